@@ -1,0 +1,120 @@
+"""What a session tells its listener while a turn runs. The screen, `chatctx ask` and the tests read the same stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tui.context.usage import ContextUsage
+from tui.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class MessageAdded:
+    """A message entered the history whole: the person's, a tool's results, a summary."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStarted:
+    """An assistant message began; deltas for `message_id` follow."""
+
+    message_id: str
+    provider: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyDelta:
+    """A piece of the running answer. `kind` says which part of the message grows; `name` only for tool calls."""
+
+    message_id: str
+    kind: Literal["text", "reasoning", "refusal", "tool_call"]
+    text: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFinished:
+    """The assistant message as stored: complete, cancelled, interrupted or failed."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class UsageChanged:
+    """The numbers changed. Status bar and panel show this object and nothing else."""
+
+    usage: ContextUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a person should know: what happened, what was kept, what to do."""
+
+    level: Literal["info", "warning", "error"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTrimmed:
+    """Rolling context left `messages` messages (`tokens` tokens) out of the outgoing request."""
+
+    messages: int
+    tokens: int
+    message_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStarted:
+    """A compaction began."""
+
+    automatic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionFinished:
+    """A compaction took effect: `messages` messages, `before` -> `after` tokens of the next request."""
+
+    messages: int
+    before: int
+    after: int
+    summary: Message | None  # None when clearing old tool results was enough
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """The request will be repeated in `seconds` seconds (attempt number `attempt`, from 1)."""
+
+    seconds: float
+    attempt: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    """The turn ended without an answer. Nothing was lost; `text` says why and what to do next."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """The turn is over and the session takes the next message."""
+
+
+SessionEvent: TypeAlias = (
+    MessageAdded
+    | ReplyStarted
+    | ReplyDelta
+    | ReplyFinished
+    | UsageChanged
+    | Notice
+    | ContextTrimmed
+    | CompactionStarted
+    | CompactionFinished
+    | RetryScheduled
+    | TurnFailed
+    | TurnFinished
+)

@@ -1,0 +1,176 @@
+"""The ground floor: what a conversation is made of. Frozen values, no behaviour to speak of.
+
+Everything above speaks in these: the store keeps `Message`s, the projection turns them into a `Request`, the
+accounting reads the `Request`, a provider turns it into its wire format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Role: TypeAlias = Literal["user", "assistant", "tool"]
+MessageKind: TypeAlias = Literal["chat", "summary", "injected"]
+MessageStatus: TypeAlias = Literal["complete", "streaming", "cancelled", "interrupted", "failed"]
+UsageSource: TypeAlias = Literal["provider", "estimated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Plain text of any role."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """A reasoning (thinking) block, with everything its provider needs to take it back unchanged.
+
+    `provider` and `model` name who made it: a block is sent back only to the same pair.
+    """
+
+    text: str
+    provider: str = ""
+    model: str = ""
+    signature: str | None = None  # Anthropic `signature`; "" is a signature (llama.cpp sends one), None is none
+    redacted: str | None = None  # Anthropic `redacted_thinking.data`
+    encrypted: str | None = None  # Responses `encrypted_content`
+    item_id: str | None = None  # Responses item id
+    details: str | None = None  # OpenRouter `reasoning_details`, as JSON text
+    tokens: int | None = None  # tokens, as reported or shared out; None is unknown
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the model asked for. `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+    extra: str | None = None  # provider metadata to echo (Gemini thought_signature, Responses item id), JSON text
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What came back from a tool call, as text."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """An image, a PDF or a text file. Binary content is kept by hash (`sha256`, hex) and never counted by its length.
+
+    `size` is in bytes, `width` and `height` in pixels, `pages` in pages; `text` only for kind "text".
+    """
+
+    kind: Literal["image", "pdf", "text"]
+    name: str
+    media_type: str
+    sha256: str
+    size: int
+    width: int | None = None
+    height: int | None = None
+    pages: int | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The model's refusal, where the provider marks it as one."""
+
+    text: str
+
+
+Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Attachment | Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call as the provider reported them, normalised (SPEC: one reading for every dialect).
+
+    `input_total` includes cached and cache-written tokens for every provider; `output_total` includes reasoning.
+    None is unknown, never 0.
+    """
+
+    input_total: int | None
+    output_total: int | None
+    input_cached: int | None = None
+    input_cache_write: int | None = None
+    reasoning: int | None = None
+    source: UsageSource = "provider"
+
+    @property
+    def input_fresh(self) -> int | None:
+        """Input tokens billed at the full rate: total less cached and cache-written. None if the total is unknown."""
+        if self.input_total is None:
+            return None
+        return max(0, self.input_total - (self.input_cached or 0) - (self.input_cache_write or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of the history, or (inside a `Request`) the part of it that goes out.
+
+    `id` is time-ordered and unique in the store; a projected message keeps the id of its origin.
+    """
+
+    role: Role
+    parts: tuple[Part, ...]
+    id: str = ""
+    kind: MessageKind = "chat"
+    status: MessageStatus = "complete"
+    created_at: float = 0.0  # seconds since the epoch
+    provider: str = ""
+    model: str = ""
+    finish_reason: str | None = None  # as the provider wrote it
+    usage: Usage | None = None
+    error: str | None = None  # one line for a person
+
+    @property
+    def text(self) -> str:
+        """All plain text parts, joined."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+@dataclass(frozen=True, slots=True)
+class SystemSection:
+    """A piece of the system prompt that has a row of its own in `/context`: the prompt, or one memory file."""
+
+    kind: Literal["system", "memory"]
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """A tool offered to the model. `parameters` is its JSON schema as canonical JSON text (sorted keys, no blanks)."""
+
+    name: str
+    description: str
+    parameters: str
+    origin: str = "built-in"  # "built-in", or the MCP server's name
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What would go out: the projection of a session for one provider and model.
+
+    `max_output` is in tokens. `reasoning` is the wanted effort ("off", "low", "medium", "high"; None is the
+    provider's default). `blobs` maps attachment hashes to bytes and is filled only just before sending; it has no part
+    in digests or counts.
+    """
+
+    provider: str
+    model: str
+    messages: tuple[Message, ...]
+    system: tuple[SystemSection, ...] = ()
+    tools: tuple[ToolSchema, ...] = ()
+    max_output: int | None = None
+    reasoning: str | None = None
+    session: str = ""
+    blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False, hash=False)

@@ -1,0 +1,186 @@
+"""What a provider is to the rest of the program: requests in, stream events out, errors of our own kinds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from tui.context.limits import ModelLimits
+from tui.messages import Request, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalDelta:
+    """A piece of a refusal."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """A piece of reasoning block `block` (an index that grows within one answer)."""
+
+    text: str
+    block: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningMeta:
+    """Provider metadata of reasoning block `block`; fields that are None leave earlier values alone.
+
+    A redacted block has no text: its first event is a `ReasoningMeta`.
+    """
+
+    block: int = 0
+    signature: str | None = None
+    redacted: str | None = None
+    encrypted: str | None = None
+    item_id: str | None = None
+    details: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """A piece of tool call `index`; `id`, `name` and `extra` come once (or again with the same value)."""
+
+    index: int
+    id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    extra: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageUpdate:
+    """Usage so far. Cumulative: each one replaces the one before."""
+
+    usage: Usage
+
+
+FinishKind: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "window_full", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnd:
+    """The provider's end marker. A stream that ends without one was interrupted."""
+
+    kind: FinishKind
+    raw: str  # as the provider wrote it
+
+
+StreamEvent: TypeAlias = (
+    TextDelta | RefusalDelta | ReasoningDelta | ReasoningMeta | ToolCallDelta | UsageUpdate | StreamEnd
+)
+
+ErrorKind: TypeAlias = Literal[
+    "overflow_input",  # the input does not fit the window
+    "overflow_output",  # input fits, input plus the asked-for output does not
+    "too_many_bytes",  # the request body is too large, in bytes
+    "long_context_tier",  # the account may not use the long window (Anthropic 1M tier)
+    "rate_limit",
+    "overloaded",
+    "auth",
+    "not_found",
+    "signature",  # a reasoning block's signature does not hold
+    "bad_request",
+    "network",
+    "server",
+    "protocol",  # the answer was not what the dialect promises
+]
+
+
+class ProviderError(Exception):
+    """A failed request, classified. `str()` is one line for a person, without secrets.
+
+    `limit`, `input_tokens` and `output_tokens` are what the server's text named, in tokens; `retry_after` is in
+    seconds.
+    """
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        limit: int | None = None,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind: ErrorKind = kind
+        self.status = status
+        self.retry_after = retry_after
+        self.limit = limit
+        self.input_tokens = input_tokens
+        self.output_tokens = output_tokens
+
+
+ReasoningReturn: TypeAlias = Literal["never", "tool_loop", "always"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the projection and the accounting must know of a provider and model.
+
+    `reasoning_return`: whether reasoning goes back into the next input: "never", only inside the open "tool_loop"
+    (since the last user message), or "always". `needs_signature`: a block without a signature is not sent.
+    `prefix_bound`: signatures cover everything before the block, so that removed or edited content voids later blocks.
+    """
+
+    reasoning_return: ReasoningReturn = "never"
+    needs_signature: bool = False
+    prefix_bound: bool = False
+    images: bool = True
+    pdfs: bool = False
+    tools: bool = True
+    count_endpoint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A model a server offers. Unknown is None."""
+
+    id: str
+    name: str | None = None
+    limits: ModelLimits | None = None
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """One endpoint that answers requests. SDKs are imported inside the methods that need them, never at import."""
+
+    name: str  # the part before "/" in a model's full name
+    dialect: str  # "openai-chat", "openai-responses", "anthropic", "demo"
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the answer's events. Raises `ProviderError`. Closing the generator cancels the request."""
+        ...
+
+    def capabilities(self, model: str) -> Capabilities:
+        """What is known of `model` without asking the server."""
+        ...
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        """The live server's word on the window, or None where it says nothing. Raises `ProviderError`."""
+        ...
+
+    async def models(self) -> list[ModelInfo]:
+        """The models the server offers. Raises `ProviderError`."""
+        ...
+
+    async def count_tokens(self, request: Request) -> int | None:
+        """The server's own count of the input, in tokens; None where it has no such endpoint. Raises `ProviderError`."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections and child processes. Idempotent."""
+        ...
