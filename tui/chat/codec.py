@@ -1,0 +1,85 @@
+"""Messages as JSON and back, without loss: one form for the database and for JSONL export."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult, Usage
+
+_PARTS: dict[str, type[Part]] = {
+    "text": Text,
+    "reasoning": Reasoning,
+    "tool_call": ToolCall,
+    "tool_result": ToolResult,
+    "attachment": Attachment,
+    "refusal": Refusal,
+}
+_NAMES = {kind: name for name, kind in _PARTS.items()}
+_FIELDS = {kind: tuple((f.name, f.default) for f in fields(kind)) for kind in _PARTS.values()}
+
+
+def part_to_dict(part: Part) -> dict[str, Any]:
+    """A part as a JSON object; fields at their default are left out."""
+    data: dict[str, Any] = {"type": _NAMES[type(part)]}
+    for name, default in _FIELDS[type(part)]:
+        value = getattr(part, name)
+        if value != default:
+            data[name] = value
+    return data
+
+
+def part_from_dict(data: dict[str, Any]) -> Part:
+    """The inverse of `part_to_dict`. Raises ValueError for an unknown type or missing fields."""
+    values = dict(data)
+    kind = _PARTS.get(values.pop("type", ""))
+    if kind is None:
+        raise ValueError(f"unknown message part {data.get('type')!r}")
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise ValueError(f"message part {data.get('type')!r} is malformed: {error}") from None
+
+
+def dump_parts(parts: tuple[Part, ...]) -> str:
+    """Parts as JSON text. Lone surrogates survive, escaped."""
+    return json.dumps([part_to_dict(part) for part in parts], separators=(",", ":"))
+
+
+def load_parts(text: str) -> tuple[Part, ...]:
+    """The inverse of `dump_parts`. Raises ValueError."""
+    return tuple(part_from_dict(data) for data in json.loads(text))
+
+
+def dump_usage(usage: Usage | None) -> str | None:
+    """Usage as JSON text, or None."""
+    if usage is None:
+        return None
+    return json.dumps({f.name: getattr(usage, f.name) for f in fields(usage)}, separators=(",", ":"))
+
+
+def load_usage(text: str | None) -> Usage | None:
+    """The inverse of `dump_usage`."""
+    return None if text is None else Usage(**json.loads(text))
+
+
+def message_to_dict(message: Message) -> dict[str, Any]:
+    """A whole message as a JSON object."""
+    data: dict[str, Any] = {"id": message.id, "role": message.role, "parts": [part_to_dict(p) for p in message.parts]}
+    for name in ("kind", "status", "created_at", "provider", "model", "finish_reason", "error"):
+        data[name] = getattr(message, name)
+    usage = message.usage
+    data["usage"] = None if usage is None else {f.name: getattr(usage, f.name) for f in fields(usage)}
+    return data
+
+
+def message_from_dict(data: dict[str, Any]) -> Message:
+    """The inverse of `message_to_dict`. Raises ValueError."""
+    values = dict(data)
+    usage = values.pop("usage", None)
+    try:
+        parts = tuple(part_from_dict(part) for part in values.pop("parts"))
+        return Message(parts=parts, usage=Usage(**usage) if usage else None, **values)
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"message is malformed: {error}") from None

@@ -1,0 +1,255 @@
+"""Settings: defaults < config file < environment < flags. The only module that knows where files live."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+Compaction: TypeAlias = float | int | Literal["off"]
+"""When compaction starts: a float is percent of the input budget, an int is tokens."""
+
+PROVIDER_KINDS = ("openai-compatible", "openai", "anthropic")
+
+
+class ConfigError(Exception):
+    """A setting that can't be used. `str()` is one line: where, what, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """One `[providers.NAME]` table. `api_key_command` is run by the shell and prints the key; the key is never kept."""
+
+    kind: str = "openai-compatible"
+    base_url: str | None = None
+    api_key_env: str | None = None
+    api_key_command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """One `[models."provider/model"]` table; None leaves the general setting. Sizes are in tokens."""
+
+    window: int | None = None
+    compaction: Compaction | None = None
+    reserve_output: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything a person can set. Sizes are in tokens unless named otherwise."""
+
+    model: str | None = None  # "provider/model"; None: chosen at start
+    gguf: Path | None = None  # weights for the embedded model
+    theme: str = "chatctx-dark"
+    rolling_context: bool = False
+    compaction: Compaction = 85.0
+    reserve_output: int = 16_000
+    preserve_recent_turns: int = 4
+    reasoning: str | None = None
+    system: str = ""
+    providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
+    models: Mapping[str, ModelSettings] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)  # binding id -> keys
+    config_file: Path = Path()
+    data_dir: Path = Path()
+    log_dir: Path = Path()
+
+    def for_model(self, full_name: str) -> ModelSettings:
+        """The settings of one model ("provider/model"), general values filled in."""
+        own = self.models.get(full_name, ModelSettings())
+        return ModelSettings(
+            window=own.window,
+            compaction=self.compaction if own.compaction is None else own.compaction,
+            reserve_output=self.reserve_output if own.reserve_output is None else own.reserve_output,
+        )
+
+    @property
+    def themes_dir(self) -> Path:
+        """The person's own themes: `themes/` beside the config file."""
+        return self.config_file.parent / "themes"
+
+    @property
+    def database(self) -> Path:
+        """The session store."""
+        return self.data_dir / "chatctx.db"
+
+    @property
+    def log_file(self) -> Path:
+        """The program's log."""
+        return self.log_dir / "chatctx.log"
+
+
+@cache
+def _default_dirs() -> tuple[Path, Path, Path]:
+    from platformdirs import PlatformDirs
+
+    dirs = PlatformDirs("chatctx", appauthor=False)
+    return dirs.user_config_path, dirs.user_data_path, dirs.user_log_path
+
+
+def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> Settings:
+    """Read the config file and the environment; `flags` that are not None win.
+
+    Variables: `CHATCTX_CONFIG` (file), `CHATCTX_DATA_DIR`, `CHATCTX_LOG_DIR`, `CHATCTX_MODEL`, `CHATCTX_THEME`.
+    Raises `ConfigError` for anything that can't be used.
+    """
+    env = os.environ if environ is None else environ
+    config_dir, data_dir, log_dir = _default_dirs()
+    config_file = Path(env["CHATCTX_CONFIG"]).expanduser() if env.get("CHATCTX_CONFIG") else config_dir / "config.toml"
+    if env.get("CHATCTX_CONFIG") and not config_file.exists():
+        raise ConfigError(f"CHATCTX_CONFIG names {config_file}, which does not exist: create it or unset the variable")
+    settings = _from_file(config_file)
+    settings = replace(
+        settings,
+        config_file=config_file,
+        data_dir=Path(env["CHATCTX_DATA_DIR"]).expanduser() if env.get("CHATCTX_DATA_DIR") else data_dir,
+        log_dir=Path(env["CHATCTX_LOG_DIR"]).expanduser() if env.get("CHATCTX_LOG_DIR") else log_dir,
+        model=env.get("CHATCTX_MODEL") or settings.model,
+        theme=env.get("CHATCTX_THEME") or settings.theme,
+    )
+    given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
+    return replace(settings, **given)
+
+
+def _from_file(path: Path) -> Settings:
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} can't be read ({error}): fix or remove it") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}; correct that line") from None
+    return _Reader(path).settings(data)
+
+
+class _Reader:
+    """Turns the file's tables into `Settings`, naming file and key in every complaint."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def fail(self, text: str) -> ConfigError:
+        return ConfigError(f"{self.path}: {text}")
+
+    def settings(self, data: dict[str, Any]) -> Settings:
+        known = {f.name for f in fields(Settings)} - {"config_file", "data_dir", "log_dir"}
+        self.check_names(data, known, "")
+        values: dict[str, Any] = {}
+        for name, value in data.items():
+            match name:
+                case "model" | "theme" | "system" | "reasoning":
+                    values[name] = self.typed(name, value, str, "text")
+                case "gguf":
+                    values[name] = Path(self.typed(name, value, str, "text")).expanduser()
+                case "rolling_context":
+                    values[name] = self.typed(name, value, bool, "true or false")
+                case "compaction":
+                    values[name] = self.compaction(name, value)
+                case "reserve_output" | "preserve_recent_turns":
+                    values[name] = self.count(name, value)
+                case "providers":
+                    values[name] = {key: self.provider(key, table) for key, table in self.table(name, value).items()}
+                case "models":
+                    values[name] = {key: self.model(key, table) for key, table in self.table(name, value).items()}
+                case "keys":
+                    table = self.table(name, value)
+                    values[name] = {key: self.typed(f"keys.{key}", keys, str, "text") for key, keys in table.items()}
+        return Settings(**values)
+
+    def provider(self, name: str, value: object) -> ProviderSettings:
+        where = f"providers.{name}"
+        table = self.table(where, value)
+        self.check_names(table, {f.name for f in fields(ProviderSettings)}, where + ".")
+        if "api_key" in table:
+            raise self.fail(f"{where}.api_key: keys are not kept in files; use api_key_env or api_key_command")
+        result = ProviderSettings(
+            **{key: self.typed(f"{where}.{key}", text, str, "text") for key, text in table.items()}
+        )
+        if result.kind not in PROVIDER_KINDS:
+            raise self.fail(f"{where}.kind is {result.kind!r}; use one of {', '.join(PROVIDER_KINDS)}")
+        if result.base_url is not None and not result.base_url.startswith(("http://", "https://")):
+            raise self.fail(f"{where}.base_url is {result.base_url!r}; it starts with http:// or https://")
+        return result
+
+    def model(self, name: str, value: object) -> ModelSettings:
+        where = f"models.{name}"
+        table = self.table(where, value)
+        self.check_names(table, {f.name for f in fields(ModelSettings)}, where + ".")
+        return ModelSettings(
+            window=self.count(f"{where}.window", table["window"]) if "window" in table else None,
+            compaction=self.compaction(f"{where}.compaction", table["compaction"]) if "compaction" in table else None,
+            reserve_output=self.count(f"{where}.reserve_output", table["reserve_output"])
+            if "reserve_output" in table
+            else None,
+        )
+
+    def check_names(self, table: Mapping[str, object], known: set[str], prefix: str) -> None:
+        for name in table:
+            if name not in known and not (prefix.startswith("providers.") and name == "api_key"):
+                near = difflib.get_close_matches(name, sorted(known), n=1)
+                hint = f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(sorted(known))}"
+                raise self.fail(f"unknown setting {prefix}{name}; {hint}")
+
+    def table(self, name: str, value: object) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self.fail(f"{name} is a table: write it as [{name}]")
+        return value
+
+    def typed(self, name: str, value: object, kind: type, words: str) -> Any:
+        if not isinstance(value, kind):
+            raise self.fail(f"{name} is {value!r}; it has to be {words}")
+        return value
+
+    def count(self, name: str, value: object) -> int:
+        try:
+            return parse_tokens(value)
+        except ValueError as error:
+            raise self.fail(f"{name}: {error}") from None
+
+    def compaction(self, name: str, value: object) -> Compaction:
+        try:
+            return parse_compaction(value)
+        except ValueError as error:
+            raise self.fail(f"{name}: {error}") from None
+
+
+def parse_tokens(value: object) -> int:
+    """A positive token count: 128000, "128k", "1m", "200,000". Raises ValueError with a one-line reason."""
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    if isinstance(value, str):
+        text = value.strip().lower().replace(",", "").replace("_", "")
+        scale = {"k": 1_000, "m": 1_000_000}.get(text[-1:], 1)
+        digits = text[:-1] if scale > 1 else text
+        try:
+            number = float(digits) * scale
+        except ValueError:
+            number = 0.0
+        if 0 < number < 1e12:
+            return round(number)
+    raise ValueError(f"{value!r} is not a number of tokens; write it like 128000 or 128k")
+
+
+def parse_compaction(value: object) -> Compaction:
+    """ "85%", 120000, "120k" or "off". Raises ValueError with a one-line reason."""
+    if value is False or value == "off":
+        return "off"
+    if isinstance(value, str) and value.strip().endswith("%"):
+        try:
+            percent = float(value.strip()[:-1])
+        except ValueError:
+            percent = 0.0
+        if 0 < percent <= 100:
+            return percent
+        raise ValueError(f"{value!r} is not a percentage between 0 and 100")
+    try:
+        return parse_tokens(value)
+    except ValueError:
+        raise ValueError(f'{value!r} is not a threshold; write "85%", 120000, "120k" or "off"') from None
