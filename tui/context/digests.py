@@ -1,0 +1,102 @@
+"""Digests of what goes out: a message, a chain of messages, the preamble (system prompt and tools).
+
+SHA-256 over a canonical encoding in which every field stands with its length, so that no two projections share one.
+Ids of messages, timestamps and status are not part of it: they are not sent.
+
+A message has two digests: `body` leaves out reasoning, because many models take reasoning back only inside the open
+tool loop: it then leaves all earlier replies at once, and a measurement must still be found (see tracker.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import NamedTuple, assert_never
+
+from tui.messages import Attachment, Message, Part, Reasoning, Refusal, SystemSection, Text, ToolCall, ToolResult, ToolSchema
+
+CHAIN_START = sha256(b"chatctx chain 1").digest()
+
+
+class MessageDigest(NamedTuple):
+    """`full` over all that is sent; `body` without reasoning. Equal when the message has no reasoning."""
+
+    full: bytes
+    body: bytes
+
+
+def _encode(kind: bytes, *fields: str | None) -> bytes:
+    found = [kind]
+    for field in fields:
+        if field is None:
+            found.append(b"-")
+        else:
+            data = field.encode("utf-8", "surrogatepass")
+            found.append(b"%d:" % len(data))
+            found.append(data)
+    found.append(b";")
+    return b"".join(found)
+
+
+def _part(part: Part) -> bytes:
+    match part:
+        case Text(text):
+            return _encode(b"T", text)
+        case ToolCall(call_id, name, arguments, extra):
+            return _encode(b"C", call_id, name, arguments, extra)
+        case ToolResult(call_id, name, text, is_error):
+            return _encode(b"E" if is_error else b"R", call_id, name, text)
+        case Reasoning():
+            return _encode(
+                b"N", part.text, part.signature, part.redacted, part.encrypted, part.item_id, part.details
+            )
+        case Attachment():
+            return _encode(b"A", part.kind, part.name, part.media_type, part.sha256, part.text)
+        case Refusal(text):
+            return _encode(b"F", text)
+        case _:
+            assert_never(part)
+
+
+def message_digest(message: Message) -> MessageDigest:
+    """The digests of one projected message."""
+    role = message.role.encode() + b"|"
+    body = sha256(role)
+    thoughts = []
+    for index, part in enumerate(message.parts):
+        if isinstance(part, Reasoning):
+            thoughts.append(b"%d " % index + _part(part))
+        else:
+            body.update(_part(part))
+    plain = body.digest()
+    return MessageDigest(sha256(plain + b"".join(thoughts)).digest() if thoughts else plain, plain)
+
+
+def chain(start: bytes, digests: Iterable[bytes]) -> list[bytes]:
+    """`chain[i] = sha256(chain[i-1] + digest[i])`, beginning after `start`."""
+    found, last = [], start
+    for digest in digests:
+        last = sha256(last + digest).digest()
+        found.append(last)
+    return found
+
+
+def system_digest(section: SystemSection) -> bytes:
+    """Digest of one piece of the system prompt."""
+    return sha256(_encode(b"S", section.kind, section.name, section.text)).digest()
+
+
+def tool_digest(tool: ToolSchema) -> bytes:
+    """Digest of one offered tool. Its origin is not sent and so not part of it."""
+    return sha256(_encode(b"O", tool.name, tool.description, tool.parameters)).digest()
+
+
+def preamble_digest(system: Iterable[SystemSection], tools: Iterable[ToolSchema]) -> bytes:
+    """Digest of system prompt and tools, in their order."""
+    whole = sha256(b"chatctx preamble 1")
+    for section in system:
+        whole.update(system_digest(section))
+    whole.update(b"tools")
+    for tool in tools:
+        whole.update(tool_digest(tool))
+    return whole.digest()
