@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tui.chat.database import StoreError
+from tui.chat.ids import new_id
+from tui.chat.schema import MIGRATIONS
+from tui.chat.store import SessionInfo, SessionStore
+from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.providers.base import ReasoningDelta, ReasoningMeta, TextDelta, UsageUpdate
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SessionStore]:
+    store = SessionStore(tmp_path / "chatctx.db")
+    yield store
+    store.close()
+
+
+def add_session(store: SessionStore, title: str = "", at: float = 1.0) -> str:
+    ident = new_id()
+    store.create_session(SessionInfo(ident, title, "local", "smollm2", at, at))
+    return ident
+
+
+def user(text: str, at: float = 1.0) -> Message:
+    return Message("user", (Text(text),), id=new_id(), created_at=at)
+
+
+EVERYTHING = Message(
+    "assistant",
+    (
+        Reasoning("hm", "p", "m", signature="", encrypted="e", item_id="rs_1", details="[]", tokens=3),
+        Text("text with \x00, \ud800 and 你好"),
+        ToolCall("c1", "read_file", '{"path": "a"}', extra="{}"),
+        ToolResult("c1", "read_file", "…", is_error=True),
+        Attachment("image", "a.png", "image/png", "00", 10, 4, 5),
+    ),
+    id="01",
+    created_at=2.0,
+    provider="p",
+    model="m",
+    finish_reason="stop",
+    usage=Usage(10, 5, 3, None, 2),
+)
+
+
+def test_messages_survive_unchanged(store: SessionStore) -> None:
+    session = add_session(store)
+    store.add_message(session, EVERYTHING)
+    assert store.messages(session) == [EVERYTHING]
+
+
+def test_a_finished_message_cannot_be_changed(store: SessionStore) -> None:
+    session = add_session(store)
+    store.add_message(session, EVERYTHING)
+    with pytest.raises(StoreError, match="never changed"):
+        store.finish_message(session, EVERYTHING)
+
+
+def test_records_cannot_be_changed(store: SessionStore) -> None:
+    session = add_session(store)
+    record = store.add_record(session, "pin", {"id": "x"})
+    assert store.records(session) == [record]
+    with pytest.raises(StoreError, match="never changed"), store.transaction() as db:
+        db.execute("UPDATE records SET data = '{}'")
+
+
+def test_streaming_message_grows_then_is_final(store: SessionStore) -> None:
+    session = add_session(store)
+    draft = Message("assistant", (), id=new_id(), status="streaming", created_at=1.0, provider="p", model="m")
+    store.add_message(session, draft)
+    store.append_events(session, draft.id, [ReasoningDelta("a"), ReasoningMeta(signature="s")])
+    store.append_events(session, draft.id, [TextDelta("he"), TextDelta("llo"), UsageUpdate(Usage(5, 2))])
+    [grown] = store.messages(session)
+    assert grown.parts == (Reasoning("a", "p", "m", signature="s"), Text("hello"))
+    assert grown.usage == Usage(5, 2)
+    final = Message(**{**{f: getattr(grown, f) for f in grown.__dataclass_fields__}, "status": "complete"})
+    store.finish_message(session, final)
+    assert store.messages(session) == [final]
+    assert store.query("SELECT count(*) FROM deltas") == [(0,)]
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from tui.chat.store import SessionStore, SessionInfo
+from tui.messages import Message
+from tui.providers.base import TextDelta
+store = SessionStore(Path(sys.argv[1]))
+store.create_session(SessionInfo("s", "", "p", "m", 1.0, 1.0))
+store.add_message("s", Message("assistant", (), id="m1", status="streaming", created_at=1.0))
+store.append_events("s", "m1", [TextDelta("kept")])
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_killed_writer_leaves_an_interrupted_message_and_a_live_one_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        store = SessionStore(path)
+        try:
+            assert store.recover() == 0
+            assert store.messages("s")[0].status == "streaming"
+            child.kill()
+            child.wait()
+            assert store.recover() == 1
+            [message] = store.messages("s")
+            assert (message.status, message.text) == ("interrupted", "kept")
+            assert message.error
+        finally:
+            store.close()
+
+
+def test_two_programs_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    stores = [SessionStore(path), SessionStore(path)]
+    session = add_session(stores[0])
+
+    def write(store: SessionStore) -> None:
+        for number in range(40):
+            store.add_message(session, user(str(number)))
+
+    threads = [threading.Thread(target=write, args=(store,)) for store in stores for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(stores[1].messages(session)) == 160
+    for store in stores:
+        store.close()
+
+
+def test_newer_database_is_refused_and_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    SessionStore(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="newer chatctx"):
+        SessionStore(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"not a database at all", b"SQLite format 3\0 cut", b"\0" * 4096])
+def test_damaged_database_is_refused_and_untouched(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "chatctx.db"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"damaged|belongs to another") as caught:
+        SessionStore(path)
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == content
+
+
+def test_damage_inside_gives_one_clear_line(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    store = SessionStore(path)
+    session = add_session(store)
+    for _ in range(50):
+        store.add_message(session, user("x" * 2000))
+    store.close()
+    data = bytearray(path.read_bytes())
+    data[4096:] = os.urandom(len(data) - 4096)
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match="damaged") as caught, closing(SessionStore(path)) as opened:
+        opened.messages(session)
+    assert "\n" not in str(caught.value)
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA application_id = 7")
+        db.execute("CREATE TABLE t (x)")
+    db.close()
+    with pytest.raises(StoreError, match="another program"):
+        SessionStore(path)
+
+
+def test_unwritable_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="CHATCTX_DATA_DIR"):
+        SessionStore(tmp_path / "file" / "chatctx.db")
+
+
+def test_full_disk_says_so_and_keeps_what_was_there(store: SessionStore) -> None:
+    session = add_session(store)
+    store.add_message(session, user("kept"))
+    (pages,) = store.query("PRAGMA page_count")[0]
+    store.query(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError, match="disk is full"):
+        store.add_message(session, user("x" * 500_000))
+    store.query("PRAGMA max_page_count = 1000000")
+    assert [m.text for m in store.messages(session)] == ["kept"]
+    store.add_message(session, user("again"))
+    assert [m.text for m in store.messages(session)] == ["kept", "again"]
+
+
+def test_session_is_found_by_the_beginning_of_its_id_if_that_is_clear(store: SessionStore) -> None:
+    for ident in ("abc1", "abc2", "xyz"):
+        store.create_session(SessionInfo(ident, "", "p", "m", 1.0, 1.0))
+    assert store.session("x") is not None
+    assert store.session("abc") is None
+    assert store.session("abc1") is not None
+    assert store.session("") is None
+    assert store.session("*") is None
+
+
+def test_sessions_are_searched_by_title_and_text(store: SessionStore) -> None:
+    first, second = add_session(store, "About Parsers", 1.0), add_session(store, at=2.0)
+    store.add_message(second, user('Grüße, "quoted"', at=2.0))
+    assert [s.id for s in store.sessions()] == [second, first]
+    assert [s.id for s in store.sessions("parser")] == [first]
+    assert [s.id for s in store.sessions("GRÜSSE".replace("SS", "ß"))] == [second]
+    assert [s.id for s in store.sessions('"quoted"')] == [second]
+    assert store.sessions("nothing like it") == []
+
+
+def test_prompts_come_back_oldest_first(store: SessionStore) -> None:
+    for text in "abc":
+        store.add_prompt(text)
+    assert store.prompts(2) == ["b", "c"]
+
+
+def test_state_is_remembered_and_forgotten(store: SessionStore) -> None:
+    assert store.get_state("k") is None
+    store.put_state("k", "1")
+    store.put_state("k", "2")
+    assert store.get_state("k") == "2"
+    store.put_state("k", None)
+    assert store.get_state("k") is None

@@ -1,0 +1,126 @@
+"""The database's layout and its forward migrations.
+
+`application_id` marks the file as ours, `user_version` is the number of migrations applied. A migration is never
+edited once released; a new one is appended.
+"""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x63747831  # "ctx1"
+
+_V1 = """
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY,
+    title TEXT NOT NULL DEFAULT '',
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    rolling INTEGER NOT NULL DEFAULT 0,
+    draft TEXT NOT NULL DEFAULT '',
+    parent TEXT,
+    deleted_at REAL
+);
+CREATE INDEX sessions_by_time ON sessions (updated_at DESC);
+
+CREATE TABLE messages (
+    session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    role TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    status TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    parts TEXT NOT NULL,
+    usage TEXT,
+    finish_reason TEXT,
+    error TEXT,
+    owner TEXT,
+    PRIMARY KEY (session, id)
+) WITHOUT ROWID;
+CREATE INDEX streaming_messages ON messages (owner) WHERE status = 'streaming';
+CREATE TRIGGER messages_are_append_only BEFORE UPDATE ON messages WHEN OLD.status <> 'streaming'
+BEGIN SELECT RAISE(ABORT, 'a finished message is never changed'); END;
+
+CREATE TABLE deltas (
+    session TEXT NOT NULL,
+    message TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    events TEXT NOT NULL,
+    PRIMARY KEY (session, message, seq),
+    FOREIGN KEY (session, message) REFERENCES messages (session, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+
+CREATE TABLE records (
+    session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    at REAL NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (session, id)
+) WITHOUT ROWID;
+CREATE TRIGGER records_are_append_only BEFORE UPDATE ON records
+BEGIN SELECT RAISE(ABORT, 'a record is never changed'); END;
+
+CREATE TABLE calls (
+    id TEXT PRIMARY KEY,
+    session TEXT NOT NULL,
+    message TEXT,
+    kind TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    at REAL NOT NULL,
+    status TEXT NOT NULL,
+    predicted INTEGER,
+    upper_bound INTEGER,
+    source TEXT,
+    known INTEGER,
+    estimated INTEGER,
+    input_total INTEGER,
+    input_cached INTEGER,
+    input_cache_write INTEGER,
+    output_total INTEGER,
+    reasoning INTEGER,
+    usage_source TEXT,
+    first_token_seconds REAL,
+    seconds REAL,
+    finish_reason TEXT,
+    error TEXT,
+    cost REAL
+);
+CREATE INDEX calls_by_session ON calls (session, at);
+CREATE INDEX calls_by_time ON calls (at);
+
+CREATE TABLE measurements (
+    model TEXT NOT NULL,
+    chain TEXT NOT NULL,
+    at REAL NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (model, chain)
+) WITHOUT ROWID;
+CREATE INDEX measurements_by_time ON measurements (model, at);
+
+CREATE TABLE counts (
+    key BLOB PRIMARY KEY,
+    tokens INTEGER NOT NULL,
+    at REAL NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE state (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE prompts (
+    id TEXT PRIMARY KEY,
+    text TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE blobs (
+    sha256 TEXT PRIMARY KEY,
+    data BLOB NOT NULL
+);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1,)
