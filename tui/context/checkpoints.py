@@ -1,0 +1,182 @@
+"""Compactions as records beside the append-only history, and what is active after them.
+
+A compaction never touches a message: it names a range, and the summary stands where the range stood. Undoing one and
+editing a summary are records too, so that every earlier state can be had back, also after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias
+
+from tui.context.groups import unbind
+from tui.messages import Message, ToolResult
+
+CLEARED = "[Old tool result content cleared]"  # SPEC 5
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRecord:
+    """A checkpoint: `first` to `last` (message ids, as they stood when it was made) are replaced by `summary`.
+
+    `kept` messages of the range go out verbatim after the summary, in their order. `cleared` names tool results
+    (message id, call id) that go out as a fixed line. With `summary` empty only results were cleared. `before` and
+    `after` are tokens of the next request, `messages` how many the range held, `at` seconds since the epoch,
+    `frontier` the newest message's id at that time (see `groups.unbind`).
+    """
+
+    id: str
+    at: float
+    before: int
+    after: int
+    messages: int
+    first: str = ""
+    last: str = ""
+    summary: str = ""
+    kept: tuple[str, ...] = ()
+    cleared: tuple[tuple[str, str], ...] = ()
+    frontier: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionUndo:
+    """Takes the compaction `compaction` (a record id) back."""
+
+    id: str
+    at: float
+    compaction: str
+    frontier: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryEdit:
+    """Puts the message `summary` in the place of the summary of `compaction` (a record id)."""
+
+    id: str
+    at: float
+    compaction: str
+    summary: str
+    frontier: str = ""
+
+
+Checkpoint: TypeAlias = CompactionRecord | CompactionUndo | SummaryEdit
+
+
+def checkpoint_to_json(record: Checkpoint) -> dict[str, object]:
+    """A JSON object for the store."""
+    kinds = {CompactionRecord: "compaction", CompactionUndo: "undo", SummaryEdit: "edit"}
+    return {"type": kinds[type(record)], **asdict(record)}
+
+
+def checkpoint_from_json(data: Mapping[str, Any]) -> Checkpoint:
+    """The inverse of `checkpoint_to_json`. Raises `ValueError` when `data` is something else."""
+    try:
+        match data["type"]:
+            case "compaction":
+                return CompactionRecord(
+                    id=str(data["id"]),
+                    at=float(data["at"]),
+                    before=int(data["before"]),
+                    after=int(data["after"]),
+                    messages=int(data["messages"]),
+                    first=str(data["first"]),
+                    last=str(data["last"]),
+                    summary=str(data["summary"]),
+                    kept=tuple(map(str, data["kept"])),
+                    cleared=tuple((str(m), str(c)) for m, c in data["cleared"]),
+                    frontier=str(data["frontier"]),
+                )
+            case "undo":
+                return CompactionUndo(
+                    str(data["id"]), float(data["at"]), str(data["compaction"]), str(data["frontier"])
+                )
+            case "edit":
+                return SummaryEdit(
+                    str(data["id"]),
+                    float(data["at"]),
+                    str(data["compaction"]),
+                    str(data["summary"]),
+                    str(data["frontier"]),
+                )
+            case other:
+                raise ValueError(f"unknown type {other!r}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"not a compaction record: {error}") from error
+
+
+def active_compactions(records: Sequence[Checkpoint]) -> tuple[CompactionRecord, ...]:
+    """The compactions in force, oldest first: without those taken back, with the latest edit of each summary."""
+    undone = {r.compaction for r in records if isinstance(r, CompactionUndo)}
+    edited = {r.compaction: r.summary for r in records if isinstance(r, SummaryEdit)}
+    return tuple(
+        replace(r, summary=edited.get(r.id, r.summary))
+        for r in records
+        if isinstance(r, CompactionRecord) and r.id not in undone
+    )
+
+
+def last_undoable(records: Sequence[Checkpoint]) -> CompactionRecord | None:
+    """The compaction that `/undo` takes back next: the newest in force. None when there is none."""
+    active = active_compactions(records)
+    return active[-1] if active else None
+
+
+def apply_compactions(
+    messages: Sequence[Message], records: Sequence[Checkpoint], *, prefix_bound: bool = False
+) -> tuple[Message, ...]:
+    """History -> what is active, the same object for every message that stays.
+
+    Summaries leave their natural place (where they were appended) and stand where their range stood. A record whose
+    range is not in `messages` (another branch of a fork) changes nothing. With `prefix_bound` (`Capabilities`)
+    reasoning from before the latest record goes too.
+    """
+    if not records:
+        return tuple(messages)
+    named = {r.summary for r in records if not isinstance(r, CompactionUndo)}
+    summaries = {m.id: m for m in messages if m.id in named}
+    active = [m for m in messages if m.id not in named]
+    standing = _standing_summaries(records)
+    for record in active_compactions(records):
+        active = _apply(active, record, summaries, standing)
+    frontier = max(r.frontier for r in records)
+    return unbind(active, frontier) if prefix_bound else tuple(active)
+
+
+def _standing_summaries(records: Sequence[Checkpoint]) -> dict[str, str]:
+    """Every id a summary ever had -> the one that stands now, so that a later range still finds an edited one."""
+    versions: dict[str, list[str]] = {}
+    for record in records:
+        match record:
+            case CompactionRecord(id=compaction) | SummaryEdit(compaction=compaction):
+                versions.setdefault(compaction, []).append(record.summary)
+            case CompactionUndo():
+                pass
+    return {old: ids[-1] for ids in versions.values() for old in ids}
+
+
+def _apply(
+    active: list[Message], record: CompactionRecord, summaries: Mapping[str, Message], standing: Mapping[str, str]
+) -> list[Message]:
+    result = active
+    if record.summary in summaries:
+        at = {m.id: i for i, m in enumerate(active)}
+        first = at.get(record.first, at.get(standing.get(record.first, ""), -1))
+        last = at.get(record.last, at.get(standing.get(record.last, ""), -1))
+        if 0 <= first <= last:
+            kept = [m for m in active[first : last + 1] if m.id in record.kept]
+            result = [*active[:first], summaries[record.summary], *kept, *active[last + 1 :]]
+    if record.cleared:
+        result = [clear_results(m, record.cleared) for m in result]
+    return result
+
+
+def clear_results(message: Message, cleared: Sequence[tuple[str, str]]) -> Message:
+    """`message` with the named tool results (message id, call id) replaced by the fixed line."""
+    calls = {call for owner, call in cleared if owner == message.id}
+    if not calls:
+        return message
+    parts = tuple(
+        replace(p, text=CLEARED) if isinstance(p, ToolResult) and p.call_id in calls else p for p in message.parts
+    )
+    return replace(message, parts=parts)

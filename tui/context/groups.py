@@ -1,0 +1,104 @@
+"""How a conversation hangs together: which messages may only stay or go as one, where turns and steps begin.
+
+Everything that leaves something out (trimming, compaction) reads this, so that a tool call and its results are
+never separated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tui.messages import Message, Reasoning, ToolCall, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Messages that stay or go together: one message, or an assistant's tool calls with all their results.
+
+    `indices` are positions in the sequence. `turn` counts user messages from 0, -1 before the first one. `step` numbers
+    the assistant messages with tool calls from 1; None for a group without calls.
+    """
+
+    indices: tuple[int, ...]
+    turn: int
+    step: int | None = None
+
+
+def call_ids(message: Message) -> frozenset[str]:
+    """The ids of the tool calls in `message`."""
+    if message.role != "assistant":
+        return frozenset()
+    return frozenset(part.id for part in message.parts if isinstance(part, ToolCall))
+
+
+def answered_ids(message: Message) -> frozenset[str]:
+    """The ids of the tool calls that `message` answers."""
+    return frozenset(part.call_id for part in message.parts if isinstance(part, ToolResult))
+
+
+def starts_turn(message: Message) -> bool:
+    """Whether a turn begins here: a person's message, not a summary and not something the program put in."""
+    return message.role == "user" and message.kind == "chat" and not answered_ids(message)
+
+
+def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
+    """Split `messages` into groups, in the order of their first message.
+
+    A result belongs to the nearest earlier message that asked for it, also when something stands in between; a result
+    nobody asked for is a group of its own.
+    """
+    members: list[list[int]] = []
+    turns: list[int] = []
+    steps: list[int | None] = []
+    asked: dict[str, int] = {}  # call id -> position in `members`
+    turn, step = -1, 0
+    for index, message in enumerate(messages):
+        if starts_turn(message):
+            turn += 1
+        home = next((asked[call] for call in answered_ids(message) if call in asked), None)
+        if home is not None:
+            members[home].append(index)
+            continue
+        calls = call_ids(message)
+        if calls:
+            step += 1
+            asked.update(dict.fromkeys(calls, len(members)))
+        members.append([index])
+        turns.append(turn)
+        steps.append(step if calls else None)
+    return tuple(Group(tuple(m), t, s) for m, t, s in zip(members, turns, steps, strict=True))
+
+
+def open_group(messages: Sequence[Message], groups: Sequence[Group]) -> Group | None:
+    """The tool group the model is to answer now (its results end the conversation), or None."""
+    last = len(messages) - 1
+    for group in reversed(groups):
+        if group.step is not None:
+            return group if last in group.indices or not _replied_after(messages, group) else None
+    return None
+
+
+def _replied_after(messages: Sequence[Message], group: Group) -> bool:
+    return any(m.role == "assistant" or starts_turn(m) for m in messages[max(group.indices) + 1 :])
+
+
+def without_reasoning(message: Message) -> Message:
+    """`message` without its reasoning blocks; the same object when it has none."""
+    if not any(isinstance(part, Reasoning) for part in message.parts):
+        return message
+    return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Reasoning)))
+
+
+def unbind(messages: Sequence[Message], frontier: str) -> tuple[Message, ...]:
+    """Drop the reasoning of every message up to `frontier` (a message id), and messages that held nothing else.
+
+    For models whose reasoning signatures cover everything before them: what was written before content left the
+    prefix is refused by the server afterwards (facts: preserved thinking), so that a leading run of blocks goes,
+    in an open tool loop too, since a block that no longer matches is refused there as well. Ids are compared as
+    text: they are time-ordered. An empty frontier changes nothing.
+    """
+    if not frontier:
+        return tuple(messages)
+    kept = ((m, without_reasoning(m) if m.id <= frontier else m) for m in messages)
+    return tuple(after for before, after in kept if after.parts or not before.parts)

@@ -1,0 +1,228 @@
+"""Rolling context (SPEC 4): leave old content out so that the next request fits; refuse what cannot be made to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tui.context.limits import Budget
+from tui.context.passes import DEFAULT_TRUNCATION, Trimmer, TruncationConfig
+from tui.context.trimming import NO_TRIM, Cut, TrimLog, TrimRecord, TrimState, apply_trim
+from tui.messages import Message, Request
+
+__all__ = [
+    "DEFAULT_TRUNCATION",
+    "NO_TRIM",
+    "ContextOverflowError",
+    "Cut",
+    "PromptResult",
+    "TrimLog",
+    "TrimRecord",
+    "TrimResult",
+    "TrimState",
+    "TruncationConfig",
+    "apply_trim",
+    "build_final_prompt",
+    "enforce_context_limit",
+    "untrim",
+]
+
+ROUNDS = 8  # trim, look again: each round frees something or is the last
+
+
+class ContextOverflowError(Exception):
+    """The next request does not fit and nothing more may be left out. `str()` is for a person. Sizes in tokens."""
+
+    def __init__(self, current_tokens: int, max_tokens: int) -> None:
+        super().__init__(
+            f"The next request needs about {current_tokens:,} tokens, but only {max_tokens:,} fit. "
+            "Nothing was sent and nothing was lost. Shorten the message, unpin or exclude messages (/context), "
+            "or choose a model with a larger window (/model)."
+        )
+        self.current_tokens = current_tokens
+        self.max_tokens = max_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class TrimResult:
+    """What one trim did. `passes` are the numbers of those that acted (1 to 3; 4 is the last resort)."""
+
+    state: TrimState
+    freed_tokens: int
+    dropped_messages: int
+    passes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptResult:
+    """The request as it may be sent, the state to keep, and its size against the budget, in tokens.
+
+    `trimmed` is True when this request left out more than the one before; `untrimmed` when all of it came back.
+    `before_tokens` is the size before this trim; `message_ids` are the messages it shortened or dropped.
+    """
+
+    request: Request
+    state: TrimState
+    tokens: int
+    max_tokens: int | None
+    before_tokens: int
+    dropped_messages: int = 0
+    passes: tuple[int, ...] = ()
+    message_ids: tuple[str, ...] = ()
+    untrimmed: bool = False
+
+    @property
+    def trimmed(self) -> bool:
+        """Whether more is left out than before."""
+        return bool(self.passes)
+
+    @property
+    def freed_tokens(self) -> int:
+        """What this trim left out, in tokens, by the same estimate that decides."""
+        return max(0, self.before_tokens - self.tokens)
+
+    @property
+    def notice(self) -> str:
+        """The line for a person (SPEC 4)."""
+        count = len(self.message_ids)
+        return f"Context trimmed: {count:,} message{'' if count == 1 else 's'}, {self.freed_tokens:,} tokens left out"
+
+
+def enforce_context_limit(
+    messages: Sequence[Message],
+    *,
+    count: Callable[[Message], int],
+    current_tokens: int,
+    budget: Budget,
+    state: TrimState,
+    pinned: frozenset[str] = frozenset(),
+    config: TruncationConfig = DEFAULT_TRUNCATION,
+    prefix_bound: bool = False,
+) -> TrimResult:
+    """Grow `state` until `messages` are down to `target_fraction` of the budget, if `current_tokens` is over it.
+
+    `messages` are the projected ones before trimming, `count` the tokens of one, `current_tokens` the whole request
+    under `state`. Works through old results, all results, old turns, each only if the one before was not enough;
+    what SPEC 4 protects yields only (pass 4) when the request could not be served otherwise. Nothing happens where
+    the window is unknown.
+    """
+    limit = budget.max_input
+    if limit is None or current_tokens <= limit:
+        return TrimResult(state, 0, 0, ())
+    goal = current_tokens - int(limit * config.target_fraction)
+    work = Trimmer(messages, count, state, pinned, config, goal=goal, prefix_bound=prefix_bound)
+    over = current_tokens - limit
+    work.free_bound_reasoning()
+    bound = work.freed
+    passes: list[int] = []
+    for number, act in (
+        (1, work.old_results),
+        (2, work.all_results),
+        (3, lambda: work.old_turns(config.preserve_recent_turns)),
+        (4, lambda: work.last_resort(limit)),
+    ):
+        before = work.freed
+        if (passes and before >= goal) or (number == 4 and before >= over):
+            break
+        act()
+        if work.freed > before:
+            passes.append(number)
+    if work.freed < over:
+        before = work.freed
+        work.shrink_running_step(over - before)
+        if work.freed > before and 4 not in passes:
+            passes.append(4)
+    grown = work.state()
+    return TrimResult(grown, work.freed if passes else work.freed - bound, work.newly_dropped(), tuple(passes))
+
+
+def build_final_prompt(
+    request: Request,
+    estimate: Callable[[Request], int],
+    *,
+    count: Callable[[Message], int],
+    budget: Budget,
+    state: TrimState = NO_TRIM,
+    pinned: frozenset[str] = frozenset(),
+    config: TruncationConfig = DEFAULT_TRUNCATION,
+    prefix_bound: bool = False,
+) -> PromptResult:
+    """The request that may go out under rolling context.
+
+    `request` is the projection without trims, `estimate` the size of a whole request in tokens (give the upper bound
+    where one is known: what it says fits is sent). Trims and looks again until the estimate fits. Raises
+    `ContextOverflowError` when it cannot; the caller keeps its state then, since nothing was sent.
+    """
+
+    def under(trims: TrimState) -> Request:
+        messages = apply_trim(request.messages, trims, prefix_bound=prefix_bound)
+        return request if messages == request.messages else replace(request, messages=messages)
+
+    limit = budget.max_input
+    sent = under(state)
+    tokens = estimate(sent)
+    if limit is None:
+        return PromptResult(sent, state, tokens, None, tokens)
+    if tokens <= limit:
+        back = untrim(request, estimate, budget=budget, state=state, tokens=tokens, config=config)
+        if back is state:
+            return PromptResult(sent, state, tokens, limit, tokens)
+        sent = under(back)
+        tokens = estimate(sent)
+        return PromptResult(sent, back, tokens, limit, tokens, untrimmed=True)
+
+    before, grown, dropped, passes = tokens, state, 0, set[int]()
+    target = int(limit * config.target_fraction)
+    for _ in range(ROUNDS):
+        result = enforce_context_limit(
+            request.messages,
+            count=count,
+            current_tokens=max(tokens, limit + 1),
+            budget=budget,
+            state=grown,
+            pinned=pinned,
+            config=config,
+            prefix_bound=prefix_bound,
+        )
+        if result.state is grown:
+            break
+        grown, dropped = result.state, dropped + result.dropped_messages
+        passes.update(result.passes)
+        sent = under(grown)
+        tokens = estimate(sent)
+        if tokens <= (target + limit) // 2:
+            break
+    if tokens > limit:
+        raise ContextOverflowError(tokens, limit)
+    return PromptResult(
+        sent, grown, tokens, limit, before, dropped, tuple(sorted(passes)), _changed(request.messages, state, grown)
+    )
+
+
+def untrim(
+    request: Request,
+    estimate: Callable[[Request], int],
+    *,
+    budget: Budget,
+    state: TrimState,
+    tokens: int,
+    config: TruncationConfig = DEFAULT_TRUNCATION,
+) -> TrimState:
+    """An empty state when all of `request` fits again with room to spare, else `state` itself.
+
+    `request` is the projection without trims, `tokens` its size under `state`. `untrim_fraction` lies well under the
+    budget, so that content does not come and go with the estimate's noise.
+    """
+    if state.empty or budget.max_input is None:
+        return state
+    room = int(budget.max_input * config.untrim_fraction)
+    if tokens > room or estimate(request) > room:
+        return state
+    return TrimState(frontier=max((m.id for m in request.messages), default=""))
+
+
+def _changed(messages: Sequence[Message], before: TrimState, after: TrimState) -> tuple[str, ...]:
+    old, new = ({cut.message_id for cut in s.cuts} | s.dropped for s in (before, after))
+    cuts = set(after.cuts) - set(before.cuts)
+    fresh = (new - old) | {cut.message_id for cut in cuts} | (after.dropped - before.dropped)
+    return tuple(m.id for m in messages if m.id in fresh)
