@@ -36,6 +36,11 @@ def test_interleaved_blocks_stay_apart_and_in_order_of_their_start() -> None:
     assert builder.parts() == (Reasoning("ab", "p", "m", signature="s"), Text("t"), ToolCall("c", "read", "{}"))
 
 
+def test_text_blocks_open_together_are_told_apart() -> None:
+    builder = build(TextDelta("a", 0), TextDelta("x", 1), TextDelta("b", 0), TextDelta("y", 1))
+    assert builder.parts() == (Text("ab"), Text("xy"))
+
+
 def test_redacted_block_without_text_is_kept() -> None:
     assert build(ReasoningMeta(1, redacted="data")).parts() == (Reasoning("", "p", "m", redacted="data"),)
 
@@ -74,7 +79,7 @@ def test_hidden_reasoning_tokens_go_to_the_first_block() -> None:
 
 
 EVENTS = st.one_of(
-    st.builds(TextDelta, st.text()),
+    st.builds(TextDelta, st.text(), st.none() | st.integers(0, 2)),
     st.builds(RefusalDelta, st.text()),
     st.builds(ReasoningDelta, st.text(), st.integers(0, 2)),
     st.builds(ReasoningMeta, st.integers(0, 2), signature=st.none() | st.text()),

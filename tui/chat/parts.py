@@ -44,8 +44,10 @@ class PartsBuilder:
     def apply(self, event: StreamEvent) -> None:
         """Take one event. The cost does not grow with what is already there."""
         match event:
-            case TextDelta(text):
+            case TextDelta(text, None):
                 self._tail("text").pieces.append(text)
+            case TextDelta(text, int(block)):
+                self._part("text", block).pieces.append(text)
             case RefusalDelta(text):
                 self._tail("refusal").pieces.append(text)
             case ReasoningDelta(text, block):
@@ -63,8 +65,8 @@ class PartsBuilder:
 
     def _tail(self, kind: str) -> _Open:
         """The last part if it is of this kind, else a new one: text after a tool call is a part of its own."""
-        if not self._open or self._open[-1].kind != kind:
-            self._open.append(_Open(kind, 0))
+        if not self._open or (self._open[-1].kind, self._open[-1].key) != (kind, -1):
+            self._open.append(_Open(kind, -1))
         return self._open[-1]
 
     def _part(self, kind: str, key: int) -> _Open:
@@ -138,8 +140,8 @@ def coalesce(events: Iterable[StreamEvent]) -> list[StreamEvent]:
     for event in events:
         last = result[-1] if result else None
         match last, event:
-            case TextDelta(), TextDelta():
-                result[-1] = TextDelta(last.text + event.text)
+            case TextDelta(), TextDelta() if last.block == event.block:
+                result[-1] = TextDelta(last.text + event.text, event.block)
             case RefusalDelta(), RefusalDelta():
                 result[-1] = RefusalDelta(last.text + event.text)
             case ReasoningDelta(), ReasoningDelta() if last.block == event.block:

@@ -1,0 +1,85 @@
+"""What the records beside a history say, folded into one value that the projection reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tui.chat.store import Record
+from tui.context.checkpoints import Checkpoint, CompactionUndo, checkpoint_from_json
+from tui.context.trimming import TrimState
+from tui.messages import Message
+
+CHECKPOINT = "checkpoint"  # a compaction, its undo, an edited summary (context.checkpoints)
+TRIM = "trim"  # {"state": TrimState, "messages": n, "tokens": n}; the newest one holds
+SET_ASIDE = "set_aside"  # {"ids": [...]}: a reply that was retried, a message that was edited, what followed it
+RESTORE = "restore"  # {"record": id}: takes a set_aside back
+PIN = "pin"  # {"id", "on"}
+EXCLUDE = "exclude"  # {"id", "on"}
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryState:
+    """What is to be known of a history besides its messages."""
+
+    checkpoints: tuple[Checkpoint, ...] = ()
+    trim: TrimState = field(default_factory=TrimState)
+    set_aside: frozenset[str] = frozenset()
+    pinned: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
+    frontier: str = ""  # the newest message's id when content was last set aside or excluded (groups.unbind)
+
+
+def fold_records(records: Sequence[Record]) -> HistoryState:
+    """Records, oldest first, to the state they add up to. Raises ValueError for a record that can't be read."""
+    checkpoints: list[Checkpoint] = []
+    trim = TrimState()
+    aside: dict[str, frozenset[str]] = {}
+    marks: dict[str, dict[str, bool]] = {PIN: {}, EXCLUDE: {}}
+    frontier = ""
+    for record in records:
+        data: Mapping[str, object] = record.data
+        match record.kind:
+            case "checkpoint":
+                checkpoints.append(checkpoint_from_json(data))
+            case "trim":
+                trim = TrimState.from_json(record.data["state"])
+            case "set_aside":
+                aside[record.id] = frozenset(record.data["ids"])
+                frontier = max(frontier, str(data.get("frontier", "")))
+            case "restore":
+                aside.pop(str(data["record"]), None)
+            case "pin" | "exclude":
+                marks[record.kind][str(data["id"])] = bool(data["on"])
+                if record.kind == EXCLUDE:
+                    frontier = max(frontier, str(data.get("frontier", "")))
+    return HistoryState(
+        tuple(checkpoints),
+        trim,
+        frozenset().union(*aside.values()),
+        frozenset(ident for ident, on in marks[PIN].items() if on),
+        frozenset(ident for ident, on in marks[EXCLUDE].items() if on),
+        frontier,
+    )
+
+
+def not_sent(messages: Sequence[Message], state: HistoryState, sent: Sequence[Message]) -> dict[str, str]:
+    """Which messages of the history do not go out, and why: "set aside", "excluded", "trimmed" or "compacted".
+
+    A trimmed tool result still goes out, shortened: it is not listed. Summaries that were undone are "set aside".
+    """
+    out = {message.id for message in sent}
+    summaries = {c.summary for c in state.checkpoints if not isinstance(c, CompactionUndo)}
+    result: dict[str, str] = {}
+    for message in messages:
+        if message.id in out:
+            continue
+        if message.id in state.set_aside or message.id in summaries:
+            result[message.id] = "set aside"
+        elif message.id in state.excluded:
+            result[message.id] = "excluded"
+        elif message.id in state.trim.dropped:
+            result[message.id] = "trimmed"
+        elif message.parts:
+            result[message.id] = "compacted" if state.checkpoints else "trimmed"
+    return result
