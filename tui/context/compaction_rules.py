@@ -35,8 +35,8 @@ def should_compact(
 
     `measurement` names the latest completed call, `compacted_at` the one at which the last compaction was tried: at
     most one for each. `enabled` is the person's setting; switched off, an overflow does not compact either. Raises
-    `CompactionRefusedError` when system prompt, tools, memory and the last message (`last_message_tokens`) leave no room,
-    so that compacting again and again could not help, and for a manual one while tools run.
+    `CompactionRefusedError` when system prompt, tools, memory and the last message (`last_message_tokens`) leave no
+    room, so that compacting again and again could not help, and for a manual one while tools run.
     """
     if trigger == "manual":
         if tools_running:
@@ -83,7 +83,7 @@ def summary_allowance(budget: Budget) -> int:
 
 
 def accept_compaction(before: int, after: int, threshold: int | None) -> None:
-    """Raise `CompactionRefusedError` unless `after` is at least 5 % under `before`, and under `threshold` (all tokens)."""
+    """Raise `CompactionRefusedError` unless `after` is 5 % under `before` or less, and under `threshold` (tokens)."""
     if after > before * (1 - LEAST_SAVING):
         raise CompactionRefusedError(
             f"Compacting would hardly help: {before:,} -> {after:,} tokens. The conversation is left as it was."
