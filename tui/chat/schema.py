@@ -93,19 +93,29 @@ CREATE INDEX calls_by_session ON calls (session, at);
 CREATE INDEX calls_by_time ON calls (at);
 
 CREATE TABLE measurements (
+    provider TEXT NOT NULL,
     model TEXT NOT NULL,
-    chain TEXT NOT NULL,
+    sent BLOB NOT NULL,
+    preamble BLOB NOT NULL,
     at REAL NOT NULL,
     data TEXT NOT NULL,
-    PRIMARY KEY (model, chain)
+    PRIMARY KEY (provider, model, sent, preamble)
 ) WITHOUT ROWID;
-CREATE INDEX measurements_by_time ON measurements (model, at);
+
+CREATE TABLE calibrations (
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (provider, model)
+) WITHOUT ROWID;
 
 CREATE TABLE counts (
-    key BLOB PRIMARY KEY,
-    tokens INTEGER NOT NULL,
-    at REAL NOT NULL
-) WITHOUT ROWID;
+    tokenizer TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (tokenizer, version, digest)
+);
 
 CREATE TABLE state (
     key TEXT PRIMARY KEY,

@@ -48,7 +48,7 @@ class StreamProcessor:
         self._unsaved: list[StreamEvent] = []
         self._wake = asyncio.Event()
         self._next: asyncio.Future[StreamEvent | None] | None = None
-        self._cancelled = False
+        self._cancel = asyncio.Event()
 
     @property
     def arrived(self) -> bool:
@@ -57,7 +57,7 @@ class StreamProcessor:
 
     def cancel(self) -> None:
         """End the stream now; what arrived is kept."""
-        self._cancelled = True
+        self._cancel.set()
         if self._next is not None:
             self._next.cancel()
 
@@ -83,7 +83,7 @@ class StreamProcessor:
 
     async def _read(self, stream: AsyncGenerator[StreamEvent, None]) -> StreamEvent | None:
         """The next event; None at the end, after a cancel, or after an error."""
-        if self._cancelled:
+        if self._cancel.is_set():
             await stream.aclose()
             return None
         self._next = asyncio.ensure_future(anext(stream, None))
@@ -94,7 +94,7 @@ class StreamProcessor:
             return None
         except asyncio.CancelledError:
             await stream.aclose()
-            if not self._cancelled:
+            if not self._cancel.is_set():
                 raise
             return None
 
@@ -135,7 +135,7 @@ class StreamProcessor:
         message = replace(self.message, parts=parts, usage=builder.usage)
         if end is not None:
             return replace(message, status="complete", finish_reason=end.raw)
-        if self._cancelled:
+        if self._cancel.is_set():
             return replace(message, status="cancelled")
         if self.error is not None:
             return replace(message, status="interrupted" if parts else "failed", error=str(self.error))

@@ -1,0 +1,121 @@
+"""One row for each LLM call: what was predicted, what came, how long it took."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from tui.chat.database import Database
+from tui.chat.ids import new_id
+from tui.context.usage import ContextUsage
+from tui.messages import Usage
+
+CallKind: TypeAlias = Literal["chat", "compaction", "title"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """A call as stored. Tokens, seconds; `at` is seconds since the epoch. None is unknown."""
+
+    id: str
+    session: str
+    message: str | None
+    kind: CallKind
+    provider: str
+    model: str
+    at: float
+    status: Literal["pending", "success", "failed"]
+    predicted: int | None
+    upper_bound: int | None
+    source: str | None
+    known: int | None
+    estimated: int | None
+    input_total: int | None = None
+    input_cached: int | None = None
+    input_cache_write: int | None = None
+    output_total: int | None = None
+    reasoning: int | None = None
+    usage_source: str | None = None
+    first_token_seconds: float | None = None
+    seconds: float | None = None
+    finish_reason: str | None = None
+    error: str | None = None
+    cost: float | None = None  # US dollars
+
+
+_COLUMNS = tuple(CallRow.__dataclass_fields__)
+
+
+class CallLog:
+    """The `calls` table."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def begin(self, usage: ContextUsage, *, message: str | None, kind: CallKind = "chat") -> str:
+        """Note a call that is about to be made, with its prediction. Returns its id."""
+        new = usage.basis.new_messages
+        values: dict[str, Any] = {
+            "id": new_id(),
+            "session": usage.session,
+            "message": message,
+            "kind": kind,
+            "provider": usage.provider,
+            "model": usage.model,
+            "at": time.time(),
+            "status": "pending",
+            "predicted": usage.total,
+            "upper_bound": usage.upper_bound,
+            "source": usage.source,
+            "known": None if new is None else usage.total - new,
+            "estimated": usage.total if new is None else new,
+        }
+        names = ", ".join(values)
+        with self._database.transaction() as db:
+            db.execute(f"INSERT INTO calls ({names}) VALUES ({', '.join('?' * len(values))})", tuple(values.values()))
+        return str(values["id"])
+
+    def finish(
+        self,
+        call: str,
+        *,
+        usage: Usage | None,
+        seconds: float,
+        first_token_seconds: float | None = None,
+        finish_reason: str | None = None,
+        error: str | None = None,
+        cost: float | None = None,
+    ) -> None:
+        """Complete the row: failed when `error` is given."""
+        values: dict[str, Any] = {
+            "status": "failed" if error else "success",
+            "seconds": seconds,
+            "first_token_seconds": first_token_seconds,
+            "finish_reason": finish_reason,
+            "error": error,
+            "cost": cost,
+        }
+        if usage is not None:
+            for name in ("input_total", "input_cached", "input_cache_write", "output_total", "reasoning"):
+                values[name] = getattr(usage, name)
+            values["usage_source"] = usage.source
+        names = ", ".join(f"{name} = ?" for name in values)
+        with self._database.transaction() as db:
+            db.execute(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call))
+
+    def rows(self, session: str | None = None, since: float = 0.0) -> list[CallRow]:
+        """Calls of a session, or of all, from `since` (seconds since the epoch) on, oldest first."""
+        where: str = "at >= ?"
+        values: list[object] = [since]
+        if session is not None:
+            where += " AND session = ?"
+            values.append(session)
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM calls WHERE {where} ORDER BY at"
+        return [CallRow(*row) for row in self._database.query(sql, values)]
+
+    def session_cost(self, session: str) -> float | None:
+        """US dollars spent on a session; None where some call's price is unknown or there was no call."""
+        sql = "SELECT sum(cost), count(*) = count(cost) FROM calls WHERE session = ? AND status <> 'pending'"
+        total, complete = self._database.query(sql, (session,))[0]
+        return total if complete else None
