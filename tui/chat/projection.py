@@ -48,10 +48,12 @@ class Target:
 def build_request(messages: Sequence[Message], state: HistoryState, target: Target, *, trim: bool = True) -> Request:
     """What would go out now. With `trim` False, as if rolling context had left nothing out."""
     bound = target.capabilities.prefix_bound
-    active: Sequence[Message] = active_messages(messages, state, prefix_bound=bound)
-    if trim:
-        active = apply_trim(active, state.trim, prefix_bound=bound)
-    return request_for(active, target)
+    request = request_for(active_messages(messages, state, prefix_bound=bound), target)
+    if not trim:
+        return request
+    # Trims were decided on messages as they go out (call ids made unique, missing results filled in), so they act there.
+    trimmed = apply_trim(request.messages, state.trim, prefix_bound=bound)
+    return request if trimmed == request.messages else replace(request, messages=trimmed)
 
 
 def active_messages(messages: Sequence[Message], state: HistoryState, *, prefix_bound: bool) -> tuple[Message, ...]:
