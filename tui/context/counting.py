@@ -216,7 +216,7 @@ def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
                 text += count(part.text)
             case Reasoning():
                 # Sealed reasoning is base64 of something like its text: about 3 bytes in 4 characters, 4 bytes a token.
-                sealed = part.redacted or part.encrypted or ""
+                sealed = part.redacted or part.encrypted or part.signature or ""
                 reasoning += count(part.text) or -(-len(sealed) * 3 // 16)
             case ToolCall():
                 tool_calls += count(part.name) + count(part.arguments)
@@ -234,8 +234,8 @@ def _priced(message: Message, raw: RawCount, tokenizer: Tokenizer, prior: Prior,
     split: dict[str, float] = {}
     if raw.text:
         split["text"] = raw.text * factor
-    if raw.reasoning:
-        known = reasoning_tokens(message)
+    known = reasoning_tokens(message)
+    if known is None or known:
         split["reasoning"] = raw.reasoning * factor if known is None else float(known)
     if raw.calls:
         split["tool_calls"] = raw.tool_calls * factor + raw.calls * prior.per_call

@@ -13,7 +13,18 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import NamedTuple, assert_never
 
-from tui.messages import Attachment, Message, Part, Reasoning, Refusal, SystemSection, Text, ToolCall, ToolResult, ToolSchema
+from tui.messages import (
+    Attachment,
+    Message,
+    Part,
+    Reasoning,
+    Refusal,
+    SystemSection,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSchema,
+)
 
 CHAIN_START = sha256(b"chatctx chain 1").digest()
 
@@ -47,9 +58,7 @@ def _part(part: Part) -> bytes:
         case ToolResult(call_id, name, text, is_error):
             return _encode(b"E" if is_error else b"R", call_id, name, text)
         case Reasoning():
-            return _encode(
-                b"N", part.text, part.signature, part.redacted, part.encrypted, part.item_id, part.details
-            )
+            return _encode(b"N", part.text, part.signature, part.redacted, part.encrypted, part.item_id, part.details)
         case Attachment():
             return _encode(b"A", part.kind, part.name, part.media_type, part.sha256, part.text)
         case Refusal(text):

@@ -90,7 +90,7 @@ def gemini_image(width: int, height: int) -> int:
 
 def _claude_is_high_resolution(name: str) -> bool:
     numbers = [int(piece) for piece in name.replace(".", "-").split("-") if piece.isdigit() and len(piece) < 3]
-    version = (numbers + [0, 0])[:2]
+    version = ([*numbers, 0, 0])[:2]
     return tuple(version) >= (4, 7)
 
 

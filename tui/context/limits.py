@@ -23,6 +23,18 @@ UNKNOWN_LIMITS = ModelLimits(context=None)
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetSettings:
+    """What a person may set. `reserve_output` in tokens; compaction at a percentage of the input budget, or at an
+    absolute number of tokens (which then counts instead), or off (both None). `rolling` trims instead of compacting.
+    """
+
+    reserve_output: int = 16_000
+    compaction_percent: float | None = 85.0
+    compaction_tokens: int | None = None
+    rolling: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """What of the window the input may fill, in tokens. All None where the window is unknown.
 
@@ -45,3 +57,41 @@ class BudgetResult:
     available_tokens: int | None
     within_budget: bool
     utilization_percent: float | None
+
+
+def _positive(value: int | None) -> int | None:
+    """`value` as a count of tokens, None for anything that cannot be a window (0, negative)."""
+    return value if value is not None and value > 0 else None
+
+
+def make_budget(limits: ModelLimits, settings: BudgetSettings, max_output: int | None = None) -> Budget:
+    """The input budget of a window (SPEC 2), in tokens.
+
+    `max_input = min(limits.input, window - reserved)` with `reserved = min(setting, model's most, a quarter of the
+    window)`. `max_output` is what this request asks for and raises the reserve to that, as far as a quarter allows.
+    """
+    context = _positive(limits.context)
+    if context is None:
+        return Budget(None, None, None, None)
+    wanted = max(0, settings.reserve_output) if max_output is None else max(0, max_output)
+    output = _positive(limits.output)
+    reserved = min(wanted, context // 4, context if output is None else output)
+    max_input = context - reserved
+    limit = _positive(limits.input)
+    if limit is not None:
+        max_input = min(max_input, limit)
+    at: int | None = None
+    if not settings.rolling:
+        if settings.compaction_tokens is not None:
+            at = min(max(0, settings.compaction_tokens), max_input)
+        elif settings.compaction_percent is not None:
+            at = int(max_input * min(max(settings.compaction_percent, 0.0), 100.0) / 100)
+    return Budget(context, max_input, context - max_input, at)
+
+
+def check_budget(tokens: int, budget: Budget) -> BudgetResult:
+    """Whether `tokens` of input fit the budget."""
+    most = budget.max_input
+    if most is None:
+        return BudgetResult(None, tokens, None, True, None)
+    return BudgetResult(most, tokens, max(0, most - tokens), tokens <= most, 100 * tokens / most)

@@ -181,7 +181,7 @@ _registry: dict[str, Tokenizer] = {}
 
 
 def plain_name(model: str) -> str:
-    """`model` in lower case without vendor prefixes: "openai/GPT-5" -> "gpt-5", "us.anthropic.claude-x" -> "claude-x"."""
+    """`model` in lower case without vendor prefixes: "openai/GPT-5" -> "gpt-5", "us.anthropic.claude-x" likewise."""
     name = model.lower().rsplit("/", 1)[-1]
     for vendor in ("anthropic.", "openai.", "google.", "meta.", "mistral.", "qwen.", "deepseek."):
         head, found, rest = name.partition(vendor)
