@@ -45,15 +45,16 @@ class Target:
     session: str = ""
 
 
-def build_request(messages: Sequence[Message], state: HistoryState, target: Target, *, trim: bool = True) -> Request:
-    """What would go out now. With `trim` False, as if rolling context had left nothing out."""
-    bound = target.capabilities.prefix_bound
-    request = request_for(active_messages(messages, state, prefix_bound=bound), target)
-    if not trim:
-        return request
-    # Trims were decided on messages as they go out (call ids made unique, missing results filled in), so they act there.
-    trimmed = apply_trim(request.messages, state.trim, prefix_bound=bound)
-    return request if trimmed == request.messages else replace(request, messages=trimmed)
+def build_request(messages: Sequence[Message], state: HistoryState, target: Target) -> Request:
+    """What would go out now, before rolling context leaves anything out (`trimmed_request`)."""
+    active = active_messages(messages, state, prefix_bound=target.capabilities.prefix_bound)
+    return request_for(active, target)
+
+
+def trimmed_request(request: Request, state: HistoryState, target: Target) -> Request:
+    """`request` without what rolling context leaves out; the same object where that is nothing."""
+    kept = apply_trim(request.messages, state.trim, prefix_bound=target.capabilities.prefix_bound)
+    return request if kept == request.messages else replace(request, messages=kept)
 
 
 def active_messages(messages: Sequence[Message], state: HistoryState, *, prefix_bound: bool) -> tuple[Message, ...]:
