@@ -164,6 +164,14 @@ class HybridTokenEstimator:
         _log(request, estimate, outcome)
         return outcome
 
+    def note_count(self, request: Request, tokens: int, *, at: float) -> None:
+        """Go by the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch (SPEC 1.6)."""
+        usage = Usage(input_total=tokens, output_total=None)
+        with self._lock:
+            self._anchor(
+                request, self._session(request), self.situation(request), Message("assistant", ()), usage, tokens, at
+            )
+
     def _session(self, request: Request) -> _Session:
         key = (request.session, request.provider, request.model)
         found = self._sessions.get(key)
