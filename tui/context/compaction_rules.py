@@ -76,10 +76,11 @@ def fixed_tokens(usage: ContextUsage) -> int:
 
 
 def summary_allowance(budget: Budget) -> int:
-    """The most a summary may take, in tokens: small against the window, so that it is worth its place."""
+    """The most a summary may take, in tokens: small against the window, and never more than the model may answer."""
     if budget.max_input is None:
         return SUMMARY_MOST // 4
-    return max(SUMMARY_LEAST, min(SUMMARY_MOST, budget.max_input // SUMMARY_SHARE))
+    most = min(SUMMARY_MOST, budget.reserved_output or SUMMARY_MOST)
+    return max(SUMMARY_LEAST, min(most, budget.max_input // SUMMARY_SHARE))
 
 
 def accept_compaction(before: int, after: int, threshold: int | None) -> None:

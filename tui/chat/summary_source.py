@@ -1,0 +1,127 @@
+"""The part of a conversation that a summary replaces, as text in pieces that fit a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
+
+MOST_CHUNKS = 16  # more calls than this cost more than they are worth: then long results are shortened first
+OVERLAP = 120  # characters repeated where a text had to be cut inside a line, so that no name or path is torn
+LEAST_PIECE = 200  # tokens that stay of a shortened result at least
+LABEL_TOKENS = 12  # what a piece's heading may cost
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One labelled text. `long_tail`: a tool's output, arguments or thinking, which may be shortened in the middle."""
+
+    label: str
+    text: str
+    long_tail: bool = False
+
+    def render(self) -> str:
+        """The text as it stands in the summary request."""
+        return f"[{self.label}]\n{self.text}\n"
+
+
+def render_pieces(source: Iterable[Message]) -> list[Piece]:
+    """Everything a model could have read in `source`, in order; binary attachments by name only."""
+    pieces: list[Piece] = []
+    for message in source:
+        for part in message.parts:
+            match part:
+                case Text(text) | Refusal(text):
+                    pieces.append(Piece("earlier summary" if message.kind == "summary" else message.role, text))
+                case Reasoning(text=text):
+                    pieces.append(Piece("assistant, thinking", text, long_tail=True))
+                case ToolCall(name=name, arguments=arguments):
+                    pieces.append(Piece(f"assistant calls {name}", arguments, long_tail=True))
+                case ToolResult(name=name, text=text, is_error=failed):
+                    pieces.append(Piece(f"{'error' if failed else 'result'} of {name}", text, long_tail=True))
+                case Attachment(kind="text", name=name, text=text):
+                    pieces.append(Piece(f"{message.role} attached {name}", text, long_tail=True))
+                case Attachment(kind=kind, name=name):
+                    pieces.append(Piece(f"{message.role} attached", f"{kind} {name} (not shown here)"))
+    return [piece for piece in pieces if piece.text.strip()]
+
+
+def split_source(source: Iterable[Message], capacity: int, count: Callable[[str], int]) -> tuple[str, ...]:
+    """`source` as texts of at most `capacity` tokens each (by `count`), in order, with nothing left out.
+
+    Only if that took more than `MOST_CHUNKS`, the middles of the longest tool outputs, arguments and thinking are left
+    out, as much as needed; what people and models said to each other is never shortened.
+    """
+    sized = [(piece, count(piece.text) + LABEL_TOKENS) for piece in render_pieces(source)]
+    if sum(size for _, size in sized) > MOST_CHUNKS * capacity:
+        sized = _shortened(sized, MOST_CHUNKS * capacity, count)
+    chunks: list[str] = []
+    current: list[str] = []
+    used = 0
+    for piece, size in sized:
+        for part, tokens in _parts(piece, size, capacity, count):
+            if current and used + tokens > capacity:
+                chunks.append("\n".join(current))
+                current, used = [], 0
+            current.append(part.render())
+            used += tokens
+    if current:
+        chunks.append("\n".join(current))
+    return tuple(chunks)
+
+
+def _parts(piece: Piece, size: int, capacity: int, count: Callable[[str], int]) -> list[tuple[Piece, int]]:
+    if size <= capacity:
+        return [(piece, size)]
+    texts = split_text(piece.text, max(1, capacity - LABEL_TOKENS), count)
+    return [
+        (replace(piece, label=f"{piece.label}, part {number} of {len(texts)}", text=text), count(text) + LABEL_TOKENS)
+        for number, text in enumerate(texts, 1)
+    ]
+
+
+def split_text(text: str, capacity: int, count: Callable[[str], int]) -> list[str]:
+    """`text` in parts of at most `capacity` tokens, halved at line ends where there are any, else at blanks."""
+    if len(text) < 2 or count(text) <= capacity:
+        return [text]
+    middle = len(text) // 2
+    cut = _near(text, "\n", middle)
+    start = cut
+    if cut is None:
+        cut = _near(text, " ", middle) or middle
+        start = max(1, cut - OVERLAP) if len(text) > 8 * OVERLAP else cut
+    return split_text(text[:cut], capacity, count) + split_text(text[start:], capacity, count)
+
+
+def _near(text: str, mark: str, middle: int) -> int | None:
+    """The position after the `mark` nearest to `middle`, in the middle half of `text`; None when there is none."""
+    quarter = max(1, len(text) // 4)
+    before = text.rfind(mark, quarter, middle) + 1
+    after = text.find(mark, middle, len(text) - quarter) + 1
+    found = [position for position in (before, after) if position > quarter]
+    return min(found, key=lambda position: abs(position - middle), default=None)
+
+
+def _shortened(sized: Sequence[tuple[Piece, int]], room: int, count: Callable[[str], int]) -> list[tuple[Piece, int]]:
+    """The same pieces with the longest outputs shortened so that all of them together need `room` tokens."""
+    fixed = sum(size for piece, size in sized if not piece.long_tail)
+    sizes = sorted(size for piece, size in sized if piece.long_tail)
+    rest, cap = room - fixed, LEAST_PIECE
+    for index, size in enumerate(sizes):
+        if size * (len(sizes) - index) > rest:
+            cap = max(LEAST_PIECE, rest // (len(sizes) - index))
+            break
+        rest -= size
+    result = []
+    for piece, size in sized:
+        if piece.long_tail and size > cap:
+            keep = max(2, int(len(piece.text) * cap / size) - 60)
+            left_out = len(piece.text) - keep
+            text = (
+                f"{piece.text[: keep // 2]}\n[... {left_out:,} characters left out ...]\n{piece.text[-(keep // 2) :]}"
+            )
+            result.append((replace(piece, text=text), count(text) + LABEL_TOKENS))
+        else:
+            result.append((piece, size))
+    return result
