@@ -12,9 +12,13 @@ from tui.messages import Request, Usage
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of the answer."""
+    """A piece of the answer. `block` is its place among the answer's blocks where the dialect says one.
+
+    Blocks can be open together (llama.cpp's Anthropic dialect): a piece of block 1 may come after block 2 began.
+    """
 
     text: str
+    block: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +138,14 @@ class Capabilities:
     `reasoning_return`: whether reasoning goes back into the next input: "never", only inside the open "tool_loop"
     (since the last user message), or "always". `needs_signature`: a block without a signature is not sent.
     `prefix_bound`: signatures cover everything before the block, so that removed or edited content voids later blocks.
+    `reasoning_needs_tools`: all of this holds only for requests that offer tools; without tools nothing goes back.
+    A block's signature is whichever of `signature`, `redacted`, `encrypted` its dialect uses.
     """
 
     reasoning_return: ReasoningReturn = "never"
     needs_signature: bool = False
     prefix_bound: bool = False
+    reasoning_needs_tools: bool = False
     images: bool = True
     pdfs: bool = False
     tools: bool = True
@@ -178,7 +185,7 @@ class Provider(Protocol):
         ...
 
     async def count_tokens(self, request: Request) -> int | None:
-        """The server's own count of the input, in tokens; None where it has no such endpoint. Raises `ProviderError`."""
+        """The server's own count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
         ...
 
     async def close(self) -> None:

@@ -1,0 +1,81 @@
+"""Anthropic Messages at any base URL, through the official `anthropic` SDK."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from tui.context.limits import ModelLimits
+from tui.messages import Request
+from tui.providers import discovery
+from tui.providers.anthropic_reader import AnthropicReader
+from tui.providers.anthropic_wire import to_wire
+from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
+from tui.providers.capabilities import anthropic_capabilities
+from tui.providers.config import ProviderConfig
+from tui.providers.transport import anthropic_client, events
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+
+class AnthropicMessages:
+    """One server that speaks Anthropic's Messages API."""
+
+    dialect = "anthropic"
+
+    def __init__(self, config: ProviderConfig) -> None:
+        self.name = config.name
+        self.config = config
+        self._client: AsyncAnthropic | None = None
+
+    async def client(self) -> AsyncAnthropic:
+        """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
+        if self._client is None:
+            key = await self.config.key()
+            base_url = self.config.base_url.rstrip("/").removesuffix("/v1")  # the SDK's paths begin with /v1
+            self._client = await anthropic_client(base_url, key, self.config.headers)
+        return self._client
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the answer's events. Raises `ProviderError`."""
+        client = await self.client()
+        reader = AnthropicReader()
+        body = to_wire(request) | dict(self.config.extra_body)
+        try:
+            async with aclosing(events(client, "/v1/messages", body, self.name)) as wire:
+                async for item in wire:
+                    for event in reader.feed(item):
+                        yield event
+        except ProviderError as error:
+            if not (reader.ended and error.kind in ("network", "protocol")):
+                raise  # otherwise the answer is whole, only the closing event is lost
+        for event in reader.finish():
+            yield event
+
+    def capabilities(self, model: str) -> Capabilities:
+        """What is known of `model` without asking the server."""
+        return anthropic_capabilities(model, official=self.config.official)
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        """The server's word on the window; None where it says nothing. Raises `ProviderError`."""
+        found = [info for info in await self.models() if info.id == model]
+        return found[0].limits if found else None
+
+    async def models(self) -> list[ModelInfo]:
+        """The models the server offers. Raises `ProviderError`."""
+        return await discovery.anthropic_models(await self.client(), self.config)
+
+    async def count_tokens(self, request: Request) -> int | None:
+        """The server's count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
+        body = {key: value for key, value in to_wire(request, cache=False).items() if key != "max_tokens"}
+        if "budget_tokens" in body.get("thinking", {}):
+            body.pop("thinking")  # it is checked against max_tokens, which this route does not take
+        return await discovery.input_tokens(await self.client(), "/v1/messages/count_tokens", body, self.name)
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()

@@ -1,0 +1,155 @@
+"""Anthropic Messages events in, our stream events out. Pure: fed with JSON objects, knows no SDK."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tui.providers.base import (
+    FinishKind,
+    ReasoningDelta,
+    ReasoningMeta,
+    RefusalDelta,
+    StreamEnd,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+    UsageUpdate,
+)
+from tui.providers.usage_reading import read_usage
+from tui.providers.wire import Json
+
+_FINISH: dict[str, FinishKind] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "tool_use": "tool_calls",
+    "refusal": "refusal",
+    "model_context_window_exceeded": "window_full",
+}
+
+
+@dataclass(slots=True)
+class _Block:
+    kind: str
+    index: int  # ours: counted within its kind
+    place: int  # among all blocks of the answer
+    arguments: bool = False  # a piece of a tool's input has come
+
+
+class AnthropicReader:
+    """Reads one streamed answer. Feed every event, then call `finish` when the stream has ended."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, _Block] = {}
+        self._opened = 0
+        self._usage: Json = {}
+        self._end: str | None = None
+        self._explanation = ""
+
+    @property
+    def ended(self) -> bool:
+        """True once the server said why it stopped."""
+        return self._end is not None
+
+    def feed(self, event: Json) -> Iterator[StreamEvent]:
+        """Events of one event."""
+        match event.get("type"):
+            case "message_start":
+                message = event.get("message")
+                yield from self._merge_usage(message.get("usage") if isinstance(message, dict) else None)
+            case "content_block_start":
+                yield from self._start(event)
+            case "content_block_delta":
+                block, delta = self._blocks.get(_index(event)), event.get("delta")
+                if block is not None and isinstance(delta, dict):
+                    yield from _delta(block, delta)
+            case "content_block_stop":
+                block = self._blocks.get(_index(event))
+                if block is not None and block.kind == "tool_use" and not block.arguments:
+                    block.arguments = True
+                    yield ToolCallDelta(block.index, arguments="{}")
+            case "message_delta":
+                yield from self._merge_usage(event.get("usage"))
+                delta = event.get("delta")
+                if isinstance(delta, dict):
+                    self._stop(delta)
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """The end mark if there was one."""
+        if self._end is not None:
+            if self._end == "refusal" and self._explanation:
+                yield RefusalDelta(self._explanation)
+            yield StreamEnd(_FINISH.get(self._end, "other"), self._end)
+
+    def _merge_usage(self, usage: object) -> Iterator[StreamEvent]:
+        """Usage is cumulative: what is reported later replaces what was, field by field."""
+        if isinstance(usage, dict):
+            self._usage |= {key: value for key, value in usage.items() if value is not None}
+            if read := read_usage(self._usage):
+                yield UsageUpdate(read)
+
+    def _stop(self, delta: Json) -> None:
+        if isinstance(reason := delta.get("stop_reason"), str) and reason:
+            self._end = reason
+        details = delta.get("stop_details")
+        if isinstance(details, dict) and isinstance(details.get("explanation"), str):
+            self._explanation = details["explanation"]
+
+    def _start(self, event: Json) -> Iterator[StreamEvent]:
+        content = event.get("content_block")
+        if not isinstance(content, dict):
+            return
+        kind = "reasoning" if content.get("type") in ("thinking", "redacted_thinking") else str(content.get("type"))
+        count = sum(block.kind == kind for block in self._blocks.values())
+        block = _Block(kind, count, self._opened)
+        self._blocks[_index(event)] = block
+        self._opened += 1
+        match content.get("type"):
+            case "text":
+                yield from _text(block, content.get("text"))
+            case "thinking":
+                yield from _thinking(block, content.get("thinking"))
+                yield from _signature(block, content.get("signature") or None)
+            case "redacted_thinking":
+                yield ReasoningMeta(block.index, redacted=str(content.get("data", "")))
+            case "tool_use":
+                yield ToolCallDelta(block.index, str(content.get("id") or ""), str(content.get("name") or ""))
+                if isinstance(given := content.get("input"), dict) and given:
+                    block.arguments = True
+                    yield ToolCallDelta(block.index, arguments=json.dumps(given, ensure_ascii=False))
+
+
+def _index(event: Json) -> int:
+    index = event.get("index")
+    return index if isinstance(index, int) else -1
+
+
+def _delta(block: _Block, delta: Json) -> Iterator[StreamEvent]:
+    match delta.get("type"):
+        case "text_delta":
+            yield from _text(block, delta.get("text"))
+        case "thinking_delta":
+            yield from _thinking(block, delta.get("thinking"))
+        case "signature_delta":
+            yield from _signature(block, delta.get("signature"))
+        case "input_json_delta" if block.kind == "tool_use" and isinstance(delta.get("partial_json"), str):
+            if delta["partial_json"]:
+                block.arguments = True
+                yield ToolCallDelta(block.index, arguments=delta["partial_json"])
+
+
+def _text(block: _Block, text: object) -> Iterator[StreamEvent]:
+    if block.kind == "text" and isinstance(text, str) and text:
+        yield TextDelta(text, block.place)
+
+
+def _thinking(block: _Block, text: object) -> Iterator[StreamEvent]:
+    if isinstance(text, str) and text:
+        yield ReasoningDelta(text, block.index)
+
+
+def _signature(block: _Block, signature: object) -> Iterator[StreamEvent]:
+    if isinstance(signature, str):
+        yield ReasoningMeta(block.index, signature=signature)

@@ -1,0 +1,148 @@
+"""A request in the words of Anthropic Messages. Pure."""
+
+from __future__ import annotations
+
+from tui.messages import Attachment, Message, Reasoning, Request, ToolCall, ToolResult
+from tui.providers.capabilities import claude
+from tui.providers.wire import (
+    EMPTY_RESULT,
+    Json,
+    ToolIds,
+    arguments_object,
+    attachment_text,
+    encoded,
+    missing_text,
+    own_reasoning,
+    plain_text,
+    schema_object,
+    usual_tool_ids,
+)
+
+DEFAULT_MAX_OUTPUT = 8192  # tokens; the field is required, and every model from 3.5 on takes this much
+MIN_BUDGET = 1024  # tokens; the least a thinking budget may be
+_BUDGET_SHARE = {"low": 0.2, "medium": 0.5, "high": 0.8}  # of the answer's tokens, for models that take a budget
+_CACHE: Json = {"type": "ephemeral"}
+
+
+def to_wire(request: Request, *, cache: bool = True) -> Json:
+    """The JSON body of POST /v1/messages, streaming.
+
+    With `cache` two marks are set: after the system prompt (which outlives a trimmed conversation) and at the end.
+    """
+    ids = usual_tool_ids()
+    messages: list[Json] = []
+    for message in request.messages:
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = _blocks(message, request, ids)
+        if not blocks:
+            continue
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"] += blocks
+        else:
+            messages.append({"role": role, "content": blocks})
+    for message_body in messages:
+        if message_body["role"] == "user":  # results come first, directly behind their calls
+            message_body["content"].sort(key=lambda block: block["type"] != "tool_result")
+    system = [{"type": "text", "text": section.text} for section in request.system if section.text.strip()]
+    tools = [
+        {"name": tool.name, "description": tool.description, "input_schema": schema_object(tool.parameters)}
+        for tool in request.tools
+    ]
+    if cache:
+        _mark(system or tools)
+        if messages:
+            _mark([block for block in messages[-1]["content"] if "thinking" not in block["type"]])
+    body: Json = {
+        "model": request.model,
+        "max_tokens": request.max_output or DEFAULT_MAX_OUTPUT,
+        "messages": messages,
+        "stream": True,
+    }
+    if system:
+        body["system"] = system
+    if tools:
+        body["tools"] = tools
+    return body | thinking(request.model, request.reasoning, body["max_tokens"])
+
+
+def thinking(model: str, wanted: str | None, max_tokens: int) -> Json:
+    """The thinking mode a model takes: adaptive with an effort from 4.6 on, before that a budget (tokens)."""
+    kind = claude(model)
+    if kind is None:
+        return {} if wanted is None else _budgeted(wanted, max_tokens)
+    if kind.adaptive:
+        if wanted is None or wanted == "off":
+            if kind.always_thinks:  # it thinks anyway; "summarized" lets a person see it
+                effort: Json = {"output_config": {"effort": "low"}} if wanted == "off" else {}
+                return {"thinking": {"type": "adaptive", "display": "summarized"}} | effort
+            return {} if wanted is None else {"thinking": {"type": "disabled"}}
+        return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": wanted}}
+    if wanted is None or not kind.budgeted:
+        return {}
+    return _budgeted(wanted, max_tokens)
+
+
+def _budgeted(wanted: str, max_tokens: int) -> Json:
+    budget = int(max_tokens * _BUDGET_SHARE.get(wanted, 0.5))
+    if wanted == "off" or max_tokens <= MIN_BUDGET:
+        return {"thinking": {"type": "disabled"}}
+    return {"thinking": {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}}
+
+
+def _mark(blocks: list[Json]) -> None:
+    if blocks:
+        blocks[-1]["cache_control"] = dict(_CACHE)
+
+
+def _blocks(message: Message, request: Request, ids: ToolIds) -> list[Json]:
+    blocks: list[Json] = []
+    for part in message.parts:
+        match part:
+            case Reasoning():
+                if message.role == "assistant" and own_reasoning(part, request):
+                    blocks += _reasoning(part)
+            case ToolCall():
+                blocks.append(
+                    {
+                        "type": "tool_use",
+                        "id": ids.call(part.id),
+                        "name": part.name,
+                        "input": arguments_object(part.arguments),
+                    }
+                )
+            case ToolResult():
+                blocks.append(_result(part, ids))
+            case Attachment():
+                blocks.append(_attachment(part, request))
+            case _ if (text := plain_text(part)).strip():
+                blocks.append({"type": "text", "text": text})
+    if message.role == "assistant":
+        if all("thinking" in block["type"] for block in blocks):
+            return []  # an answer of nothing but thinking is refused as empty
+        if blocks[-1]["type"] == "text":
+            blocks[-1]["text"] = blocks[-1]["text"].rstrip()  # "final assistant content cannot end with whitespace"
+    return blocks
+
+
+def _reasoning(part: Reasoning) -> list[Json]:
+    if part.redacted is not None:
+        return [{"type": "redacted_thinking", "data": part.redacted}]
+    if part.signature is None:
+        return []  # a cancelled thought: no signature, no way back
+    return [{"type": "thinking", "thinking": part.text, "signature": part.signature}]
+
+
+def _result(part: ToolResult, ids: ToolIds) -> Json:
+    text = part.text if part.text.strip() else EMPTY_RESULT
+    block: Json = {"type": "tool_result", "tool_use_id": ids.result(part.call_id), "content": text}
+    return block | {"is_error": True} if part.is_error else block
+
+
+def _attachment(part: Attachment, request: Request) -> Json:
+    if part.kind == "text":
+        return {"type": "text", "text": attachment_text(part)}
+    blob = request.blobs.get(part.sha256)
+    if blob is None:
+        return {"type": "text", "text": missing_text(part)}
+    source = {"type": "base64", "media_type": part.media_type, "data": encoded(blob)}
+    return {"type": "document" if part.kind == "pdf" else "image", "source": source}

@@ -1,0 +1,112 @@
+"""What is known of models without asking a server: which reasoning goes back, which thinking mode they take.
+
+A small table with rules from the providers' documentation (reasoning round trip). What is not listed gets the careful
+answer: reasoning is not sent back, so nothing is counted that is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tui.providers.base import Capabilities
+
+Family: TypeAlias = Literal["claude", "openai", "deepseek", "local", "openrouter", "loop", "plain"]
+
+_CLAUDE = re.compile(r"claude-(?P<line>[a-z]+)-(?P<major>\d+)(?:[.-](?P<minor>\d{1,2}))?(?!\d)")
+_CLAUDE_OLD = re.compile(r"claude-(?P<major>\d)(?:[.-](?P<minor>\d))?-(?P<line>[a-z]+)")
+_GPT = re.compile(r"gpt-(?P<major>\d+)(?:\.(?P<minor>\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Claude:
+    """A Claude model's line ("opus") and version, from its name."""
+
+    line: str
+    version: tuple[int, int]
+
+    @property
+    def keeps_thinking(self) -> bool:
+        """Thinking of earlier turns stays in the context: Opus from 4.5, Sonnet from 4.6, all from 5 on."""
+        first = {"opus": (4, 5), "sonnet": (4, 6), "haiku": (5, 0)}.get(self.line, (5, 0))
+        return self.version >= first
+
+    @property
+    def prefix_bound(self) -> bool:
+        """A signature covers all that stands before it: Fable and Mythos from 5.1, the others from 5.5."""
+        return self.version >= ((5, 1) if self.line in ("fable", "mythos") else (5, 5))
+
+    @property
+    def adaptive(self) -> bool:
+        """Takes `thinking.type` "adaptive": from 4.6 on."""
+        return self.version >= (4, 6)
+
+    @property
+    def budgeted(self) -> bool:
+        """Takes `thinking.type` "enabled" with a budget: from 3.7 to 4.6."""
+        return (3, 7) <= self.version <= (4, 6)
+
+    @property
+    def always_thinks(self) -> bool:
+        """Refuses `thinking.type` "disabled": Fable and Mythos, and the others from 5.5."""
+        return self.line in ("fable", "mythos") or self.version >= (5, 5)
+
+
+def claude(model: str) -> Claude | None:
+    """Line and version of a Claude model, also behind a vendor prefix; None for other models."""
+    name = model.lower()
+    match = _CLAUDE.search(name) or _CLAUDE_OLD.search(name)
+    if match is None:
+        return None
+    return Claude(match["line"], (int(match["major"]), int(match["minor"] or 0)))
+
+
+def gpt_version(model: str) -> tuple[int, int] | None:
+    """Version of a GPT model, (5, 6) for "openai/gpt-5.6-mini"; None for other models."""
+    match = _GPT.search(model.lower())
+    return None if match is None else (int(match["major"]), int(match["minor"] or 0))
+
+
+def anthropic_capabilities(model: str, *, official: bool) -> Capabilities:
+    """Messages dialect. Servers that only speak it (llama.cpp, DeepSeek) neither sign nor count on signatures."""
+    kind = claude(model)
+    if kind is None and not official:
+        return Capabilities(reasoning_return="tool_loop", count_endpoint=True)
+    kind = kind or Claude("opus", (5, 5))  # an unknown new model follows the newest rules
+    return Capabilities(
+        reasoning_return="always" if kind.keeps_thinking else "tool_loop",
+        needs_signature=True,
+        prefix_bound=kind.prefix_bound,
+        pdfs=kind.version >= (3, 5),
+        count_endpoint=True,
+    )
+
+
+def responses_capabilities(model: str, *, official: bool) -> Capabilities:
+    """Responses dialect: from gpt-5.6 on the reasoning of all turns is rendered, before that of the open tool loop."""
+    version = gpt_version(model)
+    return Capabilities(
+        reasoning_return="always" if official and version is not None and version >= (5, 6) else "tool_loop",
+        needs_signature=official,
+        pdfs=official,
+        count_endpoint=True,
+    )
+
+
+def chat_capabilities(model: str, family: Family) -> Capabilities:
+    """Chat Completions dialect, by the kind of server."""
+    match family:
+        case "deepseek":
+            # With tools V4 answers 400 to a history without its reasoning; without tools it ignores what is sent.
+            return Capabilities(reasoning_return="always", reasoning_needs_tools=True, images=False)
+        case "openrouter":
+            kind = claude(model)
+            keeps = kind is not None and kind.keeps_thinking
+            return Capabilities(reasoning_return="always" if keeps else "tool_loop", pdfs=True)
+        case "local" | "loop":
+            return Capabilities(reasoning_return="tool_loop", count_endpoint=family == "local")
+        case "openai":
+            return Capabilities(pdfs=True)
+        case "claude" | "plain":
+            return Capabilities()

@@ -1,0 +1,98 @@
+"""API keys: where they come from, and keeping them out of everything a person or a log file sees."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+
+from tui.providers.base import ProviderError
+
+# Seconds a key command may take; password managers may ask the person first.
+COMMAND_TIMEOUT = 60.0
+
+# What keys of the usual providers look like, for texts that quote a key this program never held.
+_LOOKS_SECRET = re.compile(
+    r"""
+      \b(?:sk|pk|rk|gsk|xai|csk|fw|tgp|nvapi|hf|ghp|gho|github_pat|r8|pplx)[-_][A-Za-z0-9*._-]{8,}
+    | \bAIza[A-Za-z0-9_-]{16,}
+    | \b(?:Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}
+    | \beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*
+    """,
+    re.VERBOSE,
+)
+_LABELLED = re.compile(
+    r"(?i)\b(api[-_ ]?key|x-api-key|authorization|token|secret)(\"?\s*[:=]\s*\"?)([A-Za-z0-9._~+/-]{12,})"
+)
+_URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/\s:@]+:[^/\s@]+@")
+
+# Keys this process has read. They live here only, so that `redact` can strike them out.
+_held: set[str] = set()
+
+
+def hold_secret(secret: str) -> None:
+    """Remember a key so that `redact` removes it. Values under 6 characters are no secrets worth the damage."""
+    if len(secret) >= 6:
+        _held.add(secret)
+
+
+def redact(text: str) -> str:
+    """`text` without keys: those this process holds, and everything that looks like one."""
+    for secret in sorted(_held, key=len, reverse=True):
+        text = text.replace(secret, "[key]")
+    text = _LOOKS_SECRET.sub("[key]", text)
+    text = _LABELLED.sub(r"\1\2[key]", text)
+    return _URL_PASSWORD.sub(r"\1[key]@", text)
+
+
+def key_from_env(names: Sequence[str], env: Mapping[str, str]) -> str | None:
+    """The first non-empty variable of `names`, stripped."""
+    for name in names:
+        if value := env.get(name, "").strip():
+            return value
+    return None
+
+
+async def key_from_command(command: str, provider: str) -> str:
+    """Run `command` in the shell (it is the person's own, from the config file); the first line it prints is the key.
+
+    Neither its output nor its error text is logged or shown. Raises `ProviderError` of kind "auth".
+    """
+    process = await asyncio.create_subprocess_shell(
+        command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=os.name != "nt",
+    )
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), COMMAND_TIMEOUT)
+    except TimeoutError:
+        raise ProviderError(
+            "auth", f"{provider}: api_key_command gave no key within {COMMAND_TIMEOUT:.0f} seconds; run it by hand."
+        ) from None
+    finally:
+        if process.returncode is None:
+            _kill(process)
+            await process.wait()
+    key = next(iter(output.decode("utf-8", "replace").splitlines()), "").strip()
+    if process.returncode:
+        raise ProviderError(
+            "auth", f"{provider}: api_key_command ended with exit code {process.returncode}; run it by hand to see why."
+        )
+    if not key:
+        raise ProviderError("auth", f"{provider}: api_key_command printed nothing; it has to print the key.")
+    return key
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """End the shell and what it started."""
+    if sys.platform == "win32":
+        process.kill()
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

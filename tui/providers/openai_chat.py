@@ -1,0 +1,122 @@
+"""Chat Completions at any base URL, through the official `openai` SDK."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tui.context.limits import ModelLimits
+from tui.messages import Request
+from tui.providers import discovery
+from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
+from tui.providers.capabilities import chat_capabilities
+from tui.providers.chat_reader import ChatReader
+from tui.providers.chat_wire import ChatStyle, to_wire
+from tui.providers.config import ProviderConfig
+from tui.providers.transport import events, openai_client
+from tui.providers.wire import Json
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+_UNKNOWN_FIELD = re.compile(
+    r"stream_options|include_usage|unknown (?:field|parameter|argument)|unrecogni[sz]ed|extra (?:inputs|fields)"
+    r"|unexpected (?:keyword|field|property)|not (?:permitted|allowed)|additional propert",
+    re.IGNORECASE,
+)
+_OTHER_MAX = re.compile(
+    r"max_(?:completion_)?tokens'? is not supported|use 'max_(?:completion_)?tokens' instead", re.IGNORECASE
+)
+
+
+class OpenAIChat:
+    """One server that speaks Chat Completions."""
+
+    dialect = "openai-chat"
+
+    def __init__(self, config: ProviderConfig) -> None:
+        self.name = config.name
+        self.config = config
+        self._style = config.chat_style()
+        self._client: AsyncOpenAI | None = None
+
+    async def base_url(self) -> str:
+        """Where the server is. The embedded provider starts its server here."""
+        return self.config.base_url
+
+    async def _key(self) -> str | None:
+        return await self.config.key()
+
+    async def client(self) -> AsyncOpenAI:
+        """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
+        if self._client is None:
+            key = await self._key()
+            self._client = await openai_client(await self.base_url(), key, self.config.headers)
+        return self._client
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the answer's events. Raises `ProviderError`."""
+        client = await self.client()
+        reader = ChatReader(self.name)
+        style = self._style
+        while True:
+            started = False
+            try:
+                async with aclosing(events(client, "/chat/completions", to_wire(request, style), self.name)) as chunks:
+                    async for chunk in chunks:
+                        if not started:
+                            started, self._style = True, style
+                        for event in reader.feed(chunk):
+                            yield event
+                break
+            except ProviderError as error:
+                if started and reader.ended and error.kind in ("network", "protocol"):
+                    break  # the answer is whole; only its tail (usage) is lost
+                changed = None if started else _without_refused(style, error, to_wire(request, style))
+                if changed is None:
+                    raise
+                style = changed
+        for event in reader.finish():
+            yield event
+
+    def capabilities(self, model: str) -> Capabilities:
+        """What is known of `model` without asking the server."""
+        return self.config.adjust(chat_capabilities(model, self.config.family))
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        """The server's word on the window; None where it says nothing. Raises `ProviderError`."""
+        return await discovery.openai_limits(await self.client(), self.config, model)
+
+    async def models(self) -> list[ModelInfo]:
+        """The models the server offers. Raises `ProviderError`."""
+        return await discovery.openai_models(await self.client(), self.config)
+
+    async def count_tokens(self, request: Request) -> int | None:
+        """llama.cpp counts a request; no other Chat server has such a route."""
+        if not self.capabilities(request.model).count_endpoint:
+            return None
+        return await discovery.chat_input_tokens(await self.client(), to_wire(request, self._style), self.name)
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+
+def _without_refused(style: ChatStyle, error: ProviderError, body: Json) -> ChatStyle | None:
+    """The style to try next where the server refused a field by name; None where the error has another cause."""
+    if error.kind != "bad_request":
+        return None
+    if error.status in (400, 422) and _OTHER_MAX.search(str(error)):
+        if style.max_tokens_field not in body:
+            return None
+        if style.max_tokens_field == "max_tokens":
+            return replace(style, max_tokens_field="max_completion_tokens")
+        return replace(style, max_tokens_field="max_tokens")
+    if error.status in (400, 422) and style.include_usage and _UNKNOWN_FIELD.search(str(error)):
+        return replace(style, include_usage=False)
+    return None

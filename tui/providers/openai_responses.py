@@ -1,0 +1,80 @@
+"""OpenAI Responses at any base URL, through the official `openai` SDK. Stateless: the server keeps nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from tui.context.limits import ModelLimits
+from tui.messages import Request
+from tui.providers import discovery
+from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
+from tui.providers.capabilities import responses_capabilities
+from tui.providers.config import ProviderConfig
+from tui.providers.responses_reader import ResponsesReader
+from tui.providers.responses_wire import to_wire
+from tui.providers.transport import events, openai_client
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+# What the counting route takes of a request.
+_COUNTED = ("model", "input", "instructions", "tools", "reasoning")
+
+
+class OpenAIResponses:
+    """One server that speaks Responses."""
+
+    dialect = "openai-responses"
+
+    def __init__(self, config: ProviderConfig) -> None:
+        self.name = config.name
+        self.config = config
+        self._client: AsyncOpenAI | None = None
+
+    async def client(self) -> AsyncOpenAI:
+        """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
+        if self._client is None:
+            self._client = await openai_client(self.config.base_url, await self.config.key(), self.config.headers)
+        return self._client
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the answer's events. Raises `ProviderError`."""
+        client = await self.client()
+        reader = ResponsesReader(self.name)
+        body = to_wire(request, official=self.config.official) | dict(self.config.extra_body)
+        try:
+            async with aclosing(events(client, "/responses", body, self.name)) as wire:
+                async for item in wire:
+                    for event in reader.feed(item):
+                        yield event
+        except ProviderError as error:
+            if not (reader.ended and error.kind in ("network", "protocol")):
+                raise
+        for event in reader.finish():
+            yield event
+
+    def capabilities(self, model: str) -> Capabilities:
+        """What is known of `model` without asking the server."""
+        return responses_capabilities(model, official=self.config.official)
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        """The server's word on the window; None where it says nothing. Raises `ProviderError`."""
+        return await discovery.openai_limits(await self.client(), self.config, model)
+
+    async def models(self) -> list[ModelInfo]:
+        """The models the server offers. Raises `ProviderError`."""
+        return await discovery.openai_models(await self.client(), self.config)
+
+    async def count_tokens(self, request: Request) -> int | None:
+        """The server's count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
+        body = to_wire(request, official=self.config.official)
+        asked = {key: value for key, value in body.items() if key in _COUNTED}
+        return await discovery.input_tokens(await self.client(), "/responses/input_tokens", asked, self.name)
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()

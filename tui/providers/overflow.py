@@ -1,0 +1,202 @@
+"""Which error is an overflow, and the numbers in it: the one classifier of failed requests. Pure.
+
+The texts are those the providers' servers write; each pattern stands for at least one text in
+`tests/providers/test_overflow.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tui.providers.base import ErrorKind, ProviderError
+from tui.providers.error_text import body_message, one_line, retry_after, retry_delay, unfold
+from tui.providers.overflow_numbers import OverflowNumbers, overflow_numbers
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+
+
+_TIER = _any(
+    r"extra usage is required for long context", r"usage credits required for 1m context", r"long context beta"
+)
+_RATE = _any(
+    r"rate[\s_-]?limit",
+    r"per[\s_-]?(?:minute|min\b|hour|day|second)",
+    r"\bTP[MD]\b",
+    r"\bRP[MD]\b",
+    r"too many requests",
+    r"\bquota\b",
+    r"throttl",
+    r"resource_exhausted",
+    r"concurren\w+ (?:limit|request)",
+)
+_BILLING = _any(
+    r"insufficient[_ ]quota", r"credit balance is too low", r"insufficient (?:balance|credits?|funds)", r"billing"
+)
+_MEMORY = _any(r"failed to find free space in the kv cache", r"no user query found in messages", r"out of memory")
+_BYTES = _any(
+    r"request_too_large",
+    r"maximum allowed number of bytes",
+    r"(?:request entity|payload|request body|content) too large",
+    r"total message size \d+ exceeds limit",
+    r"string too long\. expected a string with maximum length \d{6,}",
+    r"exceeds? (?:the )?maximum (?:request )?(?:size|bytes)",
+)
+_SIGNATURE = _any(
+    r"invalid [`'\"]?signature",
+    r"signature: field required",
+    r"thinking[`'\"]? (?:or [`'\"]?redacted_thinking[`'\"]? )?blocks .{0,40}cannot be modified",
+    r"expected [`'\"]?thinking[`'\"]?(?: or [`'\"]?redacted_thinking[`'\"]?)?, but found",
+    r"encrypted content .{0,80}(?:could not be|cannot be) (?:verified|decrypted)",
+    r"invalid_encrypted_content",
+    r"item with id 'rs_[^']*' not found",
+    r"of type 'reasoning' was provided without its required following item",
+    r"provided without its required 'reasoning' item",
+    r"thought[_ ]signature",
+)
+_CODES = {
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "model_max_prompt_tokens_exceeded",
+    "string_above_context",
+}
+_OVERFLOW = _any(
+    r"prompt is too long",
+    r"exceeds? (?:the |this |that )?(?:model'?s? )?(?:available |maximum )?context (?:window|limit|size|length)",
+    r"context window exceeds limit",
+    r"exceed context limit",
+    r"maximum context length",
+    r"context size has been exceeded",
+    r"exceeds? the (?:available )?context size",
+    r"input tokens exceed the configured limit",
+    r"maximum prompt length is",
+    r"input token count .{0,40}exceeds the maximum",
+    r"prompt token count of \S+ exceeds the limit",
+    r"input is too long for requested model",
+    r"reduce the length of the (?:messages|prompt|input)",
+    r"exceeded model token limit",
+    r"range of input length should be",
+    r"is too long and exceeds limit of",
+    r"decoder prompt .{0,40}is longer than",
+    r"longer than the (?:model'?s )?(?:maximum )?(?:model |context )length",
+    r"longer than the context length",
+    r"trying to keep the first \d+ tokens when context",
+    r"n_keep .{0,20}>= n_ctx",
+    r"tokens to keep from the initial prompt is greater than the context length",
+    r"input length exceeds the context length",
+    r"[`']?inputs[`']? tokens \+ [`']?max_new_tokens[`']? must be",
+    r"current length is \d+ while limit is",
+    r"too large for model with \d+ maximum context length",
+    r"exceeds the model'?s (?:maximum )?context",
+    r"model_context_window_exceeded",
+)
+
+
+def _overflow_kind(numbers: OverflowNumbers) -> ErrorKind:
+    """Output is to blame where the named input alone would fit."""
+    if numbers.limit is None or numbers.input is None or not numbers.output:
+        return "overflow_input"
+    return "overflow_output" if numbers.input < numbers.limit else "overflow_input"
+
+
+def kind_of(status: int | None, text: str, codes: set[str], provider: str = "") -> ErrorKind:
+    """The kind of a failed request from its HTTP status (None: inside a stream), all its text, and its codes."""
+    match status:
+        case _ if _TIER.search(text):
+            return "long_context_tier"
+        case 401 | 403 | 407:
+            return "auth"
+        case _ if codes & {"insufficient_quota", "billing_error"} or (
+            status in (400, 402, 429) and _BILLING.search(text)
+        ):
+            return "auth"
+        case 402:
+            return "auth"
+        case 529 | 503:
+            return "overloaded"
+        case _ if "overloaded_error" in codes or "engine_overloaded" in codes:
+            return "overloaded"
+        case 429:
+            return "rate_limit"
+        case _ if codes & {"rate_limit_error", "rate_limit_exceeded"} or _RATE.search(text):
+            return "rate_limit"
+        case 404 if not codes & _CODES:
+            return "not_found"
+        case _ if "model_not_found" in codes or "not_found_error" in codes:
+            return "not_found"
+        case _ if codes & {"authentication_error", "permission_error", "invalid_api_key"}:
+            return "auth"
+        case _ if _MEMORY.search(text):
+            return "server"
+        case _ if _BYTES.search(text):
+            return "too_many_bytes"
+        case _ if codes & _CODES or _OVERFLOW.search(text):
+            return "overflow_input"
+        case 400 | 413 if provider == "cerebras" and not text.strip():
+            return "overflow_input"  # Cerebras refuses too long prompts without a body
+        case 413:
+            return "too_many_bytes"
+        case _ if _SIGNATURE.search(text):
+            return "signature"
+        case 408 | 504 | 524:
+            return "network"
+        case int() if 400 <= status < 500:
+            return "bad_request"
+        case _ if "invalid_request_error" in codes:
+            return "bad_request"
+        case _:
+            return "server"
+
+
+_HINTS: Mapping[ErrorKind, str] = {
+    "auth": "Check the API key and the account.",
+    "not_found": "Check the model's name with /model and the server's address.",
+    "long_context_tier": "This account has no access to the long window: compact, or choose another model.",
+    "overflow_input": "The conversation does not fit the model's window.",
+    "overflow_output": "The asked-for answer length does not fit beside the conversation.",
+    "too_many_bytes": "The request is too large in bytes: leave out the largest attachment.",
+}
+
+
+def classify_error(
+    status: int | None,
+    body: object,
+    *,
+    message: str = "",
+    headers: Mapping[str, str] | None = None,
+    provider: str = "",
+    now: float = 0.0,
+) -> ProviderError:
+    """The error of a failed request: its kind, its numbers in tokens, and one line for a person.
+
+    `status` is the HTTP status, None (or 200) for an error inside a stream. `body` is the decoded body in any shape,
+    `message` what the SDK made of it. `now` (seconds since the epoch) is needed only to read a Retry-After date.
+    """
+    pairs = list(unfold(body))
+    words = [value for _, value in pairs if isinstance(value, str)]
+    said = body_message(pairs) or (message if words or not message.startswith("Error code:") else "")
+    text = "\n".join([*words, message if not message.startswith("Error code:") else ""]).strip()
+    codes = {
+        str(value) for key, value in pairs if key in ("code", "type", "error_code", "status") and value is not None
+    }
+    kind = kind_of(status if status != 200 else None, text, codes, provider)
+    numbers = OverflowNumbers()
+    if kind in ("overflow_input", "overflow_output"):
+        numbers = overflow_numbers(text, pairs)
+        kind = _overflow_kind(numbers)
+    lead = f"{provider}: " if provider else ""
+    state = f"HTTP {status}: " if status and status != 200 else ""
+    line = one_line(said) or "the server gave no reason"
+    hint = f" {_HINTS[kind]}" if kind in _HINTS else ""
+    wait = retry_after(headers or {}, text, now) if kind in ("rate_limit", "overloaded", "server") else None
+    return ProviderError(
+        kind,
+        f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'}{hint}",
+        status=status,
+        retry_after=wait if wait is not None else retry_delay(pairs),
+        limit=numbers.limit,
+        input_tokens=numbers.input,
+        output_tokens=numbers.output,
+    )

@@ -1,0 +1,136 @@
+"""The usual providers: address, key variable, what they speak. Data, nothing else."""
+
+from __future__ import annotations
+
+from tui.providers.config import ProviderConfig
+
+# Default models are the middle of each family; the model last used takes their place after the first turn.
+_ALL = (
+    ProviderConfig(
+        "anthropic",
+        "anthropic",
+        "https://api.anthropic.com",
+        "Anthropic",
+        ("ANTHROPIC_API_KEY",),
+        needs_key=True,
+        default_model="claude-sonnet-5-5",
+        family="claude",
+        official=True,
+    ),
+    ProviderConfig(
+        "openai",
+        "openai-responses",
+        "https://api.openai.com/v1",
+        "OpenAI",
+        ("OPENAI_API_KEY",),
+        needs_key=True,
+        default_model="gpt-5.6",
+        family="openai",
+        official=True,
+    ),
+    ProviderConfig(
+        "openrouter",
+        base_url="https://openrouter.ai/api/v1",
+        title="OpenRouter",
+        key_env=("OPENROUTER_API_KEY",),
+        needs_key=True,
+        default_model="openrouter/auto",
+        family="openrouter",
+        reasoning_field="reasoning",
+    ),
+    ProviderConfig(
+        "gemini",
+        base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+        title="Google Gemini",
+        key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        needs_key=True,
+        default_model="gemini-flash-latest",
+    ),
+    ProviderConfig(
+        "deepseek",
+        base_url="https://api.deepseek.com",
+        title="DeepSeek",
+        key_env=("DEEPSEEK_API_KEY",),
+        needs_key=True,
+        default_model="deepseek-v4-flash",
+        family="deepseek",
+    ),
+    ProviderConfig(
+        "mistral",
+        base_url="https://api.mistral.ai/v1",
+        title="Mistral",
+        key_env=("MISTRAL_API_KEY",),
+        needs_key=True,
+        default_model="mistral-medium-latest",
+    ),
+    ProviderConfig(
+        "groq",
+        base_url="https://api.groq.com/openai/v1",
+        title="Groq",
+        key_env=("GROQ_API_KEY",),
+        needs_key=True,
+        default_model="openai/gpt-oss-120b",
+    ),
+    ProviderConfig(
+        "xai",
+        base_url="https://api.x.ai/v1",
+        title="xAI",
+        key_env=("XAI_API_KEY",),
+        needs_key=True,
+        default_model="grok-4-latest",
+    ),
+    ProviderConfig(
+        "together",
+        base_url="https://api.together.xyz/v1",
+        title="Together",
+        key_env=("TOGETHER_API_KEY",),
+        needs_key=True,
+    ),
+    ProviderConfig(
+        "fireworks",
+        base_url="https://api.fireworks.ai/inference/v1",
+        title="Fireworks",
+        key_env=("FIREWORKS_API_KEY",),
+        needs_key=True,
+    ),
+    ProviderConfig(
+        "cerebras",
+        base_url="https://api.cerebras.ai/v1",
+        title="Cerebras",
+        key_env=("CEREBRAS_API_KEY",),
+        needs_key=True,
+    ),
+    ProviderConfig(
+        "moonshot",
+        base_url="https://api.moonshot.ai/v1",
+        title="Moonshot (Kimi)",
+        key_env=("MOONSHOT_API_KEY",),
+        needs_key=True,
+        default_model="kimi-latest",
+        family="loop",
+    ),
+    ProviderConfig(
+        "zai",
+        base_url="https://api.z.ai/api/paas/v4",
+        title="Z.ai (GLM)",
+        key_env=("ZAI_API_KEY",),
+        needs_key=True,
+        family="loop",
+    ),
+    ProviderConfig(
+        "ollama", base_url="http://127.0.0.1:11434/v1", title="Ollama", family="loop", reasoning_field="reasoning"
+    ),
+    ProviderConfig("lmstudio", base_url="http://127.0.0.1:1234/v1", title="LM Studio", family="loop"),
+    ProviderConfig("llamacpp", base_url="http://127.0.0.1:8080/v1", title="llama.cpp", family="local"),
+    ProviderConfig(
+        "vllm", base_url="http://127.0.0.1:8000/v1", title="vLLM", family="loop", reasoning_field="reasoning"
+    ),
+    ProviderConfig("local", "local", title="Embedded (llama.cpp)", default_model="smollm2-135m", family="local"),
+    ProviderConfig("demo", "demo", title="Demo, no model", default_model="guide"),
+)
+
+PRESETS = {config.name: config for config in _ALL}
+"""The usual providers by name, in the order in which a key in the environment chooses one."""
+
+LOCAL_SERVERS = ("ollama", "lmstudio", "llamacpp", "vllm")
+"""Servers that need no key, asked at their usual ports in this order."""

@@ -1,0 +1,208 @@
+"""From names to providers: presets and the person's own tables, and which model to begin with."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from tui.providers.base import Provider
+from tui.providers.config import Dialect, ProviderConfig
+from tui.providers.local import missing_part, model_name
+from tui.providers.presets import LOCAL_SERVERS, PRESETS
+
+PROBE_TIMEOUT = 0.4  # seconds; a server on this machine accepts at once
+
+
+class ProviderTable(Protocol):
+    """One `[providers.NAME]` table of the config file."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def base_url(self) -> str | None: ...
+    @property
+    def api_key_env(self) -> str | None: ...
+    @property
+    def api_key_command(self) -> str | None: ...
+
+
+_DIALECTS: Mapping[str, Dialect] = {
+    "openai-compatible": "openai-chat",
+    "openai-chat": "openai-chat",
+    "openai": "openai-responses",
+    "openai-responses": "openai-responses",
+    "anthropic": "anthropic",
+}
+
+
+def parse_model(full: str) -> tuple[str, str]:
+    """("anthropic", "claude-x") for "anthropic/claude-x". Raises ValueError with one line for a person."""
+    provider, slash, model = full.strip().partition("/")
+    if not slash or not provider or not model:
+        raise ValueError(f"{full!r} is no model name; write provider/model, for example openai/gpt-5.6 or ollama/qwen3")
+    return provider.lower(), model
+
+
+def provider_config(name: str, table: ProviderTable | None = None) -> ProviderConfig:
+    """The preset `name` with the person's own table laid over it. Raises ValueError with one line for a person."""
+    preset = PRESETS.get(name)
+    if table is None:
+        if preset is None:
+            near = difflib.get_close_matches(name, PRESETS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"add [providers.{name}] with base_url to the config file"
+            raise ValueError(f"unknown provider {name!r}; {hint}")
+        return preset
+    base_url = table.base_url or (preset.base_url if preset else "")
+    if not base_url and table.kind in ("openai", "anthropic"):
+        base_url = PRESETS[table.kind].base_url
+    if not base_url and not (preset and preset.dialect in ("local", "demo")):
+        raise ValueError(f"provider {name!r} has no base_url; add it to [providers.{name}] in the config file")
+    own_address = preset is None or base_url != preset.base_url
+    dialect = preset.dialect if preset and table.kind == "openai-compatible" else _DIALECTS.get(table.kind)
+    if dialect is None:
+        raise ValueError(f"provider {name!r} has the unknown kind {table.kind!r}; known: {', '.join(_DIALECTS)}")
+    official = urlsplit(base_url).hostname in ("api.openai.com", "api.anthropic.com")
+    config = preset or ProviderConfig(name)
+    return replace(
+        config,
+        dialect=dialect,
+        base_url=base_url,
+        official=official,
+        key_env=(table.api_key_env,) if table.api_key_env else config.key_env,
+        api_key_command=table.api_key_command,
+        needs_key=bool(table.api_key_env) or (config.needs_key and not own_address) or official,
+    )
+
+
+def all_configs(
+    tables: Mapping[str, ProviderTable] | None = None, *, gguf: Path | None = None, window: int | None = None
+) -> dict[str, ProviderConfig]:
+    """Every provider: the person's own first, then the presets. `gguf` and `window` (tokens) are the embedded model's.
+
+    Raises ValueError with one line for a person.
+    """
+    configs = {name: provider_config(name, table) for name, table in (tables or {}).items()}
+    configs |= {name: config for name, config in PRESETS.items() if name not in configs}
+    configs["local"] = replace(configs["local"], gguf=gguf, window=window, default_model=model_name(gguf))
+    return configs
+
+
+def make_provider(name: str, config: ProviderConfig | None = None) -> Provider:
+    """The provider `name`. Imports only the adapter's module; its SDK waits for the first request.
+
+    Raises ValueError with one line for a person.
+    """
+    config = config or provider_config(name)
+    match config.dialect:
+        case "anthropic":
+            from tui.providers.anthropic_messages import AnthropicMessages
+
+            return AnthropicMessages(config)
+        case "openai-responses":
+            from tui.providers.openai_responses import OpenAIResponses
+
+            return OpenAIResponses(config)
+        case "openai-chat":
+            from tui.providers.openai_chat import OpenAIChat
+
+            return OpenAIChat(config)
+        case "local":
+            from tui.providers.local import LocalProvider
+
+            return LocalProvider(config)
+        case "demo":
+            from tui.providers.demo import DemoProvider
+
+            return DemoProvider(config)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The provider and model to begin with, and why. `model` is empty where only the server can name one."""
+
+    provider: str
+    model: str
+    reason: str
+
+    @property
+    def full_name(self) -> str:
+        """ "provider/model"."""
+        return f"{self.provider}/{self.model}"
+
+
+async def choose_default(
+    configs: Mapping[str, ProviderConfig],
+    *,
+    explicit: str | None = None,
+    last_used: str | None = None,
+    last_by_provider: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+    servers: Sequence[str] = LOCAL_SERVERS,
+) -> Choice:
+    """Which model to begin with: `explicit`, the last used, a key in the environment, a local server that answers,
+    the embedded model, the demo.
+
+    A last used model whose provider has no key or file any more is passed over. Raises ValueError with one line for a
+    person if `explicit` cannot be used.
+    """
+    env = os.environ if env is None else env
+    last = last_by_provider or {}
+    if explicit:
+        return _explicit(explicit, configs, last)
+    if last_used and (choice := _last_used(last_used, configs, env)):
+        return choice
+    for name, config in configs.items():
+        if config.key_env and config.has_key(env):
+            return Choice(name, last.get(name) or config.default_model, "its key is in the environment")
+    for name in await answering(configs, servers):
+        return Choice(name, last.get(name, ""), f"a server answers at {configs[name].base_url}")
+    if missing_part(configs["local"].gguf) is None:
+        return Choice("local", configs["local"].default_model, "the embedded model")
+    return Choice("demo", configs["demo"].default_model, "no model was found")
+
+
+def _explicit(full: str, configs: Mapping[str, ProviderConfig], last: Mapping[str, str]) -> Choice:
+    if full in configs:  # a provider alone: its last or default model
+        return Choice(full, last.get(full) or configs[full].default_model, "asked for")
+    provider, model = parse_model(full)
+    if provider not in configs:
+        provider_config(provider)  # raises with the nearest name
+    return Choice(provider, model, "asked for")
+
+
+def _last_used(full: str, configs: Mapping[str, ProviderConfig], env: Mapping[str, str]) -> Choice | None:
+    try:
+        provider, model = parse_model(full)
+    except ValueError:
+        return None
+    config = configs.get(provider)
+    if config is None or config.dialect == "demo" or (config.needs_key and not config.has_key(env)):
+        return None
+    if config.dialect == "local" and (missing_part(config.gguf) is not None or model != config.default_model):
+        return None
+    return Choice(provider, model, "used last")
+
+
+async def answering(configs: Mapping[str, ProviderConfig], names: Sequence[str] = LOCAL_SERVERS) -> list[str]:
+    """Those of `names` whose port on this machine accepts connections; all are tried at the same time."""
+    found = await asyncio.gather(*(_accepts(configs[name].base_url) for name in names))
+    return [name for name, accepts in zip(names, found, strict=True) if accepts]
+
+
+async def _accepts(url: str) -> bool:
+    parts = urlsplit(url)
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, parts.port or 80), PROBE_TIMEOUT)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    with contextlib.suppress(OSError):  # it accepted; how it closes does not matter
+        await writer.wait_closed()
+    return True

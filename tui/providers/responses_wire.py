@@ -1,0 +1,163 @@
+"""A request in the words of OpenAI Responses, stateless: all items are sent again, nothing is stored. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from tui.messages import Attachment, Message, Reasoning, Request, ToolCall, ToolResult
+from tui.providers.capabilities import gpt_version
+from tui.providers.wire import (
+    EMPTY_RESULT,
+    Json,
+    ToolIds,
+    arguments_text,
+    attachment_text,
+    data_url,
+    missing_text,
+    own_reasoning,
+    plain_text,
+    schema_object,
+    system_text,
+    usual_tool_ids,
+)
+
+_O_SERIES = re.compile(r"(?:^|/)o\d|gpt-oss|codex")
+
+
+def reasons(model: str) -> bool:
+    """True for OpenAI's reasoning models; the others answer 400 to the reasoning fields."""
+    version = gpt_version(model)
+    if version is not None:
+        return version >= (5, 0) and "-chat" not in model
+    return _O_SERIES.search(model.lower()) is not None
+
+
+def to_wire(request: Request, *, official: bool = True) -> Json:
+    """The JSON body of POST /responses, streaming. `official`: OpenAI's own servers, whose fields others may not know."""
+    ids = usual_tool_ids()
+    items: list[Json] = []
+    for message in request.messages:
+        items += _items(message, request, ids, official=official)
+    body: Json = {"model": request.model, "input": items, "store": False, "stream": True}
+    if system := system_text(request.system):
+        body["instructions"] = system
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": schema_object(tool.parameters),
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+    if request.max_output is not None:
+        body["max_output_tokens"] = request.max_output
+    if official and request.session:
+        body["prompt_cache_key"] = request.session
+    return body | _reasoning_fields(request, official=official)
+
+
+def _reasoning_fields(request: Request, *, official: bool) -> Json:
+    effort = _effort(request)
+    if official and not reasons(request.model):
+        return {}
+    fields: Json = {}
+    if official:
+        fields["include"] = ["reasoning.encrypted_content"]
+        fields["reasoning"] = {"summary": "auto"}
+    if effort is not None:
+        fields["reasoning"] = fields.get("reasoning", {}) | {"effort": effort}
+    return fields
+
+
+def _effort(request: Request) -> str | None:
+    if request.reasoning != "off":
+        return request.reasoning
+    version = gpt_version(request.model)
+    return "minimal" if version == (5, 0) else "none"  # "none" came with gpt-5.1
+
+
+def _items(message: Message, request: Request, ids: ToolIds, *, official: bool) -> list[Json]:
+    if message.role == "assistant":
+        return _assistant(message, request, ids, official=official)
+    results: list[Json] = [
+        {
+            "type": "function_call_output",
+            "call_id": ids.result(part.call_id),
+            "output": part.text or EMPTY_RESULT,
+        }
+        for part in message.parts
+        if isinstance(part, ToolResult)
+    ]
+    content: list[Json] = []
+    for part in message.parts:
+        if isinstance(part, Attachment):
+            content.append(_attachment(part, request))
+        elif text := plain_text(part):
+            content.append({"type": "input_text", "text": text})
+    return [*results, {"type": "message", "role": "user", "content": content}] if content else results
+
+
+def _attachment(part: Attachment, request: Request) -> Json:
+    if part.kind == "text":
+        return {"type": "input_text", "text": attachment_text(part)}
+    blob = request.blobs.get(part.sha256)
+    if blob is None:
+        return {"type": "input_text", "text": missing_text(part)}
+    if part.kind == "pdf":
+        return {"type": "input_file", "filename": part.name, "file_data": data_url(part, blob)}
+    return {"type": "input_image", "image_url": data_url(part, blob)}
+
+
+def _assistant(message: Message, request: Request, ids: ToolIds, *, official: bool) -> list[Json]:
+    """An answer's items in their order; reasoning stays directly before what it led to."""
+    items: list[Json] = []
+    last_call = max((at for at, part in enumerate(message.parts) if isinstance(part, ToolCall)), default=-1)
+    version = gpt_version(request.model)
+    phased = official and version is not None and version >= (5, 4)
+    for at, part in enumerate(message.parts):
+        match part:
+            case Reasoning():
+                if own_reasoning(part, request):
+                    items += _reasoning(part)
+            case ToolCall():
+                items.append(
+                    {
+                        "type": "function_call",
+                        "call_id": ids.call(part.id),
+                        "name": part.name,
+                        "arguments": arguments_text(part.arguments),
+                    }
+                )
+            case _ if text := plain_text(part):
+                item: Json = {
+                    "type": "message",
+                    "role": "assistant",
+                    "content": [{"type": "output_text", "text": text, "annotations": []}],
+                }
+                if phased:  # what is said on the way to a call, and what is said at the end
+                    item["phase"] = "commentary" if at < last_call else "final_answer"
+                items.append(item)
+    while items and items[-1]["type"] == "reasoning":
+        items.pop()  # reasoning without its following item is refused
+    return items
+
+
+def _reasoning(part: Reasoning) -> list[Json]:
+    if part.encrypted is not None:
+        try:
+            summary = json.loads(part.details or "null")
+        except ValueError:
+            summary = None
+        if not isinstance(summary, list):
+            summary = [{"type": "summary_text", "text": part.text}] if part.text else []
+        item: Json = {"type": "reasoning", "summary": summary, "encrypted_content": part.encrypted}
+        return [item | {"id": part.item_id} if part.item_id else item]
+    if not part.text:
+        return []
+    # Servers that keep nothing and encrypt nothing (llama.cpp, LM Studio) take the plain text.
+    content = [{"type": "reasoning_text", "text": part.text}]
+    return [{"type": "reasoning", "id": part.item_id or "", "summary": [], "content": content, "encrypted_content": ""}]

@@ -1,0 +1,198 @@
+"""The official SDKs as transport: connections, keys, retries off, raw JSON events out, errors translated.
+
+Events are taken as plain JSON (`cast_to=object`), because the SDKs' event classes coerce what they don't know into
+a wrong class. The SDKs are imported in a worker thread at the first request: importing one takes up to a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit
+
+from tui.providers.base import ProviderError
+from tui.providers.error_text import one_line
+from tui.providers.overflow import classify_error
+from tui.providers.wire import Json
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+
+    Client: TypeAlias = AsyncOpenAI | AsyncAnthropic
+
+log = logging.getLogger(__name__)
+
+# Sent where a server wants no key: the SDKs refuse an empty one.
+NO_KEY = "none"
+
+
+def is_loopback(url: str) -> bool:
+    """True if `url` points to this machine."""
+    host = (urlsplit(url).hostname or "").lower()
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+async def openai_client(base_url: str, key: str | None, headers: Mapping[str, str]) -> AsyncOpenAI:
+    """A client of the official `openai` SDK that speaks to `base_url` and nothing else."""
+
+    def build() -> AsyncOpenAI:
+        import openai
+
+        # Organisation and project of the environment belong to OpenAI; other servers have no business with them.
+        official = urlsplit(base_url).hostname == "api.openai.com"
+        private: dict[str, Any] = (
+            {} if official else {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
+        )
+        return openai.AsyncOpenAI(
+            api_key=key or NO_KEY,
+            base_url=base_url,
+            max_retries=0,
+            default_headers={**private, **headers},
+            http_client=openai.DefaultAsyncHttpxClient(trust_env=not is_loopback(base_url)),
+        )
+
+    return await asyncio.to_thread(build)
+
+
+async def anthropic_client(base_url: str, key: str | None, headers: Mapping[str, str]) -> AsyncAnthropic:
+    """A client of the official `anthropic` SDK that speaks to `base_url` and nothing else."""
+
+    def build() -> AsyncAnthropic:
+        import anthropic
+
+        return anthropic.AsyncAnthropic(
+            api_key=key or NO_KEY,
+            base_url=base_url,
+            max_retries=0,
+            default_headers=dict(headers),
+            http_client=anthropic.DefaultAsyncHttpxClient(trust_env=not is_loopback(base_url)),
+        )
+
+    return await asyncio.to_thread(build)
+
+
+async def events(client: Client, path: str, body: Json, provider: str) -> AsyncGenerator[Json, None]:
+    """POST `body` and yield the server-sent events as JSON objects. Raises `ProviderError`.
+
+    Closing the generator closes the connection, which makes a server stop generating.
+    """
+    try:
+        async with aclosing(_raw_events(client, path, body)) as stream:
+            async for event in stream:
+                if isinstance(event, dict):
+                    yield event
+    except ProviderError:
+        raise
+    except Exception as error:
+        translated = translate(error, provider, str(client.base_url))
+        if translated is None:
+            raise
+        raise translated from error
+
+
+async def _raw_events(client: Client, path: str, body: Json) -> AsyncGenerator[object, None]:
+    if type(client).__module__.startswith("anthropic"):
+        from anthropic import AsyncStream as AnthropicStream
+
+        stream: Any = await client.post(
+            path, cast_to=object, body=body, stream=True, stream_cls=AnthropicStream[object]
+        )
+    else:
+        from openai import AsyncStream as OpenAIStream
+
+        stream = await client.post(path, cast_to=object, body=body, stream=True, stream_cls=OpenAIStream[object])
+    try:
+        async for event in stream:
+            yield event
+    finally:
+        await stream.close()
+
+
+async def get_json(client: Client, path: str, provider: str) -> object:
+    """GET `path` (or an absolute URL) as JSON. Raises `ProviderError`."""
+    return await _call(client, "get", path, None, provider)
+
+
+async def post_json(client: Client, path: str, body: Json, provider: str) -> object:
+    """POST `body` and return the answer as JSON. Raises `ProviderError`."""
+    return await _call(client, "post", path, body, provider)
+
+
+async def _call(client: Client, method: str, path: str, body: Json | None, provider: str) -> object:
+    try:
+        if method == "get":
+            return await client.get(path, cast_to=object)
+        return await client.post(path, cast_to=object, body=body)
+    except Exception as error:
+        translated = translate(error, provider, str(client.base_url))
+        if translated is None:
+            raise
+        raise translated from error
+
+
+def translate(error: Exception, provider: str, base_url: str) -> ProviderError | None:
+    """`error` of an SDK or its HTTP library as a `ProviderError`; None for what is no failure of the request."""
+    import httpx2
+
+    response = getattr(error, "response", None)
+    if isinstance(response, httpx2.Response):
+        return classify_error(
+            response.status_code,
+            _body(error, response),
+            message=str(error),
+            headers=dict(response.headers),
+            provider=provider,
+            now=time.time(),
+        )
+    cause: BaseException = error.__cause__ if isinstance(error.__cause__, httpx2.HTTPError) else error
+    match cause:
+        case httpx2.TimeoutException():
+            return ProviderError(
+                "network", f"{provider}: {base_url} did not answer in time. Check the server, then /retry."
+            )
+        case httpx2.ConnectError():
+            reason = one_line(str(cause), 120) or "no connection"
+            return ProviderError(
+                "network",
+                f"{provider}: cannot reach {base_url} ({reason}). Check that the server runs, and its base_url.",
+            )
+        case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
+            return ProviderError("bad_request", f"{provider}: {base_url} is no usable address. Check base_url.")
+        case httpx2.HTTPError():
+            reason = one_line(str(cause), 120) or type(cause).__name__
+            return ProviderError(
+                "network", f"{provider}: the connection broke ({reason}). What arrived is kept; /retry goes on."
+            )
+        case json.JSONDecodeError() | UnicodeDecodeError():
+            return ProviderError(
+                "protocol", f"{provider}: the server sent broken JSON. What arrived is kept; /retry goes on."
+            )
+    if type(error).__name__ == "APITimeoutError":
+        return ProviderError(
+            "network", f"{provider}: {base_url} did not answer in time. Check the server, then /retry."
+        )
+    if type(error).__name__ == "APIConnectionError":
+        return ProviderError(
+            "network", f"{provider}: the connection to {base_url} failed. Check the network, then /retry."
+        )
+    if hasattr(error, "body") and hasattr(error, "message"):  # openai.APIError: an error event under HTTP 200
+        return classify_error(None, error.body, message=str(error.message), provider=provider)
+    return None
+
+
+def _body(error: Exception, response: Any) -> object:
+    """The decoded body; the raw text where the SDK kept only a part of it."""
+    body = getattr(error, "body", None)
+    if response.is_closed and response.is_stream_consumed:
+        try:
+            text = response.text
+        except RuntimeError:
+            text = ""
+        return [body, text] if text else body
+    return body

@@ -1,0 +1,136 @@
+"""One reading of usage for every dialect: whatever a provider reports becomes a `Usage`. Pure.
+
+Who counts what (facts: usage fields and the context identity):
+- Chat Completions and Responses: the input holds the cached tokens, the output holds the reasoning. Gemini's and xAI's
+  Chat endpoints leave reasoning out of `completion_tokens`; the total shows it.
+- Anthropic and Bedrock: the input leaves out what was read from and written to the cache.
+- Gemini's own format: thoughts stand beside the candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from tui.messages import Usage
+
+Body: TypeAlias = Mapping[str, Any]
+
+
+def read_usage(body: object) -> Usage | None:
+    """The usage a provider reported, in tokens; None where it reported nothing (also: nothing but zeros)."""
+    if not isinstance(body, Mapping):
+        return None
+    usage = _read(body)
+    if usage is None or not any((usage.input_total, usage.output_total)):
+        return None
+    return usage
+
+
+def _read(body: Body) -> Usage | None:
+    keys = body.keys()
+    if keys & {"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"}:
+        return _gemini(body)
+    if keys & {"inputTokens", "outputTokens"}:
+        return _separate_cache(body, "inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
+    if keys & {"prompt_eval_count", "eval_count"}:
+        return Usage(_count(body, "prompt_eval_count"), _count(body, "eval_count"))
+    if keys & {"prompt_tokens", "completion_tokens"}:
+        return _chat(body)
+    if keys & {"input_tokens", "output_tokens"}:
+        if keys & {"cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"}:
+            return _anthropic(body)
+        return _responses(body)
+    if isinstance(body.get("tokens"), Mapping):  # Cohere
+        return _read(body["tokens"])
+    return None
+
+
+def _count(body: object, *names: str) -> int | None:
+    """The first of `names` that is a number of tokens; servers also write them as text or as floats."""
+    if not isinstance(body, Mapping):
+        return None
+    for name in names:
+        match body.get(name):
+            case bool() | None:
+                continue
+            case int() | float() as value if value >= 0:
+                return int(value)
+            case str() as text if text.strip().isdigit():
+                return int(text)
+    return None
+
+
+def _chat(body: Body) -> Usage:
+    prompt, completion, total = (
+        _count(body, "prompt_tokens"),
+        _count(body, "completion_tokens"),
+        _count(body, "total_tokens"),
+    )
+    details, out_details = body.get("prompt_tokens_details"), body.get("completion_tokens_details")
+    cached = _count(details, "cached_tokens")
+    if cached is None:
+        cached = _count(body, "prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")
+    written = _count(details, "cache_write_tokens", "cache_creation_tokens")
+    if written is None:
+        written = _count(body, "cache_creation_input_tokens")
+    reasoning = _count(out_details, "reasoning_tokens")
+    if reasoning is None:
+        reasoning = _count(body, "reasoning_tokens")
+    if prompt is not None and cached is not None and cached > prompt:
+        prompt += cached  # xAI, at times
+    output = completion
+    if prompt is not None and total is not None and total - prompt > (completion or 0):
+        output = total - prompt
+        if reasoning is None and completion is not None:
+            reasoning = output - completion
+    return Usage(prompt, output, cached, written, reasoning)
+
+
+def _responses(body: Body) -> Usage:
+    given, output = _count(body, "input_tokens"), _count(body, "output_tokens")
+    details = body.get("input_tokens_details")
+    return Usage(
+        given,
+        output,
+        _count(details, "cached_tokens"),
+        _count(details, "cache_write_tokens"),
+        _count(body.get("output_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def _anthropic(body: Body) -> Usage:
+    context = _context_iteration(body) or body
+    usage = _separate_cache(
+        context, "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"
+    )
+    thinking = _count(body.get("output_tokens_details"), "thinking_tokens")
+    return Usage(usage.input_total, usage.output_total, usage.input_cached, usage.input_cache_write, thinking)
+
+
+def _context_iteration(body: Body) -> Body | None:
+    """The last pass that saw the conversation: the top-level numbers add up all passes of server-side work."""
+    passes = body.get("iterations")
+    if not isinstance(passes, list):
+        return None
+    for entry in reversed(passes):
+        if isinstance(entry, Mapping) and entry.get("type") in ("message", "fallback_message"):
+            return entry
+    return None
+
+
+def _separate_cache(body: Body, given: str, output: str, read: str, written: str) -> Usage:
+    """Dialects whose input leaves the cached tokens out: the whole input is the sum."""
+    fresh, cached, stored = _count(body, given), _count(body, read), _count(body, written)
+    total = (
+        None if fresh is None and cached is None and stored is None else (fresh or 0) + (cached or 0) + (stored or 0)
+    )
+    return Usage(total, _count(body, output), cached, stored)
+
+
+def _gemini(body: Body) -> Usage:
+    prompt, tool_prompt = _count(body, "promptTokenCount"), _count(body, "toolUsePromptTokenCount")
+    candidates, thoughts = _count(body, "candidatesTokenCount"), _count(body, "thoughtsTokenCount")
+    total = None if prompt is None else prompt + (tool_prompt or 0)
+    output = None if candidates is None and thoughts is None else (candidates or 0) + (thoughts or 0)
+    return Usage(total, output, _count(body, "cachedContentTokenCount"), None, thoughts)

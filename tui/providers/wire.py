@@ -1,0 +1,147 @@
+"""What every dialect's `to_wire` needs: system text, tool ids, arguments, attachments. Pure."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from tui.messages import Attachment, Part, Reasoning, Refusal, Request, SystemSection, Text
+
+Json: TypeAlias = dict[str, Any]
+
+# A block that must not be empty says so in words.
+EMPTY_RESULT = "(no output)"
+
+
+def system_text(sections: tuple[SystemSection, ...]) -> str:
+    """The system prompt and the memory files as one text."""
+    return "\n\n".join(section.text for section in sections if section.text.strip())
+
+
+def plain_text(part: Part) -> str:
+    """What a text or refusal part says; empty for other parts."""
+    return part.text if isinstance(part, Text | Refusal) else ""
+
+
+def own_reasoning(part: Reasoning, request: Request) -> bool:
+    """True if `part` was made by the pair of provider and model the request goes to."""
+    return part.provider == request.provider and part.model == request.model
+
+
+def attachment_text(part: Attachment) -> str:
+    """A text file as it is put into the prompt."""
+    return f'<file name="{part.name}">\n{part.text}\n</file>'
+
+
+def missing_text(part: Attachment) -> str:
+    """What stands for an attachment whose bytes are gone."""
+    return f"[attachment {part.name} is not available any more]"
+
+
+def data_url(part: Attachment, blob: bytes) -> str:
+    """The attachment as a data URL."""
+    return f"data:{part.media_type};base64,{encoded(blob)}"
+
+
+def encoded(blob: bytes) -> str:
+    """`blob` in base64, as text."""
+    return base64.b64encode(blob).decode("ascii")
+
+
+def arguments_object(arguments: str) -> Json:
+    """A tool call's arguments as a JSON object; text that is none is wrapped, so that the call stays sendable."""
+    if not arguments.strip():
+        return {}
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        return {"invalid_json": arguments}
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def arguments_text(arguments: str) -> str:
+    """A tool call's arguments as text: as the model wrote them if that is a JSON object, else repaired."""
+    value = arguments_object(arguments)
+    try:
+        unchanged = json.loads(arguments) == value
+    except ValueError:
+        unchanged = False
+    return arguments if unchanged else json.dumps(value, ensure_ascii=False)
+
+
+def as_object(text: str | None) -> Json:
+    """JSON text that should be an object; anything else is an empty one."""
+    try:
+        value = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def schema_object(parameters: str) -> Json:
+    """A tool's JSON schema; an empty one becomes the schema of no arguments."""
+    return as_object(parameters) or {"type": "object", "properties": {}}
+
+
+def merge_extra(body: Json, extra: Mapping[str, object]) -> Json:
+    """`body` with the provider's `extra_body` from the settings laid over it."""
+    return {**body, **extra}
+
+
+class ToolIds:
+    """Gives every call of one request a unique id its dialect accepts, and each result the id of its call.
+
+    Servers differ: some answer `call_0` in every turn, some send no id at all, Mistral takes nine letters or digits.
+    """
+
+    def __init__(self, valid: Callable[[str], bool], make: Callable[[str], str]) -> None:
+        self._valid = valid
+        self._make = make
+        self._used: set[str] = set()
+        self._open: dict[str, list[str]] = {}
+
+    def call(self, original: str) -> str:
+        """The id to send for a call."""
+        wire, copy = original, 0
+        while not self._valid(wire) or wire in self._used:
+            wire = self._make(f"{original}#{copy}")
+            copy += 1
+        self._used.add(wire)
+        self._open.setdefault(original, []).append(wire)
+        return wire
+
+    def result(self, original: str) -> str:
+        """The id of the call that a result answers; the oldest call still open under that id."""
+        waiting = self._open.get(original)
+        return waiting.pop(0) if waiting else original
+
+
+_TOOL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_CHAT_ID = re.compile(r"[!-~]{1,40}")
+_MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
+
+
+def _short_hash(text: str, length: int) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+
+
+def usual_tool_ids() -> ToolIds:
+    """Ids as Anthropic and OpenAI take them: letters, digits, "_" and "-", 64 at most."""
+    return ToolIds(lambda text: _TOOL_ID.fullmatch(text) is not None, lambda text: f"call_{_short_hash(text, 24)}")
+
+
+def chat_tool_ids() -> ToolIds:
+    """Ids for Chat Completions: OpenAI takes 40 characters at most; Kimi's `functions.name:0` must stay as it is."""
+    return ToolIds(
+        lambda text: _CHAT_ID.fullmatch(text) is not None,
+        lambda text: f"call_{_short_hash(text, 24)}",
+    )
+
+
+def mistral_tool_ids() -> ToolIds:
+    """Ids as Mistral takes them: exactly nine letters or digits."""
+    return ToolIds(lambda text: _MISTRAL_ID.fullmatch(text) is not None, lambda text: _short_hash(text, 9))
