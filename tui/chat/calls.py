@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from tui.chat.database import Database
 from tui.chat.ids import new_id
 from tui.context.usage import ContextUsage
-from tui.messages import Usage
+from tui.messages import Request, Usage
 
 CallKind: TypeAlias = Literal["chat", "compaction", "title"]
 
@@ -53,23 +53,24 @@ class CallLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def begin(self, usage: ContextUsage, *, message: str | None, kind: CallKind = "chat") -> str:
-        """Note a call that is about to be made, with its prediction. Returns its id."""
-        new = usage.basis.new_messages
+    def begin(self, request: Request, usage: ContextUsage | None, *, message: str | None, kind: CallKind) -> str:
+        """Note a call that is about to be made, with its prediction where there is one. Returns its id."""
+        new = usage.basis.new_messages if usage else None
+        total = usage.total if usage else None
         values: dict[str, Any] = {
             "id": new_id(),
-            "session": usage.session,
+            "session": request.session,
             "message": message,
             "kind": kind,
-            "provider": usage.provider,
-            "model": usage.model,
+            "provider": request.provider,
+            "model": request.model,
             "at": time.time(),
             "status": "pending",
-            "predicted": usage.total,
-            "upper_bound": usage.upper_bound,
-            "source": usage.source,
-            "known": None if new is None else usage.total - new,
-            "estimated": usage.total if new is None else new,
+            "predicted": total,
+            "upper_bound": usage.upper_bound if usage else None,
+            "source": usage.source if usage else None,
+            "known": total - new if total is not None and new is not None else None,
+            "estimated": total if new is None else new,
         }
         names = ", ".join(values)
         with self._database.transaction() as db:

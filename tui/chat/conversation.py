@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tui.chat import history
 from tui.chat.history import HistoryState, fold_records
-from tui.chat.projection import Target, active_messages, build_request
+from tui.chat.projection import Target, active_messages, build_request, trimmed_request
 from tui.chat.store import Record, SessionInfo, SessionStore
+from tui.context.checkpoints import Checkpoint, active_compactions, checkpoint_to_json
 from tui.messages import Message, Request
+from tui.providers.base import StreamEvent
 
 
 class Conversation:
@@ -26,7 +28,10 @@ class Conversation:
         self.target = target
         self._records = records
         self._state = fold_records(records)
+        self.unsaved: list[Message] = []  # replies that a full disk kept out of the store so far
+        self._begun: set[str] = set()  # replies whose row is there already
         self._request: Request | None = None
+        self._untrimmed: Request | None = None
 
     @property
     def state(self) -> HistoryState:
@@ -43,19 +48,64 @@ class Conversation:
     def show_message(self, message: Message) -> None:
         """Take a message that is in the store already: a new one, or the final form of the last."""
         self.messages.append(message)
-        self._request = None
+        self._changed()
 
     async def add_record(self, kind: str, data: dict[str, Any]) -> Record:
         """Append a record. Raises `StoreError`."""
         record = await asyncio.to_thread(self.store.add_record, self.info.id, kind, data)
         self._records.append(record)
         self._state = fold_records(self._records)
-        self._request = None
+        self._changed()
         return record
+
+    async def add_checkpoint(self, record: Checkpoint, summary: Message | None) -> None:
+        """Append a compaction (or an edit of its summary) with its summary: both or neither. Raises `StoreError`."""
+        kept = await asyncio.to_thread(self._write_checkpoint, record, summary)
+        if summary is not None:
+            self.messages.append(summary)
+        self._records.append(kept)
+        self._state = fold_records(self._records)
+        self._changed()
+
+    def _write_checkpoint(self, record: Checkpoint, summary: Message | None) -> Record:
+        with self.store.transaction():
+            if summary is not None:
+                self.store.add_message(self.info.id, summary)
+            return self.store.add_record(self.info.id, history.CHECKPOINT, checkpoint_to_json(record))
 
     async def set_aside(self, ids: list[str]) -> None:
         """Take messages out of the conversation; they stay in the history."""
         await self.add_record(history.SET_ASIDE, {"ids": ids, "frontier": self.frontier})
+
+    async def void_reasoning(self) -> None:
+        """A server refused the reasoning that stands in the history now: it does not go out again."""
+        await self.add_record(history.VOID, {"frontier": self.frontier})
+
+    async def leave_out(self, message: str, sha256: str) -> None:
+        """From now on the message goes out without this attachment."""
+        await self.add_record(history.LEAVE_OUT, {"message": message, "sha256": sha256})
+
+    def write_events(self, message: Message, events: Sequence[StreamEvent]) -> None:
+        """Keep what arrived of a reply; its row is made with the first of it. Not on the event loop."""
+        with self.store.transaction():
+            if message.id not in self._begun:
+                self.store.add_message(self.info.id, message)
+            self.store.append_events(self.info.id, message.id, events)
+        self._begun.add(message.id)
+
+    def write_reply(self, reply: Message) -> None:
+        """Keep a reply's final form, and those that could not be kept before. Not on the event loop."""
+        while self.unsaved:
+            self._write_final(self.unsaved[0])
+            del self.unsaved[0]
+        self._write_final(reply)
+
+    def _write_final(self, reply: Message) -> None:
+        if reply.id in self._begun:
+            self.store.finish_message(self.info.id, reply)
+        else:
+            self.store.add_message(self.info.id, reply)
+        self._begun.discard(reply.id)
 
     async def update(self, **values: str | float | bool | None) -> None:
         """Set columns of the session. Raises `StoreError`."""
@@ -65,7 +115,7 @@ class Conversation:
     def aim(self, target: Target) -> None:
         """From now on requests are for `target`."""
         self.target = target
-        self._request = None
+        self._changed()
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -77,14 +127,17 @@ class Conversation:
     def request(self) -> Request:
         """What would go out now. The same object until something changes."""
         if self._request is None:
-            self._request = build_request(self.messages, self._state, self.target)
+            self._request = trimmed_request(self.untrimmed_request(), self._state, self.target)
         return self._request
 
     def untrimmed_request(self) -> Request:
         """What would go out if rolling context left nothing out."""
-        if self._state.trim.empty:
-            return self.request()
-        return build_request(self.messages, self._state, self.target, trim=False)
+        if self._untrimmed is None:
+            self._untrimmed = build_request(self.messages, self._state, self.target)
+        return self._untrimmed
+
+    def _changed(self) -> None:
+        self._request = self._untrimmed = None
 
     def active(self) -> tuple[Message, ...]:
         """The messages that compaction works on."""
@@ -93,6 +146,11 @@ class Conversation:
     def not_sent(self) -> Mapping[str, str]:
         """Message id -> why it does not go out any more."""
         return history.not_sent(self.messages, self._state, self.request().messages)
+
+    def compaction_savings(self) -> tuple[int, int]:
+        """The compactions in force: how many, and the tokens they saved in all."""
+        active = active_compactions(self._state.checkpoints)
+        return len(active), sum(record.before - record.after for record in active)
 
     def records(self, kind: str) -> list[Record]:
         """The records of one kind, oldest first."""

@@ -16,6 +16,8 @@ SET_ASIDE = "set_aside"  # {"ids": [...]}: a reply that was retried, a message t
 RESTORE = "restore"  # {"record": id}: takes a set_aside back
 PIN = "pin"  # {"id", "on"}
 EXCLUDE = "exclude"  # {"id", "on"}
+VOID = "void"  # {"frontier"}: a server refused the reasoning in messages up to this id
+LEAVE_OUT = "leave_out"  # {"message", "sha256"}: an attachment that made the request too large, in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class HistoryState:
     pinned: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
     frontier: str = ""  # the newest message's id when content was last set aside or excluded (groups.unbind)
+    void: str = ""  # likewise, when a server last refused reasoning
+    left_out: frozenset[tuple[str, str]] = frozenset()  # message id, sha256
 
 
 def fold_records(records: Sequence[Record]) -> HistoryState:
@@ -36,7 +40,8 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
     trim = TrimState()
     aside: dict[str, frozenset[str]] = {}
     marks: dict[str, dict[str, bool]] = {PIN: {}, EXCLUDE: {}}
-    frontier = ""
+    frontier = void = ""
+    left_out: set[tuple[str, str]] = set()
     for record in records:
         data: Mapping[str, object] = record.data
         match record.kind:
@@ -53,6 +58,10 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
                 marks[record.kind][str(data["id"])] = bool(data["on"])
                 if record.kind == EXCLUDE:
                     frontier = max(frontier, str(data.get("frontier", "")))
+            case "void":
+                void = max(void, str(data["frontier"]))
+            case "leave_out":
+                left_out.add((str(data["message"]), str(data["sha256"])))
     return HistoryState(
         tuple(checkpoints),
         trim,
@@ -60,6 +69,8 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
         frozenset(ident for ident, on in marks[PIN].items() if on),
         frozenset(ident for ident, on in marks[EXCLUDE].items() if on),
         frontier,
+        void,
+        frozenset(left_out),
     )
 
 

@@ -14,6 +14,7 @@ from tui.context.checkpoints import apply_compactions
 from tui.context.groups import answered_ids, call_ids, group_messages, starts_turn, unbind
 from tui.context.trimming import apply_trim
 from tui.messages import (
+    Attachment,
     Message,
     Part,
     Reasoning,
@@ -71,8 +72,20 @@ def active_messages(messages: Sequence[Message], state: HistoryState, *, prefix_
             for i in group.indices
         }
         active = [m for i, m in enumerate(active) if i not in gone]
+    if state.left_out:
+        active = [_without_attachments(message, state.left_out) for message in active]
     result = apply_compactions(active, state.checkpoints, prefix_bound=prefix_bound)
-    return unbind(result, state.frontier) if prefix_bound else result
+    return unbind(result, max(state.void, state.frontier if prefix_bound else ""))
+
+
+def _without_attachments(message: Message, left_out: frozenset[tuple[str, str]]) -> Message:
+    parts = tuple(
+        Text(f"[{part.name} was left out: the request had too many bytes]")
+        if isinstance(part, Attachment) and (message.id, part.sha256) in left_out
+        else part
+        for part in message.parts
+    )
+    return _with_parts(message, parts)
 
 
 def request_for(active: Iterable[Message], target: Target) -> Request:

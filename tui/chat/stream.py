@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 
 from tui.chat.database import StoreError
@@ -61,7 +61,7 @@ class StreamProcessor:
         if self._next is not None:
             self._next.cancel()
 
-    async def run(self, stream: AsyncGenerator[StreamEvent, None]) -> AsyncIterator[ReplyDelta]:
+    async def run(self, stream: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[ReplyDelta, None]:
         """Yield what arrives. Never raises `ProviderError`; see `error`."""
         started = time.monotonic()
         flusher = asyncio.create_task(self._flush_forever())

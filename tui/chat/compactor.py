@@ -1,0 +1,186 @@
+"""Compaction of one conversation: decide, clear or summarise, check, and only then write the record."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from tui.chat import history
+from tui.chat.conversation import Conversation
+from tui.chat.events import CompactionFinished, CompactionStarted, SessionEvent
+from tui.chat.ids import new_id
+from tui.chat.meter import Meter
+from tui.chat.projection import build_request, trimmed_request
+from tui.chat.services import Services
+from tui.chat.summarize import (
+    Complete,
+    Completion,
+    Summary,
+    complete_with,
+    prefix_request,
+    summarise,
+)
+from tui.context.checkpoints import CompactionRecord, CompactionUndo, checkpoint_to_json, last_undoable
+from tui.context.compaction import (
+    CompactionConfig,
+    CompactionPlan,
+    Summarise,
+    Trigger,
+    accept_compaction,
+    plan_compaction,
+    should_compact,
+)
+from tui.context.usage import ContextUsage
+from tui.messages import Message, Request, Text
+from tui.providers.base import ProviderError
+
+PREFIX_MARGIN = 2_000  # tokens that must be free beside the conversation for a summary asked behind it
+
+
+class Compactor:
+    """Compacts one conversation. Nothing changes unless the result is whole and accepted."""
+
+    def __init__(self, conversation: Conversation, meter: Meter, services: Services) -> None:
+        self._conversation = conversation
+        self._meter = meter
+        self._services = services
+        self._tried_at: str | None = None
+        self._running: asyncio.Task[Summary] | None = None
+        self.measurement = ""  # names the latest completed call; at most one automatic compaction for each
+
+    def cancel(self) -> None:
+        """End a summary call that is under way; nothing has changed then."""
+        if self._running is not None:
+            self._running.cancel()
+
+    async def run(
+        self, trigger: Trigger, *, usage: ContextUsage, instructions: str = ""
+    ) -> AsyncIterator[SessionEvent]:
+        """Compact if the one decision says so. Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`."""
+        if not await self._meter.in_thread(self._wanted, trigger, usage):
+            return
+        if trigger != "manual":
+            self._tried_at = self.measurement
+        yield CompactionStarted(automatic=trigger != "manual")
+        plan = await self._meter.in_thread(self._plan, trigger, usage)
+        summary: Message | None = None
+        if isinstance(plan, Summarise):
+            text = await self._summary(plan, usage, instructions, trigger)
+            made_by = self._conversation.target
+            summary = Message(
+                "user",
+                (Text(text),),
+                id=new_id(),
+                kind="summary",
+                created_at=time.time(),
+                provider=made_by.provider,
+                model=made_by.model,
+            )
+        record = await self._meter.in_thread(self._checked, plan, summary, usage)
+        await self._conversation.add_checkpoint(record, summary)
+        yield CompactionFinished(record.messages, record.before, record.after, summary)
+
+    def _wanted(self, trigger: Trigger, usage: ContextUsage) -> bool:
+        last = self._conversation.request().messages[-1:]
+        return should_compact(
+            usage,
+            trigger=trigger,
+            enabled=self._meter.settings.for_model(self._meter.full_name).compaction != "off",
+            measurement=self.measurement,
+            compacted_at=self._tried_at,
+            last_message_tokens=sum(map(self._meter.count, last)),
+        )
+
+    def _plan(self, trigger: Trigger, usage: ContextUsage) -> CompactionPlan:
+        conversation = self._conversation
+        return plan_compaction(
+            conversation.active(),
+            self._meter.count,
+            usage=usage,
+            pinned=conversation.state.pinned,
+            history=conversation.messages,
+            summarise=trigger == "manual",
+            config=CompactionConfig(preserve_recent_turns=self._meter.settings.preserve_recent_turns),
+        )
+
+    async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> str:
+        sent = self._conversation.request()
+        fits = usage.budget.max_input is not None and usage.upper_bound + PREFIX_MARGIN <= usage.budget.max_input
+        prefix = None
+        if fits and trigger != "overflow":
+            prefix = prefix_request(sent, plan.source, instructions=instructions, budget=usage.budget)
+        work = summarise(
+            self._billed(complete_with(self._services.provider(sent.provider))),
+            plan.source,
+            base=replace(sent, messages=()),
+            budget=usage.budget,
+            count=lambda text: self._services.counter.count_text(text, sent.model) or len(text),
+            instructions=instructions,
+            prefix=prefix,
+        )
+        self._running = asyncio.ensure_future(work)
+        try:
+            return (await self._running).outgoing
+        finally:
+            self._running = None
+
+    def _billed(self, complete: Complete) -> Complete:
+        """`complete` with a row in the call log: billed, never a measurement of the conversation."""
+
+        async def billed(request: Request) -> Completion:
+            calls = self._services.calls
+            started = time.monotonic()
+            call = await asyncio.to_thread(calls.begin, request, None, message=None, kind="compaction")
+            answer: Completion | None = None
+            problem: str | None = "cancelled"
+            try:
+                answer = await complete(request)
+                problem = None if answer.complete else "the answer broke off"
+            except ProviderError as error:
+                problem = str(error)
+                raise
+            finally:
+                usage = answer.usage if answer is not None else None
+                price = self._services.price
+                seconds = time.monotonic() - started
+                cost = await asyncio.to_thread(price, usage, request.provider, request.model) if usage else None
+                await asyncio.to_thread(
+                    lambda: calls.finish(call, usage=usage, seconds=seconds, error=problem, cost=cost)
+                )
+            return answer
+
+        return billed
+
+    def _checked(self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage) -> CompactionRecord:
+        """The record, if what it leads to is accepted (SPEC 5). Raises `CompactionRefusedError`."""
+        conversation = self._conversation
+        record = CompactionRecord(
+            id=new_id(),
+            at=time.time(),
+            before=usage.total,
+            after=0,
+            messages=len(plan.source) if isinstance(plan, Summarise) else len(plan.cleared),
+            first=plan.first if isinstance(plan, Summarise) else "",
+            last=plan.last if isinstance(plan, Summarise) else "",
+            summary=summary.id if summary else "",
+            kept=plan.kept if isinstance(plan, Summarise) else (),
+            cleared=plan.cleared,
+            frontier=conversation.frontier,
+        )
+        state = replace(conversation.state, checkpoints=(*conversation.state.checkpoints, record))
+        messages = [*conversation.messages, summary] if summary else conversation.messages
+        request = trimmed_request(build_request(messages, state, conversation.target), state, conversation.target)
+        after = self._meter.measure(request).total
+        accept_compaction(usage.total, after, usage.budget.compaction_at or usage.budget.max_input)
+        return replace(record, after=after)
+
+    async def undo(self) -> CompactionRecord | None:
+        """Take the newest compaction in force back; None when there is none. Raises `StoreError`."""
+        conversation = self._conversation
+        record = last_undoable(conversation.state.checkpoints)
+        if record is not None:
+            undo = CompactionUndo(new_id(), time.time(), record.id, conversation.frontier)
+            await conversation.add_record(history.CHECKPOINT, checkpoint_to_json(undo))
+        return record

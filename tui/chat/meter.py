@@ -1,0 +1,122 @@
+"""The conversation's numbers: every part of a session that needs one asks here, and here asks the accounting."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from tui.chat.conversation import Conversation
+from tui.chat.services import Services
+from tui.config import ModelSettings, Settings
+from tui.context.limits import BudgetSettings, ModelLimits
+from tui.context.rolling import TrimLog, TrimRecord
+from tui.context.usage import ContextUsage, calculate_context_usage
+from tui.messages import Message, Request
+from tui.providers.base import ProviderError
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+TRIM_LOG = "trims"  # key in the store's state
+
+
+class Meter:
+    """Measures the requests of one conversation for the model in use."""
+
+    def __init__(self, conversation: Conversation, services: Services) -> None:
+        self._conversation = conversation
+        self._services = services
+        self.latest: ContextUsage | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """The person's settings."""
+        return self._services.settings
+
+    @property
+    def full_name(self) -> str:
+        """The model in use, "provider/model"."""
+        return f"{self._conversation.target.provider}/{self._conversation.target.model}"
+
+    def limits(self) -> ModelLimits:
+        """What is known of the window now."""
+        return self._services.windows.known(self._conversation.target.provider, self._conversation.target.model)
+
+    def budget_settings(self) -> BudgetSettings:
+        """The person's settings for the model in use."""
+        return budget_settings(self.settings.for_model(self.full_name), rolling=self._conversation.info.rolling)
+
+    async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run accounting off the event loop: counting megabytes takes a while."""
+        return await asyncio.to_thread(function, *args, **kwargs)
+
+    async def usage(self) -> ContextUsage:
+        """The next request, measured."""
+        self.latest = await self.in_thread(self.measure, self._conversation.request())
+        return self.latest
+
+    def measure(self, request: Request) -> ContextUsage:
+        """`request` measured. May count: not on the event loop."""
+        compactions, saved = self._conversation.compaction_savings()
+        return calculate_context_usage(
+            request,
+            estimator=self._services.estimator,
+            limits=self.limits(),
+            settings=self.budget_settings(),
+            compactions=compactions,
+            compaction_saved=saved,
+        )
+
+    def estimate(self, request: Request) -> int:
+        """Tokens of a request, as the accounting has them."""
+        return self._services.estimator.estimate(request).tokens
+
+    def count(self, message: Message) -> int:
+        """Tokens of one message, at least 1."""
+        return max(1, round(self._services.counter.count_message(message, self._conversation.target.model).size))
+
+    async def count_exactly(self) -> int | None:
+        """Ask the provider for the next request's tokens and go by that. None where it can't say."""
+        target = self._conversation.target
+        if not target.capabilities.count_endpoint:
+            return None
+        request = self._conversation.request()
+        try:
+            tokens = await self._services.provider(target.provider).count_tokens(request)
+        except ProviderError as error:
+            log.warning("exact count failed: %s", error)
+            return None
+        if tokens:
+            await self.in_thread(self._services.estimator.note_count, request, tokens, at=time.time())
+        return tokens
+
+    def note_trim(self, utilisation: float, trim: TrimRecord | None) -> None:
+        """Add a request under rolling context to the log that `/usage` shows. Not on the event loop."""
+        store = self._services.store
+        text = store.get_state(TRIM_LOG)
+        trims = TrimLog.from_json(json.loads(text)) if text else TrimLog()
+        store.put_state(TRIM_LOG, json.dumps(trims.add(utilisation, trim).to_json()))
+
+
+def budget_settings(model: ModelSettings, *, rolling: bool) -> BudgetSettings:
+    """The accounting's form of a model's settings."""
+    percent, tokens = None, None
+    if isinstance(model.compaction, float):
+        percent = model.compaction
+    elif isinstance(model.compaction, int):
+        tokens = model.compaction
+    reserve = BudgetSettings().reserve_output if model.reserve_output is None else model.reserve_output
+    return BudgetSettings(reserve, percent, tokens, rolling)
+
+
+def answer_tokens(limits: ModelLimits, settings: BudgetSettings) -> int | None:
+    """The most tokens an answer may take: what is reserved for it (SPEC 2). None where the window is unknown."""
+    if not limits.context:
+        return None
+    return min(settings.reserve_output, limits.context // 4, limits.output or limits.context)

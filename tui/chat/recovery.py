@@ -1,0 +1,98 @@
+"""What to do about a failed request: wait, ask for a shorter answer, make room, leave something out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tui.providers.base import ErrorKind, ProviderError
+
+MOST_WAITS = 5
+FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own hint wins
+LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets its answer from the person
+PASSING: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "server", "network"})
+NETWORK_WAITS = 2  # an unreachable server seldom comes back within seconds: say so soon
+LEAST_ANSWER = 64  # tokens: less room than this is no answer
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Repeat the request in `seconds` seconds."""
+
+    seconds: float
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp:
+    """Repeat it with at most `max_output` tokens of answer."""
+
+    max_output: int
+
+
+@dataclass(frozen=True, slots=True)
+class MakeRoom:
+    """The input does not fit after all: learn the limit if one was named, trim or compact, repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutReasoning:
+    """Repeat it without the reasoning blocks the server refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutAttachment:
+    """Repeat it without its largest attachment: the body has too many bytes."""
+
+
+Action: TypeAlias = Wait | Clamp | MakeRoom | WithoutReasoning | WithoutAttachment
+
+
+@dataclass(slots=True)
+class Recovery:
+    """The memory of one turn: every remedy is tried once, waiting a few times."""
+
+    tried: set[type[Action]] = field(default_factory=set)
+    waits: int = 0
+
+    def decide(self, error: ProviderError, *, arrived: bool, max_output: int | None) -> Action | None:
+        """The next step after `error`; None: tell the person. Once something `arrived`, repeating is their choice."""
+        if arrived:
+            return None
+        match error.kind:
+            case "overflow_output":
+                room = _room(error)
+                if room is not None and room >= LEAST_ANSWER and (max_output is None or room < max_output):
+                    return self._once(Clamp(room))
+                return self._once(MakeRoom())
+            case "overflow_input" | "long_context_tier":
+                return self._once(MakeRoom())
+            case "signature":
+                return self._once(WithoutReasoning())
+            case "too_many_bytes":
+                return self._once(WithoutAttachment())
+            case kind if kind in PASSING:
+                return self._wait(error)
+            case _:
+                return None
+
+    def _once(self, action: Action) -> Action | None:
+        if type(action) in self.tried:
+            return None
+        self.tried.add(type(action))
+        return action
+
+    def _wait(self, error: ProviderError) -> Action | None:
+        most = NETWORK_WAITS if error.kind == "network" else MOST_WAITS
+        seconds = error.retry_after if error.retry_after is not None else FIRST_WAIT * 2**self.waits
+        if self.waits >= most or seconds > LONGEST_WAIT:
+            return None
+        self.waits += 1
+        return Wait(seconds, self.waits)
+
+
+def _room(error: ProviderError) -> int | None:
+    """Tokens left for the answer by the server's own numbers, less a margin of 1 % for a count it called "at least"."""
+    if error.limit is None or error.input_tokens is None:
+        return None
+    return error.limit - error.input_tokens - max(16, error.limit // 100)

@@ -1,0 +1,111 @@
+"""The windows of models: what is set, what was learned from servers, and asking for the rest."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from tui.chat.store import SessionStore
+from tui.config import Settings
+from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
+
+log = logging.getLogger(__name__)
+
+Lookup = Callable[[str, str], Awaitable[ModelLimits]]
+"""Provider name, model -> what the live server, the built-in table or the price data say (in that order)."""
+
+
+class Windows:
+    """Order of truth (SPEC 2): a person's setting, what an overflow error taught, then `lookup`.
+
+    What was set (`/window`) and learned is kept in the store, under the model's full name.
+    """
+
+    def __init__(self, store: SessionStore, settings: Settings, lookup: Lookup) -> None:
+        self._store = store
+        self._settings = settings
+        self._lookup = lookup
+        self._looked_up: dict[tuple[str, str], ModelLimits] = {}
+        self._memory: dict[str, dict[str, Any]] = {}
+
+    def known(self, provider: str, model: str) -> ModelLimits:
+        """What is known without asking anybody."""
+        base = self._looked_up.get((provider, model), UNKNOWN_LIMITS)
+        kept = self._kept(provider, model)
+        set_window = kept.get("set") or self._settings.for_model(f"{provider}/{model}").window
+        if set_window:
+            return _narrowed(base, set_window, "setting", "set by you")
+        learned = kept.get("learned")
+        if learned and (kept.get("raised") or base.context is None or learned < base.context):
+            return _narrowed(base, learned, "learned", str(kept.get("how", "learned from the server")))
+        return base
+
+    async def find(self, provider: str, model: str) -> ModelLimits:
+        """As `known`, after asking the server once in a run. Raises nothing: what can't be found is unknown."""
+        if (provider, model) not in self._looked_up:
+            self._looked_up[provider, model] = await self._lookup(provider, model)
+        return self.known(provider, model)
+
+    def forget_lookup(self, provider: str, model: str) -> None:
+        """Ask again next time: the server may have been restarted with another window."""
+        self._looked_up.pop((provider, model), None)
+
+    def set(self, provider: str, model: str, window: int) -> None:
+        """A person's word on the window, in tokens. Raises `StoreError`."""
+        self._keep(provider, model, {**self._kept(provider, model), "set": window})
+
+    def reset(self, provider: str, model: str) -> None:
+        """Forget what was set and learned. Raises `StoreError`."""
+        self._store.put_state(_key(provider, model), None)
+        self._memory.pop(_key(provider, model), None)
+        self.forget_lookup(provider, model)
+
+    def learn(self, provider: str, model: str, limit: int, *, at_least: int = 0) -> None:
+        """A server named its limit in an overflow error: `limit` tokens. Never below what has been seen to fit."""
+        kept = self._kept(provider, model)
+        floor = max(at_least, int(kept.get("seen", 0)))
+        if limit < floor:
+            log.warning("limit of %d tokens not believed for %s/%s: %d fitted", limit, provider, model, floor)
+            return
+        self._keep(provider, model, {**kept, "learned": limit, "raised": False, "how": "named by the server's refusal"})
+
+    def seen(self, provider: str, model: str, tokens: int) -> bool:
+        """A request of `tokens` was answered. True where that is more than was believed possible: belief is raised."""
+        believed = self.known(provider, model).context
+        kept = self._kept(provider, model)
+        if believed is None or tokens <= believed:
+            return False
+        learned = {"seen": tokens, "learned": tokens, "raised": True, "how": "a request of that size was answered"}
+        kept.pop("set", None)
+        self._keep(provider, model, {**kept, **learned})
+        return True
+
+    def _kept(self, provider: str, model: str) -> dict[str, Any]:
+        key = _key(provider, model)
+        if key not in self._memory:
+            text = self._store.get_state(key)
+            self._memory[key] = json.loads(text) if text else {}
+        return dict(self._memory[key])
+
+    def _keep(self, provider: str, model: str, values: dict[str, Any]) -> None:
+        self._store.put_state(_key(provider, model), json.dumps(values))
+        self._memory[_key(provider, model)] = values
+
+
+def _key(provider: str, model: str) -> str:
+    return f"window:{provider}/{model}"
+
+
+def _narrowed(base: ModelLimits, context: int, source: Any, detail: str) -> ModelLimits:
+    """`base` with another window; its limits of input and output hold as far as they fit into it."""
+    return replace(
+        base,
+        context=context,
+        input=min(base.input, context) if base.input is not None and base.context is not None else None,
+        output=min(base.output, context) if base.output is not None else None,
+        source=source,
+        detail=detail,
+    )
