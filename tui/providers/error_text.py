@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 
 from tui.providers.keys import redact
 
-_MAX_DEPTH = 8
+_MAX_DEPTH = 16
 _MAX_MESSAGE = 400  # characters of a server's text that are shown
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.IGNORECASE | re.DOTALL)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)

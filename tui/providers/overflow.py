@@ -36,6 +36,7 @@ _BILLING = _any(
     r"insufficient[_ ]quota", r"credit balance is too low", r"insufficient (?:balance|credits?|funds)", r"billing"
 )
 _MEMORY = _any(r"failed to find free space in the kv cache", r"no user query found in messages", r"out of memory")
+_NOT_TAKEN = _any(r"(?:image|audio|pdf|file) input is not supported")
 _BYTES = _any(
     r"request_too_large",
     r"maximum allowed number of bytes",
@@ -130,6 +131,8 @@ def kind_of(status: int | None, text: str, codes: set[str], provider: str = "") 
             return "auth"
         case _ if _MEMORY.search(text):
             return "server"
+        case _ if _NOT_TAKEN.search(text):
+            return "bad_request"  # llama.cpp answers 500; asking again would not help
         case _ if _BYTES.search(text):
             return "too_many_bytes"
         case _ if codes & _CODES or _OVERFLOW.search(text):

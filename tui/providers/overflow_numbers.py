@@ -82,7 +82,7 @@ def overflow_numbers(text: str, pairs: list[tuple[str, object]] | None = None) -
     given = _positive(fields.get("n_prompt_tokens")) or (sum(parts) if parts else _first(_INPUT, text))
     output = _first(_OUTPUT, text)
     if output is None and given is not None and (total := _TOTAL.search(text)):
-        output = max(0, to_int(total["n"]) - given)
+        output = max(0, to_int(total["n"]) - given) or None
     return OverflowNumbers(_positive(fields.get("n_ctx")) or _first(_LIMIT, text), given, output)
 
 

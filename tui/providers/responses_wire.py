@@ -34,7 +34,7 @@ def reasons(model: str) -> bool:
 
 
 def to_wire(request: Request, *, official: bool = True) -> Json:
-    """The JSON body of POST /responses, streaming. `official`: OpenAI's own servers, whose fields others may not know."""
+    """The JSON body of POST /responses, streaming. `official`: OpenAI's own servers; others know fewer fields."""
     ids = usual_tool_ids()
     items: list[Json] = []
     for message in request.messages:

@@ -1,0 +1,110 @@
+"""Every error text that was seen in the wild, and what it means."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.providers.lookalike_cases import NOT_OVERFLOW, PAIRING, THINKING
+from tests.providers.overflow_cases import OVERFLOW, Case, anthropic, openai
+from tui.providers.overflow import classify_error
+
+
+@pytest.mark.parametrize("case", OVERFLOW + NOT_OVERFLOW, ids=lambda case: case.name)
+def test_every_known_text(case: Case) -> None:
+    error = classify_error(case.status, case.body, provider=case.provider)
+    assert (error.kind, error.limit, error.input_tokens, error.output_tokens) == (
+        case.kind,
+        case.limit,
+        case.input,
+        case.output,
+    )
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in OVERFLOW if isinstance(case.body, dict | list)], ids=lambda case: case.name
+)
+@pytest.mark.parametrize("wrap", ["text", "list", "nested", "bytes"])
+def test_the_shape_of_the_body_does_not_matter(case: Case, wrap: str) -> None:
+    body: object = {
+        "text": json.dumps(case.body),
+        "list": [case.body],
+        "nested": {"detail": {"upstream": json.dumps({"response": json.dumps(case.body)})}},
+        "bytes": json.dumps(case.body).encode(),
+    }[wrap]
+    error = classify_error(case.status, body, provider=case.provider)
+    assert (error.kind, error.limit, error.input_tokens) == (case.kind, case.limit, case.input)
+
+
+@pytest.mark.parametrize("text", THINKING)
+def test_signature_errors(text: str) -> None:
+    assert classify_error(400, anthropic(text)).kind == "signature"
+
+
+@pytest.mark.parametrize("text", PAIRING)
+def test_pairing_errors_are_no_overflow(text: str) -> None:
+    assert classify_error(400, anthropic(text)).kind == "bad_request"
+
+
+def test_the_sdk_text_is_used_where_there_is_no_body() -> None:
+    error = classify_error(400, None, message="prompt is too long: 213462 tokens > 200000 maximum")
+    assert (error.kind, error.limit) == ("overflow_input", 200_000)
+    assert str(classify_error(400, None, message="Error code: 400")) == "HTTP 400: the server gave no reason."
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "seconds"),
+    [
+        ({"Retry-After": "7"}, None, 7.0),
+        ({"retry-after": "0.5"}, None, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, None, 0.25),
+        ({"Retry-After": "Thu, 01 Jan 1970 00:17:00 GMT"}, None, 20.0),
+        ({"Retry-After": "Thu, 01 Jan 1970 00:00:01 GMT"}, None, 0.0),
+        ({"Retry-After": "soon"}, None, None),
+        ({"Retry-After": "-3"}, None, None),
+        ({"Retry-After": "nan"}, None, None),
+        ({}, openai("Rate limit reached. Please try again in 1.2s.", None), 1.2),
+        ({}, openai("Rate limit reached. Please try again in 20ms.", None), 0.02),
+        ({}, openai("Rate limit reached. Please try again in 6m0s.", None), 360.0),
+        ({}, [{"error": {"code": 429, "details": [{"@type": "RetryInfo", "retryDelay": "33s"}]}}], 33.0),
+        ({}, None, None),
+    ],
+)
+def test_how_long_to_wait(headers: dict[str, str], body: object, seconds: float | None) -> None:
+    wait = classify_error(429, body, headers=headers, now=1000.0).retry_after
+    assert wait is None if seconds is None else wait == pytest.approx(seconds)
+
+
+def test_keys_never_show() -> None:
+    error = classify_error(
+        401, openai("Incorrect API key provided: sk-proj-abcdefghijklmnop1234.", None), provider="openai"
+    )
+    assert "abcdefghijklmnop" not in str(error)
+    assert "[key]" in str(error)
+
+
+def test_html_becomes_words() -> None:
+    page = "<html>\n<head><title>502 Bad Gateway</title></head><body><center>nginx</center></body></html>"
+    assert str(classify_error(502, page, provider="proxy")) == "proxy: HTTP 502: 502 Bad Gateway."
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    assert "\x1b" not in str(classify_error(500, {"error": "\x1b]0;owned\x07 \u202e oops"}))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.none() | st.integers(100, 599), json_values, st.text(max_size=50))
+def test_any_body_gives_one_line(status: int | None, body: object, message: str) -> None:
+    error = classify_error(status, body, message=message, provider="p")
+    assert len(str(error).splitlines()) == 1
+    assert len(str(error)) < 600
