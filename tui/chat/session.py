@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from tui.messages import Attachment, Message, Part, SystemSection, Text
 from tui.providers.base import ProviderError
 
 TITLE_LENGTH = 60  # characters
+LAST_MODELS = "last_models"  # key in the store's state: provider -> model, and "" -> the full name of the last one
 
 
 class ChatSession:
@@ -190,10 +192,29 @@ class ChatSession:
             await self._services.windows.find(self.provider, self.model)
             async for event in turn.run():
                 yield event
+            await asyncio.to_thread(self._remember_model)
         except (TurnError, ContextOverflowError, StoreError) as error:
             yield TurnFailed(str(error))
         except ProviderError as error:
             yield TurnFailed(f"{str(error).rstrip('.')}. Your message is kept; /retry asks again.")
+
+    def _remember_model(self) -> None:
+        """It answered: the next session begins with it."""
+        store = self._services.store
+        kept = store.get_state(LAST_MODELS)
+        last = json.loads(kept) if kept else {}
+        new = {**last, self.provider: self.model, "": f"{self.provider}/{self.model}"}
+        if new != last:
+            store.put_state(LAST_MODELS, json.dumps(new))
+
+    async def save_draft(self, text: str) -> None:
+        """Keep what stands in the composer."""
+        await self._conversation.update(draft=text)
+
+    @property
+    def draft(self) -> str:
+        """What stood in the composer when it was last kept."""
+        return self._conversation.info.draft
 
     # -- changes -------------------------------------------------------------------------------------------------
 

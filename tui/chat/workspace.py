@@ -1,0 +1,207 @@
+"""Workspace: opens the store, chooses provider and model, makes sessions. One for each running program."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tui.chat.calls import CallLog
+from tui.chat.conversation import Conversation
+from tui.chat.ids import new_id
+from tui.chat.memory import StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.projection import Target
+from tui.chat.services import NoTools, Services
+from tui.chat.session import LAST_MODELS, ChatSession, make_target
+from tui.chat.store import SessionInfo, SessionStore
+from tui.chat.windows import Windows
+from tui.config import Settings
+from tui.context.calibration import CalibrationBook
+from tui.context.costs import CostBook
+from tui.context.counting import TokenCounter
+from tui.context.estimator import HybridTokenEstimator
+from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
+from tui.context.tracker import ConversationStateTracker
+from tui.messages import SystemSection
+from tui.providers.base import ModelInfo, Provider, ProviderError
+from tui.providers.config import ProviderConfig
+from tui.providers.registry import Choice, all_configs, answering, choose_default, make_provider
+
+log = logging.getLogger(__name__)
+
+
+class UsageError(Exception):
+    """What was asked for does not exist or can't be meant so. `str()` is one line with the next step."""
+
+
+class Workspace:
+    """Made by `open`. Raises `StoreError`, `UsageError` and `ProviderError`, each with one line for a person."""
+
+    def __init__(self, settings: Settings, store: SessionStore, configs: Mapping[str, ProviderConfig]) -> None:
+        self.settings = settings
+        self.store = store
+        self._configs = configs
+        self._providers: dict[str, Provider] = {}
+        counts = StoredCounts(store)
+        counter = TokenCounter(counts)
+        self.services = Services(
+            store=store,
+            calls=CallLog(store),
+            settings=settings,
+            counter=counter,
+            estimator=HybridTokenEstimator(
+                counter,
+                ConversationStateTracker(StoredMeasurements(store)),
+                CalibrationBook(StoredCalibrations(store)),
+                CostBook(counts),
+            ),
+            windows=Windows(store, settings, self._limits),
+            provider=self.provider,
+            tools=NoTools(),
+            price=_price,
+        )
+
+    @classmethod
+    async def open(cls, settings: Settings) -> Workspace:
+        """Open the store, close what a dead program left open, and learn which providers there are."""
+        try:
+            window = settings.for_model("local").window
+            configs = all_configs(settings.providers, gguf=settings.gguf, window=window)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        store = await asyncio.to_thread(SessionStore, settings.database)
+        await asyncio.to_thread(store.recover)
+        return cls(settings, store, configs)
+
+    async def close(self) -> None:
+        """End providers (and the embedded model's process) and close the store. Idempotent."""
+        providers, self._providers = list(self._providers.values()), {}
+        for provider in providers:
+            await provider.close()
+        await asyncio.to_thread(self.store.close)
+
+    # -- providers and models ------------------------------------------------------------------------------------
+
+    def provider(self, name: str) -> Provider:
+        """The provider of that name, made on first use."""
+        if name not in self._providers:
+            try:
+                self._providers[name] = make_provider(name, self._configs.get(name))
+            except ValueError as error:
+                raise ProviderError("not_found", str(error)) from None
+        return self._providers[name]
+
+    async def choose(self, explicit: str | None = None) -> Choice:
+        """The model to begin with: the one asked for, the last used, a key's, a local server's, the embedded one."""
+        last = await asyncio.to_thread(self.store.get_state, LAST_MODELS)
+        used: dict[str, str] = json.loads(last) if last else {}
+        latest = used.pop("", None)
+        try:
+            choice = await choose_default(
+                self._configs,
+                explicit=explicit or self.settings.model,
+                last_used=latest,
+                last_by_provider=used,
+            )
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        if choice.model:
+            return choice
+        offered = await self.provider(choice.provider).models()
+        if not offered:
+            raise UsageError(f"{choice.provider} offers no model; load one there, or name one with -m provider/model")
+        return replace(choice, model=offered[0].id)
+
+    async def models(self) -> list[tuple[str, ModelInfo]]:
+        """What can be talked to now: every provider with a key at hand, every local server that answers."""
+        local = await answering(self._configs)
+        names = [n for n, c in self._configs.items() if n in local or n in ("local", "demo") or c.has_key()]
+        names += [
+            n for n, c in self._configs.items() if n in self.settings.providers and n not in names and not c.needs_key
+        ]
+        found = await asyncio.gather(*(self._offered(name) for name in names))
+        return [pair for pairs in found for pair in pairs]
+
+    async def _offered(self, name: str) -> list[tuple[str, ModelInfo]]:
+        try:
+            return [(name, info) for info in await self.provider(name).models()]
+        except ProviderError as error:
+            log.warning("models of %s: %s", name, error)
+            return []
+
+    async def _limits(self, provider: str, model: str) -> ModelLimits:
+        try:
+            found = await self.provider(provider).limits(model)
+        except ProviderError as error:
+            log.warning("window of %s/%s: %s", provider, model, error)
+            found = None
+        return found or UNKNOWN_LIMITS
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    async def new_session(self, model: str | None = None) -> ChatSession:
+        """A session that exists in the store from its first message on."""
+        choice = await self.choose(model)
+        now = time.time()
+        rolling = self.settings.rolling_context or await asyncio.to_thread(self.store.get_state, "rolling") == "on"
+        info = SessionInfo(new_id(), "", choice.provider, choice.model, now, now, rolling=rolling)
+        await asyncio.to_thread(self.store.create_session, info)
+        return ChatSession(Conversation(self.store, info, [], [], self._target(info)), self.services)
+
+    async def resume(self, session_id: str | None = None, model: str | None = None) -> ChatSession:
+        """Open a stored session: the newest one, or by the beginning of its id. `model` replaces its model."""
+        info = await asyncio.to_thread(self._find, session_id)
+        messages = await asyncio.to_thread(self.store.messages, info.id)
+        records = await asyncio.to_thread(self.store.records, info.id)
+        if model or self.settings.model:
+            choice = await self.choose(model)
+            info = replace(info, provider=choice.provider, model=choice.model)
+        return ChatSession(Conversation(self.store, info, messages, records, self._target(info)), self.services)
+
+    def _find(self, session_id: str | None) -> SessionInfo:
+        if session_id is None:
+            newest = [info for info in self.store.sessions(limit=20) if info.messages]
+            if not newest:
+                raise UsageError("there is no session yet; start one with: chatctx")
+            return newest[0]
+        info = self.store.session(session_id)
+        if info is None:
+            raise UsageError(f"no session {session_id!r}; list them with: chatctx sessions")
+        return info
+
+    def _target(self, info: SessionInfo) -> Target:
+        return make_target(info.provider, info.model, self.services, self._system(), info.id)
+
+    def _system(self) -> tuple[SystemSection, ...]:
+        text = self.settings.system.strip()
+        return (SystemSection("system", "system prompt", text),) if text else ()
+
+    async def sessions(self, query: str = "") -> list[SessionInfo]:
+        """Sessions with at least one message, the newest first; with `query`, those that contain it."""
+        found = await asyncio.to_thread(self.store.sessions, query)
+        return [info for info in found if info.messages]
+
+    # -- the composer's memory -----------------------------------------------------------------------------------
+
+    async def prompt_history(self, limit: int = 500) -> list[str]:
+        """The newest prompts over all sessions, oldest first."""
+        return await asyncio.to_thread(self.store.prompts, limit)
+
+    async def add_prompt(self, text: str) -> None:
+        """Remember a prompt."""
+        await asyncio.to_thread(self.store.add_prompt, text)
+
+    async def delete_session(self, session_id: str) -> None:
+        """Take a session out of the list; `restore_session` brings it back."""
+        await asyncio.to_thread(lambda: self.store.update_session(session_id, deleted_at=time.time()))
+
+    async def restore_session(self, session_id: str) -> None:
+        """The inverse of `delete_session`."""
+        await asyncio.to_thread(lambda: self.store.update_session(session_id, deleted_at=None))
+
+
+def _price(usage: object, provider: str, model: str) -> float | None:
+    return None
