@@ -75,7 +75,8 @@ class Conversation:
 
     async def set_aside(self, ids: list[str]) -> None:
         """Take messages out of the conversation; they stay in the history."""
-        await self.add_record(history.SET_ASIDE, {"ids": ids, "frontier": self.frontier})
+        if ids:
+            await self.add_record(history.SET_ASIDE, {"ids": ids, "frontier": self.frontier})
 
     async def void_reasoning(self) -> None:
         """A server refused the reasoning that stands in the history now: it does not go out again."""

@@ -16,6 +16,7 @@ SET_ASIDE = "set_aside"  # {"ids": [...]}: a reply that was retried, a message t
 RESTORE = "restore"  # {"record": id}: takes a set_aside back
 PIN = "pin"  # {"id", "on"}
 EXCLUDE = "exclude"  # {"id", "on"}
+SYSTEM = "system"  # {"text"}: the session's own system prompt; the newest one holds
 VOID = "void"  # {"frontier"}: a server refused the reasoning in messages up to this id
 LEAVE_OUT = "leave_out"  # {"message", "sha256"}: an attachment that made the request too large, in bytes
 
@@ -30,6 +31,7 @@ class HistoryState:
     pinned: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
     frontier: str = ""  # the newest message's id when content was last set aside or excluded (groups.unbind)
+    system: str | None = None  # None: the settings' one
     void: str = ""  # likewise, when a server last refused reasoning
     left_out: frozenset[tuple[str, str]] = frozenset()  # message id, sha256
 
@@ -41,6 +43,7 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
     aside: dict[str, frozenset[str]] = {}
     marks: dict[str, dict[str, bool]] = {PIN: {}, EXCLUDE: {}}
     frontier = void = ""
+    system: str | None = None
     left_out: set[tuple[str, str]] = set()
     for record in records:
         data: Mapping[str, object] = record.data
@@ -58,6 +61,8 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
                 marks[record.kind][str(data["id"])] = bool(data["on"])
                 if record.kind == EXCLUDE:
                     frontier = max(frontier, str(data.get("frontier", "")))
+            case "system":
+                system = str(data["text"])
             case "void":
                 void = max(void, str(data["frontier"]))
             case "leave_out":
@@ -69,6 +74,7 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
         frozenset(ident for ident, on in marks[PIN].items() if on),
         frozenset(ident for ident, on in marks[EXCLUDE].items() if on),
         frontier,
+        system,
         void,
         frozenset(left_out),
     )

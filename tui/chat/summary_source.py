@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 
-MOST_CHUNKS = 16  # more calls than this cost more than they are worth: then long results are shortened first
+MOST_CHUNKS = 64  # a bound for time and money: beyond it the middles of the longest results are left out
 OVERLAP = 120  # characters repeated where a text had to be cut inside a line, so that no name or path is torn
 LEAST_PIECE = 200  # tokens that stay of a shortened result at least
 LABEL_TOKENS = 12  # what a piece's heading may cost
@@ -82,25 +82,34 @@ def _parts(piece: Piece, size: int, capacity: int, count: Callable[[str], int]) 
 
 
 def split_text(text: str, capacity: int, count: Callable[[str], int]) -> list[str]:
-    """`text` in parts of at most `capacity` tokens, halved at line ends where there are any, else at blanks."""
-    if len(text) < 2 or count(text) <= capacity:
+    """`text` in parts of at most `capacity` tokens, cut at line ends where there are any, else at blanks.
+
+    A cut inside a line repeats its last characters in the next part.
+    """
+    size = count(text)
+    if size <= capacity or len(text) < 2:
         return [text]
-    middle = len(text) // 2
-    cut = _near(text, "\n", middle)
-    start = cut
-    if cut is None:
-        cut = _near(text, " ", middle) or middle
-        start = max(1, cut - OVERLAP) if len(text) > 8 * OVERLAP else cut
-    return split_text(text[:cut], capacity, count) + split_text(text[start:], capacity, count)
+    step = min(len(text) - 1, max(1, int(len(text) * capacity / size * 0.95)))  # 5 %: tokens are not spread evenly
+    parts: list[str] = []
+    start = 0
+    while start < len(text):
+        end = _end(text, start, step)
+        parts += split_text(text[start:end], capacity, count)
+        torn = end < len(text) and text[end - 1] != "\n" and step > 8 * OVERLAP
+        start = end - OVERLAP if torn else end
+    return parts
 
 
-def _near(text: str, mark: str, middle: int) -> int | None:
-    """The position after the `mark` nearest to `middle`, in the middle half of `text`; None when there is none."""
-    quarter = max(1, len(text) // 4)
-    before = text.rfind(mark, quarter, middle) + 1
-    after = text.find(mark, middle, len(text) - quarter) + 1
-    found = [position for position in (before, after) if position > quarter]
-    return min(found, key=lambda position: abs(position - middle), default=None)
+def _end(text: str, start: int, step: int) -> int:
+    """Where a part that begins at `start` ends: at most `step` characters on, in the second half at a good place."""
+    most = start + step
+    if most >= len(text):
+        return len(text)
+    for mark in ("\n", " "):
+        found = text.rfind(mark, start + step // 2, most)
+        if found >= 0:
+            return found + 1
+    return most
 
 
 def _shortened(sized: Sequence[tuple[Piece, int]], room: int, count: Callable[[str], int]) -> list[tuple[Piece, int]]:

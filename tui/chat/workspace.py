@@ -11,11 +11,13 @@ from dataclasses import replace
 
 from tui.chat.calls import CallLog
 from tui.chat.conversation import Conversation
+from tui.chat.history import fold_records
 from tui.chat.ids import new_id
 from tui.chat.memory import StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.open_session import make_target
 from tui.chat.projection import Target
 from tui.chat.services import NoTools, Services
-from tui.chat.session import LAST_MODELS, ChatSession, make_target
+from tui.chat.session import LAST_MODELS, ChatSession
 from tui.chat.store import SessionInfo, SessionStore
 from tui.chat.windows import Windows
 from tui.config import Settings
@@ -149,7 +151,7 @@ class Workspace:
         rolling = self.settings.rolling_context or await asyncio.to_thread(self.store.get_state, "rolling") == "on"
         info = SessionInfo(new_id(), "", choice.provider, choice.model, now, now, rolling=rolling)
         await asyncio.to_thread(self.store.create_session, info)
-        return ChatSession(Conversation(self.store, info, [], [], self._target(info)), self.services)
+        return ChatSession(Conversation(self.store, info, [], [], self._target(info, None)), self.services)
 
     async def resume(self, session_id: str | None = None, model: str | None = None) -> ChatSession:
         """Open a stored session: the newest one, or by the beginning of its id. `model` replaces its model."""
@@ -159,7 +161,12 @@ class Workspace:
         if model or self.settings.model:
             choice = await self.choose(model)
             info = replace(info, provider=choice.provider, model=choice.model)
-        return ChatSession(Conversation(self.store, info, messages, records, self._target(info)), self.services)
+        system = fold_records(records).system
+        session = ChatSession(
+            Conversation(self.store, info, messages, records, self._target(info, system)), self.services
+        )
+        await session.refresh_cost()
+        return session
 
     def _find(self, session_id: str | None) -> SessionInfo:
         if session_id is None:
@@ -172,12 +179,10 @@ class Workspace:
             raise UsageError(f"no session {session_id!r}; list them with: chatctx sessions")
         return info
 
-    def _target(self, info: SessionInfo) -> Target:
-        return make_target(info.provider, info.model, self.services, self._system(), info.id)
-
-    def _system(self) -> tuple[SystemSection, ...]:
-        text = self.settings.system.strip()
-        return (SystemSection("system", "system prompt", text),) if text else ()
+    def _target(self, info: SessionInfo, system: str | None) -> Target:
+        text = self.settings.system if system is None else system
+        sections = (SystemSection("system", "system prompt", text),) if text.strip() else ()
+        return make_target(info.provider, info.model, self.services, sections, info.id)
 
     async def sessions(self, query: str = "") -> list[SessionInfo]:
         """Sessions with at least one message, the newest first; with `query`, those that contain it."""
