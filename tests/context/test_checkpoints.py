@@ -120,10 +120,9 @@ def test_reasoning_from_before_the_latest_change_goes_where_signatures_bind_the_
     assert [m.id for m in bound if any(isinstance(p, Reasoning) for p in m.parts)] == ["m000008"]
     free = apply_compactions(messages, [record])
     assert sum(isinstance(p, Reasoning) for m in free for p in m.parts) == 3
-    undone = [record, CompactionUndo("u", 1.0, "c1", frontier="m000008")]
-    assert not any(
-        isinstance(p, Reasoning) for m in apply_compactions(messages, undone, prefix_bound=True) for p in m.parts
-    )
+    undone: list[Checkpoint] = [record, CompactionUndo("u", 1.0, "c1", frontier="m000008")]
+    after = apply_compactions(messages, undone, prefix_bound=True)
+    assert not any(isinstance(p, Reasoning) for m in after for p in m.parts)
 
 
 @pytest.mark.parametrize(
