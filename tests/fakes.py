@@ -1,0 +1,338 @@
+"""A scripted session and workspace for tests of the screen: what they say is decided by the test."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tui.chat.events import (
+    CompactionFinished,
+    CompactionStarted,
+    MessageAdded,
+    ReplyDelta,
+    ReplyFinished,
+    ReplyStarted,
+    SessionEvent,
+    TurnFinished,
+    UsageChanged,
+)
+from tui.context.limits import Budget, ModelLimits
+from tui.context.rows import UsageItem, UsageRow
+from tui.context.usage import Basis, ContextUsage
+from tui.messages import Attachment, Message, MessageStatus, Reasoning, Text, Usage
+
+Script = Callable[["FakeSession", str], AsyncIterator[SessionEvent]]
+
+
+def make_usage(
+    total: int = 52_100,
+    window: int | None = 200_000,
+    *,
+    source: str = "exact",
+    rows: Sequence[UsageRow] | None = None,
+    rolling: bool = False,
+) -> ContextUsage:
+    """Numbers that keep the promises of `ContextUsage`, for any total and window."""
+    if rows is None:
+        system, tools = min(4_000, total), min(8_000, max(0, total - 4_000))
+        rest = max(0, total - system - tools)
+        shares = [rest * part // 100 for part in (15, 24, 8, 5, 46)]
+        rows = (
+            UsageRow("system", "System prompt", system, "estimated"),
+            UsageRow(
+                "tools", "Tools", tools, "estimated",
+                (UsageItem("read_file", tools // 3, "estimated", "read_file"),
+                 UsageItem("search", tools - tools // 3, "estimated", "search", "github")),
+            ),
+            UsageRow("user", "User messages", shares[0], "derived", (UsageItem("hi", shares[0], "derived", "m1"),)),
+            UsageRow("assistant", "Assistant", shares[1], "derived", (UsageItem("ho", shares[1], "derived", "m2"),)),
+            UsageRow("reasoning", "Reasoning sent back", shares[2], "derived"),
+            UsageRow("tool_calls", "Tool calls", shares[3], "derived"),
+            UsageRow("tool_results", "Tool results", shares[4], "derived"),
+            UsageRow("attachments", "Attachments", rest - sum(shares), "estimated"),
+        )  # fmt: skip
+    limits = ModelLimits(window, source="probe" if window else "unknown", detail="models API" if window else "")
+    basis = Basis(50_000, 2_000, 2_000, 100, 1, 0.1, 1.31, 0.6, 31, 1, 84_000)
+    if not window:
+        return ContextUsage(
+            "s1", "anthropic", "claude-x", limits, Budget(None, None, None, None), total, total + 180,
+            "exact" if source == "exact" else "estimated", basis, tuple(rows), None, None, None, None, None, None,
+        )  # fmt: skip
+    reserve = min(16_000, window // 4)
+    most = window - reserve
+    threshold = None if rolling else most * 85 // 100
+    mark = most if threshold is None else threshold
+    over = max(0, total - most)
+    buffer = 0 if over else most - max(mark, total)
+    return ContextUsage(
+        "s1", "anthropic", "claude-x", limits, Budget(window, most, reserve, threshold), total, total + 180,
+        "exact" if source == "exact" else "estimated", basis, tuple(rows), reserve, buffer,
+        max(0, mark - total), over, None if threshold is None else max(0, threshold - total), 100 * total / window,
+    )  # fmt: skip
+
+
+def user(text: str, message_id: str = "m1") -> Message:
+    """A message of the person."""
+    return Message("user", (Text(text),), id=message_id, created_at=1.0)
+
+
+def assistant(text: str, message_id: str = "m2", *, tokens: tuple[int, int] = (50_000, 2_000)) -> Message:
+    """A measured answer; `tokens` are input and output."""
+    return Message(
+        "assistant", (Text(text),), id=message_id, created_at=2.0, provider="anthropic", model="claude-x",
+        usage=Usage(*tokens),
+    )  # fmt: skip
+
+
+async def echo(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
+    """Answers with what was said, in three pieces, and grows the numbers a little."""
+    reply = session.next_id()
+    yield ReplyStarted(reply, session.provider, session.model)
+    yield ReplyDelta(reply, "reasoning", "Let me think.")
+    for piece in ("You said: ", text[:200], "."):
+        await session.pause()
+        if session.cancelled:
+            break
+        yield ReplyDelta(reply, "text", piece)
+    status: MessageStatus = "cancelled" if session.cancelled else "complete"
+    parts = (Reasoning("Let me think."), Text(f"You said: {text[:200]}."))
+    message = replace(assistant("", reply), parts=parts, status=status)
+    session.messages = [*session.messages, message]
+    yield ReplyFinished(message)
+
+
+@dataclass
+class FakeSession:
+    """A session that plays `script` for each message. Set `gate` to hold it in the middle of an answer."""
+
+    id: str = "s1"
+    title: str = ""
+    provider: str = "anthropic"
+    model: str = "claude-x"
+    messages: Sequence[Message] = ()
+    usage: ContextUsage | None = field(default_factory=make_usage)
+    rolling: bool = False
+    running: bool = False
+    not_sent: Mapping[str, str] = field(default_factory=dict)
+    pinned: frozenset[str] = frozenset()
+    draft: str = ""
+    script: Script = echo
+    gate: asyncio.Event | None = None
+    cancelled: bool = False
+    sent: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)  # every change that was asked for
+    counted: list[int] = field(default_factory=list)  # lengths of drafts counted
+    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(100))
+
+    def next_id(self) -> str:
+        """A fresh message id."""
+        return f"m{next(self._ids)}"
+
+    async def pause(self) -> None:
+        """Wait at the gate, if there is one."""
+        await asyncio.sleep(0)
+        if self.gate is not None and not self.cancelled:
+            await self.gate.wait()
+
+    async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> AsyncIterator[SessionEvent]:
+        """Keep the message, play the script."""
+        self.sent.append(text)
+        self.cancelled, self.running = False, True
+        message = user(text, self.next_id())
+        self.messages = [*self.messages, message]
+        self.title = self.title or " ".join(text.split())[:40]
+        yield MessageAdded(message)
+        try:
+            async for event in self.script(self, text):
+                yield event
+        finally:
+            self.running = False
+        if self.usage is not None:
+            self.usage = make_usage(self.usage.total + 120, self.usage.limits.context)
+            yield UsageChanged(self.usage)
+        yield TurnFinished()
+
+    async def retry(self) -> AsyncIterator[SessionEvent]:
+        """The last message again."""
+        self.log.append("retry")
+        async for event in self.script(self, self.sent[-1] if self.sent else "again"):
+            yield event
+        yield TurnFinished()
+
+    async def compact(self, instructions: str = "") -> AsyncIterator[SessionEvent]:
+        """Half of it."""
+        self.log.append(f"compact {instructions}".strip())
+        yield CompactionStarted(False)
+        await self.pause()
+        yield CompactionFinished(142, 121_400, 18_300, None)
+        yield TurnFinished()
+
+    def cancel(self) -> None:
+        """Open the gate with the word that it is over."""
+        self.cancelled = True
+        if self.gate is not None:
+            self.gate.set()
+
+    async def set_model(self, full_name: str) -> None:
+        """Take any model."""
+        self.log.append(f"model {full_name}")
+        self.provider, _, self.model = full_name.partition("/")
+
+    async def set_rolling(self, on: bool) -> None:
+        """On or off."""
+        self.log.append(f"rolling {on}")
+        self.rolling = on
+
+    async def refresh_usage(self) -> ContextUsage:
+        """The same numbers, with or without a threshold."""
+        total, window = (self.usage.total, self.usage.limits.context) if self.usage else (0, 200_000)
+        self.usage = make_usage(total, window, rolling=self.rolling)
+        return self.usage
+
+    def draft_tokens(self, text: str) -> int | None:
+        """Four characters a token."""
+        self.counted.append(len(text))
+        return (len(text) + 3) // 4
+
+    async def save_draft(self, text: str) -> None:
+        """Keep it."""
+        self.draft = text
+
+    async def cost(self) -> float | None:
+        """A price."""
+        return 0.42
+
+    async def count_exactly(self) -> int | None:
+        """The server's word."""
+        self.log.append("count")
+        self.usage = make_usage(52_000)
+        return 52_000
+
+    async def set_window(self, tokens: int | None) -> None:
+        """Set or reset."""
+        self.log.append(f"window {tokens}")
+        self.usage = make_usage(self.usage.total if self.usage else 0, tokens)
+
+    async def pin(self, message_id: str, on: bool) -> None:
+        """Pin."""
+        self.log.append(f"pin {message_id} {on}")
+        self.pinned = self.pinned | {message_id} if on else self.pinned - {message_id}
+
+    async def exclude(self, message_id: str, on: bool) -> None:
+        """Leave out."""
+        self.log.append(f"exclude {message_id} {on}")
+        kept = {key: why for key, why in self.not_sent.items() if key != message_id}
+        self.not_sent = {**kept, message_id: "excluded"} if on else kept
+
+    async def rewind(self, message_id: str) -> None:
+        """Set aside."""
+        self.log.append(f"rewind {message_id}")
+
+    async def undo(self) -> str | None:
+        """Nothing to undo."""
+        return None
+
+
+@dataclass(frozen=True)
+class FakeInfo:
+    """A line of the session list."""
+
+    id: str
+    title: str
+    model: str = "anthropic/claude-x"
+    updated_at: float = 1.0
+    messages: int = 4
+
+
+@dataclass(frozen=True)
+class FakeModel:
+    """A model."""
+
+    id: str
+    limits: ModelLimits | None = None
+
+
+@dataclass
+class FakeWorkspace:
+    """A workspace with one session, or what the test puts in."""
+
+    session: FakeSession = field(default_factory=FakeSession)
+    infos: Sequence[FakeInfo] = ()
+    known_models: Sequence[tuple[str, FakeModel]] = (
+        ("anthropic", FakeModel("claude-x", ModelLimits(200_000, source="probe", detail="models API"))),
+        ("openai", FakeModel("gpt-x", ModelLimits(128_000, source="table"))),
+        ("local", FakeModel("smol", ModelLimits(8_192, source="probe"))),
+        ("local", FakeModel("mystery")),
+    )
+    prompts: list[str] = field(default_factory=list)
+    theme: str = ""
+    closed: bool = False
+    resumed: list[str | None] = field(default_factory=list)
+
+    async def start_session(self) -> FakeSession:
+        """The session."""
+        return self.session
+
+    async def new_session(self) -> FakeSession:
+        """A fresh one."""
+        self.session = FakeSession(id=f"{self.session.id}n", usage=make_usage(300))
+        return self.session
+
+    async def resume(self, session_id: str | None = None) -> FakeSession:
+        """A stored one."""
+        self.resumed.append(session_id)
+        title = next((info.title for info in self.infos if info.id == session_id), "")
+        self.session = FakeSession(id=session_id or "s", title=title, messages=[user("old"), assistant("older")])
+        return self.session
+
+    async def sessions(self, query: str = "") -> Sequence[FakeInfo]:
+        """Those whose title has the words."""
+        return [info for info in self.infos if query.lower() in info.title.lower()]
+
+    async def models(self) -> Sequence[tuple[str, FakeModel]]:
+        """All of them."""
+        return self.known_models
+
+    async def prompt_history(self, limit: int) -> Sequence[str]:
+        """Earlier prompts."""
+        return self.prompts[-limit:]
+
+    async def add_prompt(self, text: str) -> None:
+        """One more."""
+        self.prompts.append(text)
+
+    async def save_theme(self, name: str) -> None:
+        """Remembered."""
+        self.theme = name
+
+    def place(self, provider: str) -> str:
+        """Where it runs."""
+        return "It runs on this machine: nothing you write leaves it." if provider == "local" else ""
+
+    async def close(self) -> None:
+        """Closed."""
+        self.closed = True
+
+
+@dataclass(frozen=True)
+class FakeSettings:
+    """Settings of the screen."""
+
+    theme: str = "chatctx-dark"
+    keys: Mapping[str, str] = field(default_factory=dict)
+    themes_dir: Path = Path("/nonexistent/themes")
+    log_file: Path = Path("/nonexistent/chatctx.log")
+
+
+def opener(workspace: FakeWorkspace, gate: asyncio.Event | None = None) -> Callable[[], Awaitable[FakeWorkspace]]:
+    """An `open_workspace` that waits at `gate`."""
+
+    async def open_workspace() -> FakeWorkspace:
+        if gate is not None:
+            await gate.wait()
+        return workspace
+
+    return open_workspace

@@ -1,0 +1,114 @@
+"""ChatApp: themes, keys, the chat screen. Wiring and nothing else."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from tui import commands
+from tui.screens.chat import ChatScreen, OpenWorkspace
+from tui.screens.ports import SettingsLike
+from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
+
+log = logging.getLogger(__name__)
+
+SECOND_PRESS = 2.0
+"""Seconds in which a second ctrl+c leaves."""
+
+
+class ChatApp(App[None]):
+    """The program on screen. `open_workspace` is awaited after the first frame."""
+
+    TITLE = "chatctx"
+    ENABLE_COMMAND_PALETTE = True
+    PAUSE_GC_ON_SCROLL = True
+    NOTIFICATION_TIMEOUT = 4
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "Leave", id="app.quit", show=False, priority=True),
+        Binding("ctrl+c", "interrupt", "Copy, stop, leave", id="app.interrupt", show=False, system=True),
+    ]
+
+    def __init__(self, settings: SettingsLike, open_workspace: OpenWorkspace) -> None:
+        self.settings = settings
+        self._pressed = 0.0
+        super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]
+        self.chat = ChatScreen(open_workspace, settings)
+        self._start_theme()
+
+    def get_default_screen(self) -> ChatScreen:
+        """The conversation."""
+        return self.chat
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Colours of `/context` for themes that don't bring their own."""
+        theme = self.current_theme
+        background = theme.background or ("#121212" if theme.dark else "#efefef")
+        return context_variables(dark=theme.dark, ansi=theme.ansi, background=background)
+
+    def _start_theme(self) -> None:
+        """Only the theme in use before the first frame; what is wrong with it is said later."""
+        self._theme_complaint = ""
+        try:
+            theme = find_theme(self.settings.theme, self.settings.themes_dir)
+        except ThemeError as error:
+            theme, self._theme_complaint = None, str(error)
+        if theme is None:
+            if not self._theme_complaint and self.settings.theme not in self.available_themes:
+                self._theme_complaint = f"There is no theme {self.settings.theme!r}; /theme lists what there is."
+            theme = find_theme(DEFAULT_THEME, self.settings.themes_dir)
+        if self.settings.theme in self.available_themes:
+            self.theme = self.settings.theme
+        elif theme is not None:
+            self.register_theme(theme)
+            self.theme = theme.name
+
+    def on_mount(self) -> None:
+        """The person's keys; what was wrong with the theme."""
+        self.set_keymap(dict(self.settings.keys))
+        if self._theme_complaint:
+            self.call_after_refresh(self.chat.transcript.add_notice, "warning", self._theme_complaint)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette offers what the slash commands do."""
+        for command in commands.COMMANDS:
+            yield SystemCommand(command.usage, command.help, lambda name=command.name: self.chat.action_command(name))
+
+    async def action_quit(self) -> None:
+        """Leave: the running answer ends and is kept, so is the draft."""
+        await self.chat.leave()
+        self.exit()
+
+    async def action_interrupt(self) -> None:
+        """ctrl+c without a selection: stop the answer, else clear the draft, else leave on a second press."""
+        chat = self.chat
+        if self.screen is not chat:
+            return
+        if chat.turns.stop():
+            return
+        if draft := chat.composer.value:
+            chat.composer.history.add(draft)
+            chat.composer.clear()
+            self.notify("Draft put away: the up key brings it back.", markup=False)
+            return
+        now = time.monotonic()
+        if now - self._pressed < SECOND_PRESS:
+            await self.action_quit()
+            return
+        self._pressed = now
+        self.notify("Press ctrl+c again to leave.", timeout=SECOND_PRESS, markup=False)
+
+    def _fatal_error(self) -> None:
+        """An error nobody caught ends the program with one line; the log has the rest."""
+        log.critical("the program ended in an error", exc_info=True)
+        self.panic(
+            Text(f"chatctx ended in an error of its own. Nothing that was stored is lost; see {self.settings.log_file}")
+        )

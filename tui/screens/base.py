@@ -1,0 +1,53 @@
+"""What all screens share: a guard against a press on a widget that has just gone, and the look of a panel."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Generic, TypeVar
+
+from textual.binding import Binding, BindingType
+from textual.geometry import Offset
+from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
+
+Result = TypeVar("Result")
+
+
+class GuardedMouse(Screen[Result]):
+    """A screen on which a press never reaches a widget that was removed a moment ago.
+
+    Textual 8.2.8 looks for the parent of what is under the pointer when a selection starts, and a widget that streaming
+    or a closing list has just taken away has none: the press would end the program.
+    """
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        """The widget and text offset under a cell; nothing where that widget no longer belongs to the screen."""
+        widget, offset = super().get_widget_and_offset_at(x, y)
+        if widget is not None and widget.parent is None and not isinstance(widget, Screen):
+            return None, None
+        return widget, offset
+
+
+class BaseScreen(GuardedMouse[None]):
+    """A whole screen."""
+
+
+class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
+    """A panel that lies over the conversation, which stays where it is and can be seen around it."""
+
+    DEFAULT_CSS = """
+    Panel { align: center middle; background: $background 40%; }
+    Panel > .panel {
+        width: 100%; max-width: 112; height: auto; max-height: 100%;
+        background: $surface; border: round $border; border-title-color: $foreground; border-title-style: bold;
+        border-subtitle-color: $text-muted; padding: 0 2;
+    }
+    Panel.-narrow > .panel { padding: 0 1; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "close", id="panel.close", show=False),
+    ]
+
+    def action_close(self) -> None:
+        """Go back; nothing was chosen."""
+        self.dismiss(None)

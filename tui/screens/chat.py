@@ -1,0 +1,261 @@
+"""The chat screen: conversation, prompt, status. It takes keys before there is a session, and loses none of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from tui import commands
+from tui.context.usage import ContextUsage
+from tui.screens import clipboard
+from tui.screens.base import BaseScreen
+from tui.screens.chat_commands import ChatCommands
+from tui.screens.drafts import Drafts
+from tui.screens.ports import SessionLike, SettingsLike, WorkspaceLike
+from tui.screens.theming import Theming
+from tui.screens.turn import Turns
+from tui.widgets.composer import Composer
+from tui.widgets.context_messages import message_counts
+from tui.widgets.queue_list import QueueList
+from tui.widgets.status_bar import Status, StatusBar
+from tui.widgets.title_bar import TitleBar
+from tui.widgets.transcript import Transcript
+from tui.widgets.welcome import welcome
+
+log = logging.getLogger(__name__)
+
+OpenWorkspace = Callable[[], Awaitable[WorkspaceLike]]
+
+HISTORY_LOADED = 500
+"""Prompts of earlier sessions within reach of the up key."""
+
+
+class ChatScreen(BaseScreen):
+    """Wires composer, transcript and status to one session at a time."""
+
+    DEFAULT_CSS = """
+    ChatScreen { layout: vertical; background: $background; }
+    ChatScreen > Transcript { height: 1fr; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "stop", "Stop the answer", id="chat.stop", show=False),
+        Binding("pageup", "scroll_pages(-1)", "Scroll up", id="chat.page_up", show=False, priority=True),
+        Binding("pagedown", "scroll_pages(1)", "Scroll down", id="chat.page_down", show=False, priority=True),
+        Binding("ctrl+end", "to_end", "To the end", id="chat.end", show=False, priority=True),
+        Binding("f1", "command('help')", "Help", id="chat.help", show=False),
+        Binding("f2", "command('context')", "What fills the window", id="chat.context", show=False),
+        Binding("ctrl+o", "command('model')", "Model", id="chat.model", show=False),
+        Binding("ctrl+r", "command('sessions')", "Conversations", id="chat.sessions", show=False),
+        Binding("ctrl+n", "command('new')", "New conversation", id="chat.new", show=False),
+    ]
+
+    AUTO_FOCUS = ""
+
+    def __init__(self, open_workspace: OpenWorkspace, settings: SettingsLike) -> None:
+        super().__init__()
+        self.open_workspace = open_workspace
+        self.log_file = settings.log_file
+        self.theming = Theming(self, settings.themes_dir)
+        self.workspace: WorkspaceLike | None = None
+        self.session: SessionLike | None = None
+        self.cost: float | None = None  # dollars of this session, None is unknown
+        self.title_bar = TitleBar()
+        self.transcript = Transcript()
+        self.queue_list = QueueList()
+        self.composer = Composer()
+        self.status_bar = StatusBar()
+        self.turns = Turns(self)
+        self.drafts = Drafts(self)
+        self.commands = ChatCommands(self)
+
+    def compose(self) -> ComposeResult:
+        """From top to bottom; only the conversation gives way."""
+        yield self.title_bar
+        yield self.transcript
+        yield self.queue_list
+        yield self.composer
+        yield self.status_bar
+
+    def on_mount(self) -> None:
+        """Take keys at once; open everything else after the first frame."""
+        self.composer.focus_prompt()
+        self.title_bar.show("chatctx", "starting …")
+        self.set_interval(1.0, self.turns.tick)
+        self.call_after_refresh(self._open)
+
+    @work(group="open", exit_on_error=False)
+    async def _open(self) -> None:
+        try:
+            self.workspace = await self.open_workspace()
+            session = await self.workspace.start_session()
+        except Exception as error:
+            log.exception("the workspace could not be opened")
+            if not self.composer.value and not self.turns.waiting:
+                self.app.exit(return_code=1, message=self.one_line(error))
+                return
+            self.title_bar.show("chatctx", "not connected")
+            self.complain(error)
+            return
+        self.composer.history.load(await self.workspace.prompt_history(HISTORY_LOADED))
+        await self.attach(session)
+
+    async def attach(self, session: SessionLike) -> None:
+        """Show this session from now on, with the draft that was left in it."""
+        self.session, self.cost = session, None
+        self.transcript.set_messages(session.messages, not_sent=session.not_sent)
+        if not session.messages:
+            where = self.workspace.place(session.provider) if self.workspace is not None else ""
+            self.transcript.show_static(welcome(session.provider, session.model, session.usage, where))
+        self.refresh_title()
+        self.refresh_status(counts=True)
+        if session.draft and not self.composer.value:
+            self.composer.value = session.draft
+        if session.usage is None:
+            await session.refresh_usage()
+            self.refresh_status(counts=True)
+        self.drafts.count()
+        self.turns.pump()
+
+    def refresh_title(self) -> None:
+        """Title and model of the session."""
+        if self.session is not None:
+            self.title_bar.show(
+                self.session.title or "new conversation", f"{self.session.provider}/{self.session.model}"
+            )
+
+    def refresh_status(self, *, counts: bool = False) -> None:
+        """The numbers of the session; with `counts` also those beside each message."""
+        session = self.session
+        if session is None:
+            return
+        self.status_bar.show(Status(session.usage, self.cost, session.rolling))
+        if counts and session.usage is not None:
+            self._count_messages(session, session.usage)
+
+    @work(group="counts", exclusive=True, exit_on_error=False)
+    async def _count_messages(self, session: SessionLike, usage: ContextUsage) -> None:
+        """Costs, and tokens of each message: long conversations have many, so off the event loop."""
+        self.transcript.set_counts(await asyncio.to_thread(message_counts, usage))
+        self.cost = await session.cost()
+        self.refresh_status()
+
+    def one_line(self, error: BaseException) -> str:
+        """What went wrong, for a person. An error of the program itself names the log, never a traceback."""
+        text = " ".join(str(error).split())
+        if type(error).__module__.startswith("tui.") and text:
+            return text
+        what = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return f"Something went wrong in the program ({what[:200]}). Nothing was lost; details are in {self.log_file}"
+
+    def complain(self, error: BaseException) -> None:
+        """Put one clear line into the conversation."""
+        self.transcript.add_notice("error", self.one_line(error))
+
+    async def on_composer_submitted(self, event: Composer.Submitted) -> None:
+        """A message goes to the session, a command is run; a command that isn't there leaves the draft alone."""
+        text = event.text
+        if commands.is_command(text):
+            parsed = commands.parse(text)
+            if isinstance(parsed, commands.Unknown):
+                self.transcript.add_notice("error", parsed.text)
+                return
+            self.composer.clear()
+            self.remember(text)
+            self.run_command(*parsed)
+            return
+        self.composer.clear()
+        self.remember(text)
+        self.transcript.scroll_end(animate=False)
+        self.turns.ask(text[1:] if text.startswith(" /") else text)
+
+    def run_command(self, command: commands.Command, args: str = "") -> None:
+        """Run a command beside the event loop's other work; what goes wrong is a line in the conversation."""
+
+        async def guarded() -> None:
+            try:
+                await command.run(self.commands, args)
+            except Exception as error:
+                log.exception("command /%s failed", command.name)
+                self.complain(error)
+
+        self.run_worker(guarded(), group="command", exit_on_error=False)
+
+    def remember(self, text: str) -> None:
+        """Keep a prompt for the up key, in this run and later ones."""
+        self.composer.history.add(text)
+        if self.workspace is not None:
+            self.run_worker(self.workspace.add_prompt(text), group="prompts", exit_on_error=False)
+
+    def on_composer_changed(self, event: Composer.Changed) -> None:
+        """Count, keep and complete the draft."""
+        self.drafts.changed(event.typed, event.pasted)
+        self.complete(event.words)
+
+    @work(group="complete", exclusive=True, exit_on_error=False)
+    async def complete(self, words: str) -> None:
+        """Offer endings for what is being typed."""
+        if not words.startswith("/"):
+            self.composer.completions.offer(())
+            return
+        offers = await commands.complete(self.commands, words)
+        if self.composer.area.text == words:
+            self.composer.completions.offer(offers)
+
+    def on_composer_recall(self) -> None:
+        """Bring the last waiting message back into the draft."""
+        if text := self.turns.take_back():
+            self.composer.value = text
+
+    def on_status_bar_pressed(self) -> None:
+        """The number was clicked."""
+        self.action_command("context")
+
+    def on_title_bar_pressed(self) -> None:
+        """The model was clicked."""
+        self.action_command("model")
+
+    def on_transcript_action_requested(self, event: Transcript.ActionRequested) -> None:
+        """Something was asked of one message."""
+        self.run_worker(self.commands.on_message(event.message_id, event.action), group="command", exit_on_error=False)
+
+    def action_command(self, name: str) -> None:
+        """Run a command by name, as a key or the palette does."""
+        parsed = commands.parse(f"/{name}")
+        if not isinstance(parsed, commands.Unknown):
+            self.run_command(*parsed)
+
+    def action_stop(self) -> None:
+        """Esc: end the answer, else let go of a selection."""
+        if not self.turns.stop():
+            self.clear_selection()
+
+    def action_scroll_pages(self, pages: int) -> None:
+        """Page through the conversation while the prompt keeps the keys."""
+        step = max(1, self.transcript.size.height - 2)
+        self.transcript.scroll_relative(y=pages * step, animate=False)
+
+    def action_to_end(self) -> None:
+        """Go to the end of the conversation."""
+        self.transcript.scroll_end(animate=False)
+
+    async def copy_text(self, text: str) -> None:
+        """Copy by every way there is, and say which one is known to have worked."""
+        self.app.copy_to_clipboard(text)
+        tool = clipboard.tool_for(os.environ)
+        worked = tool is not None and await clipboard.run_tool(tool, text)
+        self.notify(clipboard.outcome(len(text), tool[0] if tool else None, worked), markup=False)
+
+    async def leave(self) -> None:
+        """Keep what there is and close everything."""
+        await self.turns.finish()
+        await self.drafts.save()
+        if self.workspace is not None:
+            await asyncio.shield(self.workspace.close())

@@ -1,0 +1,222 @@
+"""`/context`: what fills the window, as a panel over the conversation. Looking changes nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.context.usage import ContextUsage
+from tui.screens.base import Panel
+from tui.screens.context_fits import FitsPanel
+from tui.screens.context_history import HistoryPanel
+from tui.screens.context_messages import MessagesPanel
+from tui.screens.ports import SessionLike, WorkspaceLike
+from tui.widgets.cells import clip
+from tui.widgets.context_picture import picture_lines
+from tui.widgets.context_table import Line, basis_lines, headline, table_lines
+
+log = logging.getLogger(__name__)
+
+
+def footer_keys(keys: Mapping[str, str], width: int) -> Content:
+    """`m messages   h history …` in `width` cells; narrow, only as many as fit, the last one always."""
+    pairs = list(keys.items())
+    gap = "   " if sum(len(key) + len(word) + 4 for key, word in pairs) <= width else "  "
+    while len(pairs) > 1 and sum(len(key) + len(word) + 1 + len(gap) for key, word in pairs) - len(gap) > width:
+        pairs.pop(-2)
+    pieces = [Content.assemble((key, "bold $primary"), (f" {word}", "$text-muted")) for key, word in pairs]
+    return Content(gap).join(pieces)
+
+
+class ContextPanel(Panel[str]):
+    """Headline, picture, rows, basis. Dismissed with "compact" where that was asked for, else None."""
+
+    DEFAULT_CSS = """
+    ContextPanel .context-head, ContextPanel .context-keys { height: auto; }
+    ContextPanel .context-head { margin-bottom: 1; }
+    ContextPanel .context-keys { margin-top: 1; }
+    ContextPanel OptionList {
+        height: auto; max-height: 1fr; border: none; padding: 0; background: transparent;
+        scrollbar-size-vertical: 1;
+    }
+    ContextPanel OptionList > .option-list--option-disabled { color: $text-muted; background: transparent; }
+    ContextPanel.-short .context-head, ContextPanel.-short .context-keys { margin: 0; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "messages", "messages", id="context.messages"),
+        Binding("h", "history", "history", id="context.history"),
+        Binding("f", "fits", "fits where?", id="context.fits"),
+        Binding("e", "exact", "exact count", id="context.exact"),
+        Binding("c", "compact", "compact", id="context.compact"),
+        Binding("t", "rolling", "rolling", id="context.rolling"),
+        Binding("right,l", "unfold(True)", "unfold", id="context.unfold", show=False),
+        Binding("left", "unfold(False)", "fold", id="context.fold", show=False),
+        Binding("q", "close", "close", id="context.close", show=False),
+    ]
+
+    def __init__(
+        self,
+        session: SessionLike,
+        workspace: WorkspaceLike | None,
+        *,
+        hints: Callable[[ContextUsage], Mapping[str, str]] = lambda _usage: {},
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__()
+        self.session = session
+        self.workspace = workspace
+        self.hints = hints
+        self.changed = changed
+        self.expanded: frozenset[str] = frozenset({"messages"})
+        self.usage: ContextUsage | None = session.usage
+        self._lines: list[Line] = []
+        self._note = ""
+
+    def compose(self) -> ComposeResult:
+        """The rows scroll; headline, picture and keys stay."""
+        with Vertical(classes="panel"):
+            yield Static("", classes="context-head", markup=False)
+            yield OptionList(compact=True)
+            yield Static("", classes="context-keys", markup=False)
+
+    async def on_mount(self) -> None:
+        """Draw; count first where nothing was counted yet."""
+        self.query_one(OptionList).focus()
+        if self.usage is None:
+            self.usage = await self.session.refresh_usage()
+        self.redraw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw for the new width."""
+        self.set_class(event.size.height < 20, "-short")
+        self.redraw()
+
+    @property
+    def room(self) -> int:
+        """Cells inside the panel."""
+        narrow = self.app.size.width < 60
+        return max(20, min(112, self.app.size.width) - (4 if narrow else 6))
+
+    def redraw(self) -> None:
+        """Draw everything from the numbers as they are."""
+        usage = self.usage
+        if usage is None:
+            return
+        width, height = self.room, self.app.size.height
+        rows = 3 if height >= 28 and width >= 60 else 2 if height >= 18 else 1
+        head = headline(usage, width)
+        picture = picture_lines(usage, width, rows)
+        between = [Content("")] if height >= 18 else []
+        self.query_one(".context-head", Static).update(Content("\n").join([*head, *between, *picture]))
+        self.query_one(".context-keys", Static).update(self._footer(width))
+        list_width = width - 1  # the scroll bar
+        lines = table_lines(usage, list_width, expanded=self.expanded, hints=self.hints(usage))
+        lines += [Line(Content("")), *(Line(text) for text in basis_lines(usage, list_width))]
+        self._show(lines)
+
+    def _show(self, lines: list[Line]) -> None:
+        options = self.query_one(OptionList)
+        at = options.highlighted
+        chosen = self._lines[at].key if at is not None and at < len(self._lines) else ""
+        self._lines = lines
+        options.clear_options()
+        options.add_options(Option(line.content, disabled=not line.key) for line in lines)
+        wanted = next((index for index, line in enumerate(lines) if line.key and line.key == chosen), None)
+        options.highlighted = wanted
+
+    def _footer(self, width: int) -> Content:
+        if self._note:
+            return Content.styled(clip(self._note, width), "$text-accent")
+        keys = {"m": "messages", "h": "history"}
+        if self.workspace is not None:
+            keys["f"] = "fits where?"
+        keys |= {
+            "e": "exact count",
+            "c": "compact",
+            "t": f"rolling {'off' if self.session.rolling else 'on'}",
+            "esc": "close",
+        }
+        return footer_keys(keys, width)
+
+    def say(self, text: str) -> None:
+        """Put a line in the place of the keys."""
+        self._note = text
+        self.query_one(".context-keys", Static).update(self._footer(self.room))
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter or a click folds a row, or shows the message it stands for."""
+        event.stop()
+        line = self._lines[event.option_index]
+        if line.foldable:
+            self.expanded = self.expanded ^ {line.key}
+            self.redraw()
+
+    def action_unfold(self, on: bool) -> None:
+        """Unfold or fold the chosen row."""
+        at = self.query_one(OptionList).highlighted
+        if at is not None and self._lines[at].foldable:
+            key = self._lines[at].key
+            self.expanded = self.expanded | {key} if on else self.expanded - {key}
+            self.redraw()
+
+    def action_messages(self) -> None:
+        """What each message costs."""
+        self.app.push_screen(MessagesPanel(self.session, changed=self._recount), self._opened)
+
+    def action_history(self) -> None:
+        """How the conversation grew, call by call."""
+        self.app.push_screen(HistoryPanel(self.session))
+
+    def action_fits(self) -> None:
+        """In which models this conversation fits."""
+        if self.workspace is not None and self.usage is not None:
+            self.app.push_screen(FitsPanel(self.usage, self.workspace))
+
+    def _opened(self, message_id: str | None) -> None:
+        if message_id is not None:
+            self.dismiss(f"open:{message_id}")
+
+    def _recount(self) -> None:
+        self.usage = self.session.usage
+        self.redraw()
+        self.changed()
+
+    def action_exact(self) -> None:
+        """Ask the server to count."""
+        self.say("counting on the server …")
+        self.run_worker(self._exact(), exclusive=True, exit_on_error=False)
+
+    async def _exact(self) -> None:
+        try:
+            tokens = await self.session.count_exactly()
+        except Exception as error:
+            log.warning("exact count failed", exc_info=True)
+            self.say(f"The server did not count ({' '.join(str(error).split())}); the estimate stays.")
+            return
+        if tokens is None:
+            self.say("This server has no counting endpoint; the estimate stays.")
+            return
+        self._note = ""
+        self._recount()
+
+    def action_compact(self) -> None:
+        """Close and compact."""
+        self.dismiss("compact")
+
+    async def action_rolling(self) -> None:
+        """Turn rolling context on or off, and show what that changes."""
+        await self.session.set_rolling(not self.session.rolling)
+        self.usage = await self.session.refresh_usage()
+        self._note = ""
+        self.redraw()
+        self.changed()

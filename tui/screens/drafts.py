@@ -1,0 +1,88 @@
+"""The draft while it is written: what it would cost, and a copy that survives a crash. Neither waits on a key."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from tui.screens.ports import SessionLike
+from tui.widgets.figures import tokens_exact
+
+if TYPE_CHECKING:
+    from tui.screens.chat import ChatScreen
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.08
+"""Seconds after the last key before the draft is counted; longer where counting takes longer."""
+
+SAVE_PAUSE = 0.4
+"""Seconds after the last key before the draft is stored."""
+
+
+def draft_line(tokens: int | None, window: int | None) -> str:
+    """`draft ~48 tok · +0.0 %`; nothing where the size is unknown."""
+    if tokens is None:
+        return ""
+    part = f" · +{100 * tokens / window:.1f} %" if window else ""
+    return f"draft ~{tokens_exact(tokens)} tok{part}"
+
+
+class Drafts:
+    """Counts and stores the draft of a chat screen."""
+
+    def __init__(self, screen: ChatScreen) -> None:
+        self.screen = screen
+        self.typed = ""
+        self.pasted: tuple[str, ...] = ()
+        self._sizes: dict[tuple[str, str], int | None] = {}  # (model, pasted text) -> tokens
+        self._cost = 0.0  # seconds the last count took
+
+    def changed(self, typed: str, pasted: tuple[str, ...]) -> None:
+        """Take note of the draft and see to it after a short pause."""
+        self.typed, self.pasted = typed, pasted
+        if not typed and not pasted:
+            self.screen.composer.rule.show(right="")
+        self.count()
+        self.screen.run_worker(self._save_later(), group="draft-save", exclusive=True, exit_on_error=False)
+
+    def count(self) -> None:
+        """Count the draft as it is now."""
+        self.screen.run_worker(self._count(), group="draft-count", exclusive=True, exit_on_error=False)
+
+    async def _count(self) -> None:
+        session = self.screen.session
+        if session is None or not (self.typed or self.pasted):
+            return
+        await asyncio.sleep(max(PAUSE, 2 * self._cost))
+        began = time.monotonic()
+        sizes = [await self._size(session, self.typed), *[await self._pasted(session, text) for text in self.pasted]]
+        self._cost = min(1.0, time.monotonic() - began)
+        known = [size for size in sizes if size is not None]
+        window = session.usage.limits.context if session.usage is not None else None
+        line = draft_line(sum(known) if len(known) == len(sizes) else None, window)
+        self.screen.composer.rule.show(right=line)
+
+    async def _pasted(self, session: SessionLike, text: str) -> int | None:
+        """A paste's size, counted once."""
+        key = (session.model, text)
+        if key not in self._sizes:
+            if len(self._sizes) > 16:
+                self._sizes.clear()
+            self._sizes[key] = await self._size(session, text)
+        return self._sizes[key]
+
+    async def _size(self, session: SessionLike, text: str) -> int | None:
+        return await asyncio.to_thread(session.draft_tokens, text) if text else 0
+
+    async def _save_later(self) -> None:
+        await asyncio.sleep(SAVE_PAUSE)
+        await self.save()
+
+    async def save(self) -> None:
+        """Store the draft, and what waits to be sent, now."""
+        session = self.screen.session
+        if session is not None:
+            await session.save_draft("\n\n".join([*self.screen.turns.waiting, self.screen.composer.value]).strip("\n"))

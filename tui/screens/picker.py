@@ -1,0 +1,163 @@
+"""A list to choose from, with a search line: models, conversations, themes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from rich.cells import cell_len
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.commands import match
+from tui.screens.base import Panel
+from tui.widgets.cells import clip, pad, plain
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to choose. `key` is the result; `label` and `detail` are shown and searched."""
+
+    key: str
+    label: str
+    detail: str = ""
+    current: bool = False
+
+
+Source: TypeAlias = Callable[[str], Awaitable[Sequence[Item]]]
+"""Items for a search text, best first. May raise; what it says becomes the list's only line."""
+
+
+def filtered(load: Callable[[], Awaitable[Sequence[Item]]]) -> Source:
+    """A source that loads once and filters by the letters typed."""
+    loaded: list[Item] = []
+
+    async def source(query: str) -> Sequence[Item]:
+        if not loaded:
+            loaded.extend(await load())
+        ranked = [(match(query, f"{item.label} {item.detail}"), item) for item in loaded]
+        return [item for score, item in sorted(ranked, key=lambda pair: -pair[0]) if score > 0]
+
+    return source
+
+
+class Picker(Panel[str]):
+    """Shows a source's items; dismissed with the chosen key, or None."""
+
+    DEFAULT_CSS = """
+    Picker > .panel { max-width: 84; height: 24; max-height: 90%; }
+    Picker Input { border: none; height: 1; padding: 0; background: transparent; }
+    Picker Input:focus { border: none; }
+    Picker OptionList { height: 1fr; border: none; padding: 0; background: transparent; margin-top: 1; }
+    Picker .empty { height: 1; color: $text-muted; display: none; margin-top: 1; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", show=False, priority=True),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("pageup", "move(-8)", show=False, priority=True),
+        Binding("pagedown", "move(8)", show=False, priority=True),
+        Binding("enter", "choose", show=False, priority=True),
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        source: Source,
+        *,
+        placeholder: str = "type to search",
+        preview: Callable[[str], None] | None = None,
+        empty: str = "nothing fits",
+    ) -> None:
+        super().__init__()
+        self.heading = title
+        self.source = source
+        self.placeholder = placeholder
+        self.preview = preview
+        self.empty = empty
+        self.items: Sequence[Item] = ()
+
+    def compose(self) -> ComposeResult:
+        """Search line, list, or a line that says why there is no list."""
+        with Vertical(classes="panel") as panel:
+            panel.border_title = self.heading
+            panel.border_subtitle = "enter choose   esc close"
+            yield Input(placeholder=self.placeholder, compact=True, select_on_focus=False)
+            yield Static("looking …", classes="empty", markup=False)
+            yield OptionList(compact=True)
+
+    def on_mount(self) -> None:
+        """Search for nothing in particular."""
+        self.query_one(OptionList).can_focus = False
+        self.query_one(Input).focus()
+        self._say("looking …")
+        self.search("")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Search again."""
+        self.search(event.value)
+
+    @work(group="search", exclusive=True, exit_on_error=False)
+    async def search(self, query: str) -> None:
+        """Show what the source has for `query`."""
+        try:
+            self.items = await self.source(query)
+        except Exception as error:
+            log.exception("a list could not be loaded")
+            self.items = ()
+            self._say(" ".join(str(error).split()) or type(error).__name__)
+            return
+        self._say("" if self.items else self.empty)
+        options = self.query_one(OptionList)
+        options.clear_options()
+        room = max(20, options.size.width or self.app.size.width - 8)
+        widest = max((cell_len(item.label) for item in self.items), default=0)
+        label = min(widest, max(10, room * 3 // 5))
+        options.add_options(Option(self._line(item, label, room)) for item in self.items)
+        current = next((index for index, item in enumerate(self.items) if item.current and not query), 0)
+        options.highlighted = current if self.items else None
+
+    def _line(self, item: Item, label: int, room: int) -> Content:
+        return Content.assemble(
+            ("● " if item.current else "  ", "$primary"),
+            (pad(plain(item.label), label), "$foreground"),
+            "  ",
+            (clip(plain(item.detail), max(0, room - label - 5)), "$text-muted"),
+        )
+
+    def _say(self, text: str) -> None:
+        line = self.query_one(".empty", Static)
+        line.display = bool(text)
+        line.update(plain(text))
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Try the choice on, where that can be done."""
+        event.stop()
+        if self.preview is not None and event.option_index < len(self.items):
+            self.preview(self.items[event.option_index].key)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """A click chooses."""
+        event.stop()
+        self.action_choose()
+
+    def action_move(self, step: int) -> None:
+        """Move the list's cursor while the search line keeps the keys."""
+        options = self.query_one(OptionList)
+        if self.items:
+            at = (options.highlighted or 0) + step
+            options.highlighted = at % len(self.items) if abs(step) == 1 else min(max(at, 0), len(self.items) - 1)
+
+    def action_choose(self) -> None:
+        """Take the highlighted item."""
+        at = self.query_one(OptionList).highlighted
+        self.dismiss(self.items[at].key if at is not None and at < len(self.items) else None)

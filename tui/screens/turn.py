@@ -1,0 +1,207 @@
+"""A turn on screen: the session's events go to the transcript, the lines around it and the status."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from tui.chat.events import (
+    CompactionFinished,
+    CompactionStarted,
+    ContextTrimmed,
+    MessageAdded,
+    Notice,
+    ReplyDelta,
+    ReplyFinished,
+    ReplyStarted,
+    RetryScheduled,
+    SessionEvent,
+    TurnFailed,
+    TurnFinished,
+    UsageChanged,
+)
+from tui.widgets.figures import duration, tokens_exact
+
+if TYPE_CHECKING:
+    from tui.screens.chat import ChatScreen
+
+log = logging.getLogger(__name__)
+
+
+class Turns:
+    """Runs one turn after another for a chat screen, and keeps what waits."""
+
+    def __init__(self, screen: ChatScreen) -> None:
+        self.screen = screen
+        self.waiting: deque[str] = deque()
+        self.failed = False
+        self._phase = ""
+        self._since = 0.0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs on this screen."""
+        return not self._idle.is_set()
+
+    def ask(self, text: str) -> None:
+        """Send `text`, or let it wait for the running turn (or for the program to be ready)."""
+        self.waiting.append(text)
+        self.pump()
+
+    def pump(self) -> None:
+        """Start on what waits, unless a turn runs or nothing is ready yet."""
+        self._show_queue()
+        if not self.busy and self.waiting and self.screen.session is not None:
+            self._start(self._all_waiting())
+
+    def run(self, events: AsyncIterator[SessionEvent]) -> None:
+        """Show the events of a turn that was not typed (retry, compaction). Not while another runs."""
+        if not self.busy:
+            self._start(self._one(events))
+
+    def stop(self) -> bool:
+        """End the running turn and put what waits back into the draft. False if nothing ran."""
+        if not self.busy or self.screen.session is None:
+            return False
+        self._return_waiting()
+        self.screen.session.cancel()
+        return True
+
+    async def finish(self, seconds: float = 2.0) -> None:
+        """End the running turn and wait until what arrived is kept, at most `seconds`."""
+        if self.stop():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), seconds)
+
+    def take_back(self) -> str | None:
+        """The last waiting message, which waits no longer."""
+        text = self.waiting.pop() if self.waiting else None
+        self._show_queue()
+        return text
+
+    def tick(self) -> None:
+        """Redraw how long the turn has run; called once a second."""
+        if self.busy:
+            seconds = time.monotonic() - self._since
+            took = f" {duration(seconds)}" if seconds >= 1 else ""
+            line = Content.assemble((f"● {self._phase}{took}", "$primary"), (" · esc stops", "$text-muted"))
+            self.screen.composer.rule.show(left=line)
+
+    def _start(self, work: AsyncIterator[None]) -> None:
+        self._idle.clear()
+        self._enter("waiting for the answer")
+
+        async def drain() -> None:
+            try:
+                async for _ in work:
+                    pass
+            except Exception as error:
+                log.exception("a turn ended in an error of the program")
+                self.screen.complain(error)
+                self._return_waiting()
+            finally:
+                self._idle.set()
+                self.screen.composer.rule.show(left=Content(""))
+                self.screen.refresh_status()
+
+        self.screen.run_worker(drain(), group="turn", exit_on_error=False)
+
+    async def _all_waiting(self) -> AsyncIterator[None]:
+        session = self.screen.session
+        while self.waiting and session is not None and session is self.screen.session:
+            text = self.waiting.popleft()
+            self._show_queue()
+            self.failed = False
+            async for event in session.send(text):
+                self.show(event)
+                yield
+            if self.failed:
+                self._return_waiting()
+
+    async def _one(self, events: AsyncIterator[SessionEvent]) -> AsyncIterator[None]:
+        async for event in events:
+            self.show(event)
+            yield
+        async for step in self._all_waiting():
+            yield step
+
+    def _return_waiting(self) -> None:
+        if self.waiting:
+            composer = self.screen.composer
+            composer.value = "\n\n".join([*self.waiting, *([composer.value] if composer.value else [])])
+            self.waiting.clear()
+        self._show_queue()
+
+    def _show_queue(self) -> None:
+        self.screen.queue_list.show(list(self.waiting))
+        self.screen.composer.queued = bool(self.waiting)
+
+    def _enter(self, phase: str) -> None:
+        self._phase = phase
+        self._since = time.monotonic()
+        self.tick()
+
+    def show(self, event: SessionEvent) -> None:
+        """One event, on screen."""
+        screen, transcript = self.screen, self.screen.transcript
+        match event:
+            case MessageAdded(message):
+                transcript.append(message)
+                screen.refresh_title()
+            case ReplyStarted(message_id, provider, model):
+                transcript.start_reply(message_id, provider, model)
+                self._enter("answering")
+            case ReplyDelta(message_id, kind, text, name):
+                transcript.delta(message_id, kind, text, name)
+            case ReplyFinished(message):
+                transcript.finish_reply(message)
+                self._enter("working")
+            case UsageChanged():
+                screen.refresh_status(counts=True)
+            case Notice(level, text):
+                transcript.add_notice(level, text)
+            case ContextTrimmed(messages, tokens):
+                self._left_out()
+                transcript.add_notice("info", trimmed_line(messages, tokens))
+            case CompactionStarted(automatic):
+                self._enter("compacting, the window is nearly full" if automatic else "compacting")
+            case CompactionFinished(messages, before, after):
+                self._left_out()
+                transcript.add_notice("info", compacted_line(messages, before, after))
+            case RetryScheduled(seconds, attempt, reason):
+                self._enter(f"{reason}; trying again in {max(1, round(seconds))} s (attempt {attempt + 1})")
+            case TurnFailed(text):
+                self.failed = True
+                transcript.add_notice("error", text)
+            case TurnFinished():
+                screen.refresh_title()
+                screen.refresh_status(counts=True)
+
+    def _left_out(self) -> None:
+        if self.screen.session is not None:
+            self.screen.transcript.set_not_sent(self.screen.session.not_sent)
+
+
+def trimmed_line(messages: int, tokens: int) -> str:
+    """What a trim did, for a person."""
+    return f"Context trimmed: {messages:,} {_messages(messages)}, {tokens_exact(tokens)} tokens left out"
+
+
+def compacted_line(messages: int, before: int, after: int) -> str:
+    """What a compaction did, for a person."""
+    change = f" ({100 * (after - before) / before:+.0f} %)" if before > 0 else ""
+    figures = f"{tokens_exact(before)} -> {tokens_exact(after)} tokens{change}"
+    return f"Compacted {messages:,} {_messages(messages)}: {figures}"
+
+
+def _messages(count: int) -> str:
+    return "message" if count == 1 else "messages"

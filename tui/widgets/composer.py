@@ -1,0 +1,243 @@
+"""Where a person writes: a prompt that grows, a line above it with what the draft costs, a list of completions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static, TextArea
+
+from tui.widgets.cells import clip
+from tui.widgets.completion import Choice, CompletionList
+from tui.widgets.paste import PasteChips
+from tui.widgets.prompt_history import PromptHistory
+
+
+class PromptArea(TextArea):
+    """The text itself. Big pastes become chips; deleting back into a chip takes it whole."""
+
+    DEFAULT_CSS = """
+    PromptArea, PromptArea:focus {
+        width: 1fr; height: auto; max-height: 10; min-height: 1;
+        border: none; padding: 0; background: transparent; color: $foreground;
+        scrollbar-size-vertical: 1;
+    }
+    PromptArea .text-area--placeholder { color: $text-muted; }
+    PromptArea .text-area--cursor-line { background: transparent; }
+    """
+
+    def __init__(self, chips: PasteChips, placeholder: str) -> None:
+        super().__init__(placeholder=placeholder, compact=True, highlight_cursor_line=False, tab_behavior="focus")
+        self.chips = chips
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Fold what is large; the rest is inserted as usual."""
+        if self.chips.wanted(event.text):
+            event.prevent_default()
+            event.stop()
+            self.insert(self.chips.fold(event.text), maintain_selection_offset=False)
+
+    def action_delete_left(self) -> None:
+        """Delete a character, or the chip before the cursor."""
+        row, column = self.cursor_location
+        label = self.chips.label_before(self.document[row], column) if self.selection.is_empty else None
+        if label is None:
+            super().action_delete_left()
+        else:
+            self.delete((row, column - len(label)), (row, column), maintain_selection_offset=False)
+
+    @property
+    def on_first_line(self) -> bool:
+        """Whether the cursor is on the topmost line, as wrapped."""
+        return self.wrapped_document.location_to_offset(self.cursor_location).y == 0
+
+    @property
+    def on_last_line(self) -> bool:
+        """Whether the cursor is on the last line, as wrapped."""
+        return self.wrapped_document.location_to_offset(self.cursor_location).y >= self.wrapped_document.height - 1
+
+
+class RuleLine(Widget):
+    """The line above the prompt: what is going on at the left, what the draft costs at the right."""
+
+    DEFAULT_CSS = """
+    RuleLine { height: 1; padding: 0 1; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = Content("")
+        self.right = ""
+
+    def show(self, *, left: Content | None = None, right: str | None = None) -> None:
+        """Change either end; the layout stays."""
+        self.left = self.left if left is None else left
+        self.right = self.right if right is None else right
+        self.refresh()
+
+    def render(self) -> Content:
+        """`left ───── right` at the current width."""
+        width = self.content_size.width
+        right = clip(self.right, max(0, width - self.left.cell_length - 4)) if self.right else ""
+        pieces = [(self.left, " ")] if self.left else []
+        used = sum(part.cell_length + 1 for part, _ in pieces) + (len(right) + 1 if right else 0)
+        rule = "─" * max(0, width - used)
+        left = Content.assemble(self.left, " ") if self.left else Content("")
+        return Content.assemble(left, (rule, "$border"), (f" {right}" if right else "", "$text-muted")).truncate(width)
+
+
+class Composer(Widget):
+    """Prompt, cost line and completions. Posts what was written; knows nothing of a session."""
+
+    DEFAULT_CSS = """
+    Composer { height: auto; layout: vertical; }
+    Composer > Horizontal { height: auto; padding: 0 1; }
+    Composer .prompt-sign { width: 2; height: 1; color: $primary; text-style: bold; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Send", id="composer.send", priority=True, show=False),
+        Binding(
+            "shift+enter,ctrl+j,alt+enter", "newline", "New line", id="composer.newline", priority=True, show=False
+        ),
+        Binding("up", "up", "Earlier prompt", id="composer.up", priority=True, show=False),
+        Binding("down", "down", "Later prompt", id="composer.down", priority=True, show=False),
+        Binding("tab", "complete", "Complete", id="composer.complete", priority=True, show=False),
+        Binding("escape", "close_list", "Close the list", id="composer.close_list", priority=True, show=False),
+    ]
+
+    class Submitted(Message):
+        """Enter was pressed on `text` (pastes unfolded). The draft stays until `Composer.clear`."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Changed(Message):
+        """The draft changed. `typed` has no pastes in it, `pasted` are they; `words` is what completion goes by."""
+
+        def __init__(self, typed: str, pasted: Sequence[str], words: str) -> None:
+            super().__init__()
+            self.typed = typed
+            self.pasted = tuple(pasted)
+            self.words = words
+
+    class Recall(Message):
+        """Up was pressed in an empty draft: the last queued message may come back."""
+
+    def __init__(self, placeholder: str = "ask, or / for commands") -> None:
+        super().__init__()
+        self.chips = PasteChips()
+        self.history = PromptHistory()
+        self.area = PromptArea(self.chips, placeholder)
+        self.rule = RuleLine()
+        self.completions = CompletionList()
+        self.queued = False  # whether `Recall` has something to bring back
+
+    def compose(self) -> ComposeResult:
+        """The list lies over what is above; rule and prompt stand below one another."""
+        yield self.completions
+        yield self.rule
+        with Horizontal():
+            yield Static("›", classes="prompt-sign")
+            yield self.area
+
+    @property
+    def value(self) -> str:
+        """The draft as it would be sent, pastes unfolded."""
+        return self.chips.expand(self.area.text)
+
+    @value.setter
+    def value(self, text: str) -> None:
+        """Replace the draft, the cursor at its end. What is large is folded."""
+        self.chips.clear()
+        self.area.load_text(self.chips.fold(text) if self.chips.wanted(text) else text)
+        self.area.move_cursor(self.area.document.end)
+
+    def clear(self) -> None:
+        """Empty the draft."""
+        self.completions.offer(())
+        self.chips.clear()
+        self.area.load_text("")
+
+    def focus_prompt(self) -> None:
+        """Take the keys."""
+        self.area.focus()
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Tell the screen, once for each change."""
+        event.stop()
+        text = self.area.text
+        typed, pasted = self.chips.split(text)
+        self.post_message(self.Changed(typed, pasted, text))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that mean something here only sometimes fall through to the prompt otherwise."""
+        match action:
+            case "up":
+                return self.completions.open or self.area.on_first_line
+            case "down":
+                return self.completions.open or self.area.on_last_line
+            case "complete" | "close_list":
+                return self.completions.open
+        return True
+
+    def action_submit(self) -> None:
+        """Take the chosen completion if it changes anything, else send."""
+        choice = self.completions.current
+        if choice is not None and choice.text.strip() != self.area.text.strip():
+            self._take(choice)
+            if choice.text.endswith(" "):
+                return
+        self.completions.offer(())
+        if self.value.strip():
+            self.post_message(self.Submitted(self.value))
+
+    def action_newline(self) -> None:
+        """Start a new line without sending."""
+        self.area.insert("\n", maintain_selection_offset=False)
+
+    def action_up(self) -> None:
+        """The list's cursor up, or an earlier prompt."""
+        if self.completions.open:
+            self.completions.move(-1)
+        elif self.queued and not self.area.text:
+            self.post_message(self.Recall())
+        elif (text := self.history.back(self.value)) is not None:
+            self.value = text
+            self.area.move_cursor((0, 0))
+
+    def action_down(self) -> None:
+        """The list's cursor down, or a later prompt."""
+        if self.completions.open:
+            self.completions.move(1)
+        elif (text := self.history.forward()) is not None:
+            self.value = text
+
+    def action_complete(self) -> None:
+        """Take the chosen completion without sending."""
+        if choice := self.completions.current:
+            self._take(choice)
+
+    def action_close_list(self) -> None:
+        """Close the completions."""
+        self.completions.offer(())
+
+    def on_option_list_option_selected(self, event: CompletionList.OptionSelected) -> None:
+        """A click on a completion takes it."""
+        event.stop()
+        if choice := self.completions.current:
+            self._take(choice)
+        self.area.focus()
+
+    def _take(self, choice: Choice) -> None:
+        self.completions.offer(())
+        self.area.load_text(choice.text)
+        self.area.move_cursor(self.area.document.end)

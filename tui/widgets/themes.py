@@ -1,0 +1,172 @@
+"""Themes as files: `themes/*.toml` of the program, and the person's own beside the config file.
+
+A file has `dark`, a table `[colors]`, and if it likes `[context]` (the colours of `/context`) and `[variables]`
+(Textual's). Its name is the file's.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from textual.color import Color, ColorParseError
+from textual.theme import Theme
+
+from tui.widgets.context_picture import COLOURS
+
+DEFAULT_THEME = "chatctx-dark"
+
+_COLORS = (
+    "primary", "secondary", "accent", "success", "warning", "error", "foreground", "background", "surface", "panel",
+    "muted", "border",
+)  # fmt: skip
+_TABLES = ("dark", "ansi", "colors", "context", "variables")
+
+_DARK = {
+    "system": "#7fb2ff", "memory": "#6fd3d8", "tools": "#b79cf5", "user": "#a5d977", "assistant": "#62c48e",
+    "reasoning": "#55bfb0", "calls": "#d79be8", "results": "#ef8fc0", "attachments": "#cfa98e",
+    "summaries": "#c8c27a", "other": "#a7adba", "free": "#7f8796", "buffer": "#98a1b3", "reserve": "#8790a2",
+}  # fmt: skip
+_LIGHT = {
+    "system": "#1d5fb8", "memory": "#0b6b78", "tools": "#6a3fc0", "user": "#44690f", "assistant": "#17693f",
+    "reasoning": "#0d665c", "calls": "#8a2fa3", "results": "#a82a6d", "attachments": "#7d5028",
+    "summaries": "#625e10", "other": "#56606e", "free": "#626a78", "buffer": "#525c6e", "reserve": "#5d6675",
+}  # fmt: skip
+_ANSI = {
+    "system": "ansi_blue", "memory": "ansi_cyan", "tools": "ansi_magenta", "user": "ansi_green",
+    "assistant": "ansi_bright_green", "reasoning": "ansi_bright_cyan", "calls": "ansi_bright_magenta",
+    "results": "ansi_bright_blue", "attachments": "ansi_cyan", "summaries": "ansi_green", "other": "ansi_default",
+    "free": "ansi_default", "buffer": "ansi_default", "reserve": "ansi_default",
+}  # fmt: skip
+
+
+class ThemeError(Exception):
+    """A theme file that can't be used. `str()` is one line: which file, what, and what to do."""
+
+
+def shipped_dir() -> Path:
+    """Where the program's themes are: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parent.parent
+    inside = package / "themes"
+    return inside if inside.is_dir() else package.parent / "themes"
+
+
+def find_theme(name: str, user_dir: Path) -> Theme | None:
+    """The theme called `name`, the person's own before the program's; None if no file has that name.
+
+    Raises `ThemeError` if the file is there and bad.
+    """
+    for folder in (user_dir, shipped_dir()):
+        path = folder / f"{name}.toml"
+        if name and "/" not in name and path.is_file():
+            return read_theme(path)
+    return None
+
+
+def load_themes(user_dir: Path) -> tuple[list[Theme], list[str]]:
+    """All themes of both directories (the person's replace the program's), and a line for each file that is bad."""
+    themes: dict[str, Theme] = {}
+    complaints: list[str] = []
+    for path in _files(user_dir):
+        try:
+            theme = read_theme(path)
+        except ThemeError as error:
+            complaints.append(str(error))
+        else:
+            themes[theme.name] = theme
+    return list(themes.values()), complaints
+
+
+def _files(user_dir: Path) -> Iterator[Path]:
+    for folder in (shipped_dir(), user_dir):
+        if folder.is_dir():
+            yield from sorted(folder.glob("*.toml"))
+
+
+def read_theme(path: Path) -> Theme:
+    """One theme file. Raises `ThemeError`."""
+    try:
+        return parse_theme(path.stem, tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ThemeError(f"theme {path.name} can't be read ({error}); it was skipped") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ThemeError(f"theme {path.name} is not valid TOML: {error}; it was skipped") from None
+    except ThemeError as error:
+        raise ThemeError(f"theme {path.name}: {error}; it was skipped") from None
+
+
+def parse_theme(name: str, data: Mapping[str, Any]) -> Theme:
+    """A theme from the tables of its file. Raises `ThemeError` naming the setting."""
+    if unknown := sorted(set(data) - set(_TABLES)):
+        raise ThemeError(f"unknown setting {unknown[0]}; known: {', '.join(_TABLES)}")
+    dark, ansi = data.get("dark", True), data.get("ansi", False)
+    if not isinstance(dark, bool) or not isinstance(ansi, bool):
+        raise ThemeError("dark and ansi are true or false")
+    colors = _table(data, "colors", _COLORS)
+    missing = [key for key in ("primary", "foreground", "background") if key not in colors]
+    if missing:
+        raise ThemeError(f"colors.{missing[0]} is missing")
+    context = _table(data, "context", COLOURS)
+    variables = data.get("variables", {})
+    if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
+        raise ThemeError("variables is a table of texts")
+    muted, border = colors.pop("muted", colors["foreground"]), colors.pop("border", colors["primary"])
+    own = {
+        "text-muted": muted,
+        "text-error": colors.get("error", colors["primary"]),
+        "text-warning": colors.get("warning", colors["primary"]),
+        "text-success": colors.get("success", colors["primary"]),
+        "text-primary": colors["primary"],
+        "text-accent": colors.get("accent", colors["primary"]),
+        "border": border,
+        "border-blurred": border,
+        "scrollbar": border,
+        "scrollbar-background": colors["background"],
+        "scrollbar-corner-color": colors["background"],
+    }
+    palette = context_variables(dark=dark, ansi=ansi, background=colors["background"], own=context)
+    return Theme(
+        name=name,
+        primary=colors["primary"],
+        secondary=colors.get("secondary"),
+        warning=colors.get("warning"),
+        error=colors.get("error"),
+        success=colors.get("success"),
+        accent=colors.get("accent"),
+        foreground=colors["foreground"],
+        background=colors["background"],
+        surface=colors.get("surface"),
+        panel=colors.get("panel"),
+        dark=dark,
+        ansi=ansi,
+        variables={**own, **palette, **variables},
+    )
+
+
+def context_variables(
+    *, dark: bool, ansi: bool, background: str, own: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The variables `context-<colour>` and `context-<colour>-back` (a shade of it to lie behind) of a theme."""
+    base = _ANSI if ansi else _DARK if dark else _LIGHT
+    colours = {**base, **(own or {})}
+    result = {f"context-{key}": value for key, value in colours.items()}
+    for key, value in colours.items():
+        back = "ansi_default" if ansi else Color.parse(background).blend(Color.parse(value), 0.22).hex
+        result[f"context-{key}-back"] = background if key == "free" else back
+    return result
+
+
+def _table(data: Mapping[str, Any], name: str, known: tuple[str, ...]) -> dict[str, str]:
+    table = data.get(name, {})
+    if not isinstance(table, dict):
+        raise ThemeError(f"{name} is a table: write it as [{name}]")
+    for key, value in table.items():
+        if key not in known:
+            raise ThemeError(f"unknown colour {name}.{key}; known: {', '.join(known)}")
+        try:
+            Color.parse(value)
+        except (ColorParseError, TypeError):
+            raise ThemeError(f"{name}.{key} is {value!r}, which is no colour; write it like #7fb2ff") from None
+    return dict(table)
