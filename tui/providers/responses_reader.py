@@ -29,7 +29,7 @@ class _Item:
     kind: str
     index: int  # counted within its kind
     place: int  # among all items of the answer
-    said: bool = False  # some of its content has come in deltas
+    said: str = ""  # what has come of it in deltas
     parts: int = 0  # summary parts begun
 
 
@@ -67,6 +67,7 @@ class ResponsesReader:
                 item = self._item(event, "reasoning")
                 item.parts += 1
                 if item.parts > 1:
+                    item.said += "\n\n"
                     yield ReasoningDelta("\n\n", item.index)
 
     def finish(self) -> Iterator[StreamEvent]:
@@ -78,18 +79,18 @@ class ResponsesReader:
         match kind:
             case "response.output_text.delta":
                 item = self._item(event, "message")
-                item.said = True
+                item.said += delta
                 yield TextDelta(delta, item.place)
             case "response.refusal.delta":
-                self._item(event, "message").said = True
+                self._item(event, "message").said += delta
                 yield RefusalDelta(delta)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 item = self._item(event, "reasoning")
-                item.said = True
+                item.said += delta
                 yield ReasoningDelta(delta, item.index)
             case "response.function_call_arguments.delta":
                 item = self._item(event, "function_call")
-                item.said = True
+                item.said += delta
                 yield ToolCallDelta(item.index, arguments=delta)
 
     def _item(self, event: Json, kind: str) -> _Item:
@@ -116,7 +117,7 @@ class ResponsesReader:
             )
 
     def _done(self, event: Json) -> Iterator[StreamEvent]:
-        """What a finished item holds beyond its deltas: metadata, or everything where no delta came."""
+        """What a finished item holds beyond its deltas: metadata, and content whose deltas did not come."""
         wire = event.get("item")
         if not isinstance(wire, dict):
             return
@@ -126,19 +127,18 @@ class ResponsesReader:
         match kind:
             case "reasoning":
                 yield from _reasoning(item, wire)
-            case "message" if not item.said:
-                for part in _parts(wire.get("content")):
-                    if part.get("type") == "refusal":
-                        yield RefusalDelta(str(part.get("refusal") or ""))
-                    elif text := part.get("text"):
-                        yield TextDelta(str(text), item.place)
+            case "message":
+                parts = _parts(wire.get("content"))
+                refused = any(part.get("type") == "refusal" for part in parts)
+                whole = "".join(str(part.get("refusal" if refused else "text") or "") for part in parts)
+                if rest := _rest(item, whole):
+                    yield RefusalDelta(rest) if refused else TextDelta(rest, item.place)
             case "function_call":
                 if len(self._items) > known:
                     call_id = str(wire.get("call_id") or wire.get("id") or "")
                     yield ToolCallDelta(item.index, call_id, str(wire.get("name") or ""))
-                if not item.said and isinstance(wire.get("arguments"), str):
-                    yield ToolCallDelta(item.index, arguments=wire["arguments"])
-        item.said = True
+                if rest := _rest(item, str(wire.get("arguments") or "")):
+                    yield ToolCallDelta(item.index, arguments=rest)
 
     def _closed(self, kind: str, response: object) -> Iterator[StreamEvent]:
         response = response if isinstance(response, dict) else {}
@@ -156,14 +156,20 @@ class ResponsesReader:
                 self._end = StreamEnd("tool_calls" if called else "stop", "completed")
 
 
+def _rest(item: _Item, whole: str) -> str:
+    """What a finished item says beyond its deltas; nothing where the two disagree."""
+    said, item.said = item.said, whole or item.said
+    return whole[len(said) :] if whole.startswith(said) else ""
+
+
 def _parts(value: object) -> list[Json]:
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
 def _reasoning(item: _Item, wire: Json) -> Iterator[StreamEvent]:
     summary, content = _parts(wire.get("summary")), _parts(wire.get("content"))
-    if not item.said and (text := "\n\n".join(str(part.get("text") or "") for part in summary or content)):
-        yield ReasoningDelta(text, item.index)
+    if rest := _rest(item, "\n\n".join(str(part.get("text") or "") for part in summary or content)):
+        yield ReasoningDelta(rest, item.index)
     encrypted, item_id = wire.get("encrypted_content"), wire.get("id")
     yield ReasoningMeta(
         item.index,

@@ -41,8 +41,10 @@ def _read(body: Body) -> Usage | None:
         if keys & {"cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"}:
             return _anthropic(body)
         return _responses(body)
-    if isinstance(body.get("tokens"), Mapping):  # Cohere
-        return _read(body["tokens"])
+    tokens = body.get("tokens") or body.get("billed_units")
+    if isinstance(tokens, Mapping):  # Cohere's own format; billed_units leave the template out
+        cached = _count(body, "cached_tokens")
+        return Usage(_count(tokens, "input_tokens"), _count(tokens, "output_tokens"), cached)
     return None
 
 
@@ -104,7 +106,7 @@ def _anthropic(body: Body) -> Usage:
     usage = _separate_cache(
         context, "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"
     )
-    thinking = _count(body.get("output_tokens_details"), "thinking_tokens")
+    thinking = _count(context.get("output_tokens_details"), "thinking_tokens")
     return Usage(usage.input_total, usage.output_total, usage.input_cached, usage.input_cache_write, thinking)
 
 

@@ -1,0 +1,131 @@
+"""The readings behind failures of other clients, one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.messages import Usage
+from tui.providers.usage_reading import read_usage
+
+
+@pytest.mark.parametrize(
+    ("body", "usage"),
+    [
+        pytest.param(
+            {
+                "input_tokens": 8,
+                "output_tokens": 1,
+                "cache_read_input_tokens": 102_000,
+                "cache_creation_input_tokens": 0,
+            },
+            Usage(102_008, 1, 102_000, 0),
+            id="anthropic leaves the cache out",
+        ),
+        pytest.param(
+            {
+                "input_tokens": 10,
+                "cache_creation_input_tokens": 48_000,
+                "cache_read_input_tokens": 0,
+                "output_tokens": 5,
+            },
+            Usage(48_010, 5, 0, 48_000),
+            id="what is written to the cache is input too",
+        ),
+        pytest.param(
+            {"inputTokens": 20_000, "outputTokens": 7, "cacheReadInputTokens": 580_000, "cacheWriteInputTokens": 0},
+            Usage(600_000, 7, 580_000, 0),
+            id="bedrock",
+        ),
+        pytest.param(
+            {"prompt_tokens": 100_000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 90_000}},
+            Usage(100_000, 5, 90_000),
+            id="openai has the cache inside",
+        ),
+        pytest.param(
+            {"prompt_tokens": 26, "completion_tokens": 3, "completion_tokens_details": {"reasoning_tokens": 2}},
+            Usage(26, 3, reasoning=2),
+            id="reasoning is a part of the output",
+        ),
+        pytest.param(
+            {"promptTokenCount": 10, "candidatesTokenCount": 5, "thoughtsTokenCount": 100, "totalTokenCount": 115},
+            Usage(10, 105, reasoning=100),
+            id="gemini thoughts stand beside",
+        ),
+        pytest.param(
+            {"prompt_tokens": 20, "completion_tokens": 198, "total_tokens": 623},
+            Usage(20, 603, reasoning=405),
+            id="gemini's chat endpoint hides thoughts in the total",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 12,
+                "completion_tokens": 8,
+                "total_tokens": 320,
+                "completion_tokens_details": {"reasoning_tokens": 300},
+            },
+            Usage(12, 308, reasoning=300),
+            id="xai",
+        ),
+        pytest.param(
+            {"prompt_tokens": 50, "completion_tokens": 8, "prompt_tokens_details": {"cached_tokens": 200}},
+            Usage(250, 8, 200),
+            id="more cached than prompt: it was left out",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 100,
+                "completion_tokens": 9,
+                "prompt_cache_hit_tokens": 64,
+                "prompt_cache_miss_tokens": 36,
+            },
+            Usage(100, 9, 64),
+            id="deepseek",
+        ),
+        pytest.param({"prompt_eval_count": 26, "eval_count": 298}, Usage(26, 298), id="ollama"),
+        pytest.param({"prompt_tokens": "26", "completion_tokens": 3.0}, Usage(26, 3), id="numbers as text and floats"),
+        pytest.param({"input_tokens": 5, "output_tokens": 6}, Usage(5, 6), id="responses names without details"),
+        pytest.param(
+            {
+                "input_tokens": 180_100,
+                "output_tokens": 950,
+                "cache_read_input_tokens": 0,
+                "iterations": [
+                    {"type": "compaction", "input_tokens": 180_000, "output_tokens": 900},
+                    {"type": "message", "input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 50},
+                    {"type": "advisor_message", "input_tokens": 7_000, "output_tokens": 9},
+                ],
+            },
+            Usage(1_000, 50, 900),
+            id="the context is the last pass that saw it",
+        ),
+        pytest.param({}, None, id="empty"),
+        pytest.param(None, None, id="null"),
+        pytest.param({"total_tokens": 9}, None, id="a total alone says nothing"),
+        pytest.param(
+            {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, None, id="nothing but zeros is nothing"
+        ),
+        pytest.param({"prompt_tokens": None, "completion_tokens": True}, None, id="no numbers"),
+    ],
+)
+def test_reading(body: Any, usage: Usage | None) -> None:
+    assert read_usage(body) == usage
+
+
+counts = st.none() | st.integers(0, 10**7)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["input_tokens", "output_tokens", "prompt_tokens", "completion_tokens", "total_tokens"]), counts
+    )
+)
+def test_no_reading_is_negative_and_the_parts_fit_the_whole(body: dict[str, Any]) -> None:
+    usage = read_usage(body)
+    if usage is not None:
+        assert (usage.input_total or 0) >= 0
+        assert (usage.output_total or 0) >= (usage.reasoning or 0)
+        assert usage.input_fresh is None or 0 <= usage.input_fresh <= (usage.input_total or 0)
