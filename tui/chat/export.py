@@ -39,7 +39,7 @@ def export_session(path: Path, store: SessionStore, session: str) -> None:
         blobs = ((sha256, store.blob(sha256)) for sha256 in hashes)
         kept = ((sha256, data) for sha256, data in blobs if data is not None)
         text = "\n".join(jsonl(info, messages, store.records(session), calls, kept)) + "\n"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def jsonl(

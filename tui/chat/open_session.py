@@ -27,7 +27,6 @@ class OpenSession:
         self._services = services
         self._meter = Meter(conversation, services)
         self._compactor = Compactor(conversation, self._meter, services)
-        self._cost: float | None = None
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -85,20 +84,16 @@ class OpenSession:
         """Tokens of a draft by the model's tokenizer; None where it can't be counted. Slow for megabytes."""
         return self._services.counter.count_text(text, self.model)
 
-    async def count_exactly(self) -> ContextUsage | None:
-        """The numbers by the provider's own count of the next request; None where it has no such endpoint."""
-        return await self._meter.usage() if await self._meter.count_exactly() else None
+    async def count_exactly(self) -> int | None:
+        """The provider's own count of the next request, in tokens; None where it has no such endpoint."""
+        return await self._meter.count_exactly()
+
+    async def cost(self) -> float | None:
+        """US dollars spent on this session so far; None where a price is unknown."""
+        return await asyncio.to_thread(self._services.calls.session_cost, self.id)
 
     @property
-    def cost(self) -> float | None:
-        """US dollars spent on this session so far; None where a price is unknown."""
-        return self._cost
-
-    async def refresh_cost(self) -> None:
-        """Read the cost anew."""
-        self._cost = await asyncio.to_thread(self._services.calls.session_cost, self.id)
-
-    async def load_draft(self) -> str:
+    def draft(self) -> str:
         """What stood in the composer when it was last kept."""
         return self._conversation.info.draft
 
@@ -150,20 +145,20 @@ class OpenSession:
         """Keep what stands in the composer."""
         await self._conversation.update(draft=text)
 
-    async def set_window(self, tokens: int | None) -> ContextUsage:
+    async def set_window(self, tokens: int | None) -> None:
         """`/window`: the person's word on the window, in tokens; None forgets what was set and learned."""
         windows = self._services.windows
         if tokens is None:
             await asyncio.to_thread(windows.reset, self.provider, self.model)
         else:
             await asyncio.to_thread(windows.set, self.provider, self.model, tokens)
-        return await self.refresh_usage()
+        await self.refresh_usage()
 
-    async def set_pinned(self, message_id: str, on: bool) -> None:
+    async def pin(self, message_id: str, on: bool) -> None:
         """Keep a message through trimming and compaction, or no longer."""
         await self._conversation.add_record(history.PIN, {"id": message_id, "on": on})
 
-    async def set_excluded(self, message_id: str, on: bool) -> None:
+    async def exclude(self, message_id: str, on: bool) -> None:
         """Leave a message (with its tool calls' results) out of requests, or take it in again."""
         data = {"id": message_id, "on": on, "frontier": self._conversation.frontier}
         await self._conversation.add_record(history.EXCLUDE, data)
@@ -172,10 +167,10 @@ class OpenSession:
         """Set a message and all that follows it aside: they stay in the history and do not go out."""
         await self._conversation.set_aside([m.id for m in self._conversation.active() if m.id >= message_id])
 
-    async def undo(self) -> str:
-        """Take the newest compaction in force back. Returns a line for the person."""
+    async def undo(self) -> str | None:
+        """Take the newest compaction in force back. Returns a line for the person, None when there is none."""
         record = await self._compactor.undo()
-        return "There is no compaction to take back." if record is None else f"Taken back: {compaction_report(record)}"
+        return None if record is None else f"Taken back: {compaction_report(record)}"
 
     async def export(self, path: Path) -> None:
         """Write the whole history; the ending says the form (.md, .jsonl). Raises OSError or ValueError, one line."""

@@ -121,7 +121,6 @@ class ChatSession(OpenSession):
             async for event in turn.run():
                 yield event
             await asyncio.to_thread(self._remember_model)
-            await self.refresh_cost()
         except (TurnError, ContextOverflowError, StoreError) as error:
             yield TurnFailed(str(error))
         except ProviderError as error:

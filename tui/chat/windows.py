@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from tui.chat.store import SessionStore
@@ -33,7 +34,7 @@ class Windows:
 
     def known(self, provider: str, model: str) -> ModelLimits:
         """What is known without asking anybody."""
-        base = self._looked_up.get((provider, model), UNKNOWN_LIMITS)
+        base = self._looked_up.get((provider, model)) or self._asked_before(provider, model)
         kept = self._kept(provider, model)
         set_window = kept.get("set") or self._settings.for_model(f"{provider}/{model}").window
         if set_window:
@@ -46,8 +47,19 @@ class Windows:
     async def find(self, provider: str, model: str) -> ModelLimits:
         """As `known`, after asking the server once in a run. Raises nothing: what can't be found is unknown."""
         if (provider, model) not in self._looked_up:
-            self._looked_up[provider, model] = await self._lookup(provider, model)
+            found = await self._lookup(provider, model)
+            if found.context is None:
+                found = self._asked_before(provider, model)  # the server is silent now; it was not always
+            else:
+                await asyncio.to_thread(
+                    self._store.put_state, _key(provider, model, "asked"), json.dumps(asdict(found))
+                )
+            self._looked_up[provider, model] = found
         return self.known(provider, model)
+
+    def _asked_before(self, provider: str, model: str) -> ModelLimits:
+        kept = self._read(_key(provider, model, "asked"))
+        return ModelLimits(**kept) if kept else UNKNOWN_LIMITS
 
     def forget_lookup(self, provider: str, model: str) -> None:
         """Ask again next time: the server may have been restarted with another window."""
@@ -84,7 +96,9 @@ class Windows:
         return True
 
     def _kept(self, provider: str, model: str) -> dict[str, Any]:
-        key = _key(provider, model)
+        return self._read(_key(provider, model))
+
+    def _read(self, key: str) -> dict[str, Any]:
         if key not in self._memory:
             text = self._store.get_state(key)
             self._memory[key] = json.loads(text) if text else {}
@@ -95,8 +109,8 @@ class Windows:
         self._memory[_key(provider, model)] = values
 
 
-def _key(provider: str, model: str) -> str:
-    return f"window:{provider}/{model}"
+def _key(provider: str, model: str, kind: str = "window") -> str:
+    return f"{kind}:{provider}/{model}"
 
 
 def _narrowed(base: ModelLimits, context: int, source: Any, detail: str) -> ModelLimits:

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from tui.chat.calls import CallLog
 from tui.chat.conversation import Conversation
@@ -42,8 +43,11 @@ class UsageError(Exception):
 class Workspace:
     """Made by `open`. Raises `StoreError`, `UsageError` and `ProviderError`, each with one line for a person."""
 
-    def __init__(self, settings: Settings, store: SessionStore, configs: Mapping[str, ProviderConfig]) -> None:
+    def __init__(
+        self, settings: Settings, store: SessionStore, configs: Mapping[str, ProviderConfig], resume: str | None
+    ) -> None:
         self.settings = settings
+        self._resume = resume
         self.store = store
         self._configs = configs
         self._providers: dict[str, Provider] = {}
@@ -67,8 +71,11 @@ class Workspace:
         )
 
     @classmethod
-    async def open(cls, settings: Settings) -> Workspace:
-        """Open the store, close what a dead program left open, and learn which providers there are."""
+    async def open(cls, settings: Settings, *, resume: str | None = None) -> Workspace:
+        """Open the store, close what a dead program left open, and learn which providers there are.
+
+        `resume` is the session that `start_session` opens: None for a new one, "" for the last.
+        """
         try:
             window = settings.for_model("local").window
             configs = all_configs(settings.providers, gguf=settings.gguf, window=window)
@@ -76,7 +83,7 @@ class Workspace:
             raise UsageError(str(error)) from None
         store = await asyncio.to_thread(SessionStore, settings.database)
         await asyncio.to_thread(store.recover)
-        return cls(settings, store, configs)
+        return cls(settings, store, configs, resume)
 
     async def close(self) -> None:
         """End providers (and the embedded model's process) and close the store. Idempotent."""
@@ -144,6 +151,12 @@ class Workspace:
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
+    async def start_session(self) -> ChatSession:
+        """The conversation the command line asked for."""
+        if self._resume is None:
+            return await self.new_session()
+        return await self.resume(self._resume or None)
+
     async def new_session(self, model: str | None = None) -> ChatSession:
         """A session that exists in the store from its first message on."""
         choice = await self.choose(model)
@@ -162,11 +175,8 @@ class Workspace:
             choice = await self.choose(model)
             info = replace(info, provider=choice.provider, model=choice.model)
         system = fold_records(records).system
-        session = ChatSession(
-            Conversation(self.store, info, messages, records, self._target(info, system)), self.services
-        )
-        await session.refresh_cost()
-        return session
+        conversation = Conversation(self.store, info, messages, records, self._target(info, system))
+        return ChatSession(conversation, self.services)
 
     def _find(self, session_id: str | None) -> SessionInfo:
         if session_id is None:
@@ -198,6 +208,18 @@ class Workspace:
     async def add_prompt(self, text: str) -> None:
         """Remember a prompt."""
         await asyncio.to_thread(self.store.add_prompt, text)
+
+    async def save_theme(self, name: str) -> None:
+        """Start with this theme from now on, where the settings name none."""
+        await asyncio.to_thread(self.store.put_state, "theme", name)
+
+    def place(self, provider: str) -> str:
+        """Where a provider's model runs, in one sentence for the first screen."""
+        config = self._configs.get(provider)
+        host = urlsplit(config.base_url).hostname if config and config.base_url else None
+        if provider in ("local", "demo") or host in ("127.0.0.1", "localhost", "::1"):
+            return "It runs on this machine: nothing you write leaves it."
+        return f"It runs at {host or provider}: what you write is sent there."
 
     async def delete_session(self, session_id: str) -> None:
         """Take a session out of the list; `restore_session` brings it back."""

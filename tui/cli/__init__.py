@@ -1,0 +1,70 @@
+"""The `chatctx` command line. Imports only what the chosen command needs.
+
+Exit codes: 0 done, 1 the request failed, 2 bad usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (without the program's name). Returns the exit code; shows no traceback."""
+    from tui.cli.parser import parse
+
+    try:
+        args = parse(sys.argv[1:] if argv is None else argv)
+    except SystemExit as stop:  # argparse: --help, --version, or bad usage already explained
+        return stop.code if isinstance(stop.code, int) else BAD_USAGE
+    try:
+        return _run(args.run, args)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of a pipe has left; nothing to say and nobody to say it to
+        return FAILED
+
+
+def _run(command: str, args: object) -> int:
+    from importlib import import_module
+
+    from tui.config import ConfigError, load_settings
+
+    module, _, function = command.partition(":")
+    settings = None
+    try:
+        settings = load_settings(
+            model=getattr(args, "model", None), gguf=getattr(args, "gguf", None), theme=getattr(args, "theme", None)
+        )
+        code: int = getattr(import_module(f"tui.cli.{module}"), function)(args, settings)
+        return code
+    except ConfigError as error:
+        return complain(str(error), BAD_USAGE)
+    except Exception as error:
+        known = _known_error(error)
+        if known is not None:
+            return complain(str(error), known)
+        return _unexpected(error, str(settings.log_file) if settings else "")
+
+
+def complain(text: str, code: int = FAILED) -> int:
+    """Say one line on standard error; returns `code`."""
+    print("chatctx:", " ".join(text.split()), file=sys.stderr)  # noqa: T201
+    return code
+
+
+def _known_error(error: Exception) -> int | None:
+    """The exit code of an error whose text is meant for a person; None for a bug."""
+    codes = {"UsageError": BAD_USAGE, "StoreError": FAILED, "ProviderError": FAILED, "TransferError": FAILED}
+    return next((codes[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in codes), None)
+
+
+def _unexpected(error: Exception, log_file: str) -> int:
+    import logging
+
+    logging.getLogger("tui").critical("unexpected error", exc_info=error)
+    where = f"details are in {log_file}" if log_file else "start with CHATCTX_LOG_DIR set to get details"
+    return complain(f"an error of its own: {type(error).__name__}: {error}. Nothing stored is lost; {where}")

@@ -1,0 +1,28 @@
+"""`chatctx`: the chat on screen."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from tui.cli.logs import start_logging
+from tui.config import Settings
+
+if TYPE_CHECKING:
+    from tui.chat.workspace import Workspace
+
+
+def run(args: Namespace, settings: Settings) -> int:
+    """Open the chat. Everything but the screen is loaded after the first frame."""
+    from tui.app import ChatApp
+
+    start_logging(settings.log_file)
+
+    async def open_workspace() -> Workspace:
+        from tui.chat.workspace import Workspace
+
+        return await Workspace.open(settings, resume=args.resume)
+
+    app = ChatApp(settings, open_workspace)
+    app.run()
+    return app.return_code or 0

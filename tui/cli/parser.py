@@ -1,0 +1,111 @@
+"""What can be typed after `chatctx`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from tui import __version__
+
+DESCRIPTION = """\
+A chat client for the terminal whose context numbers are true.
+
+Without a command, chatctx opens the chat. With no key and no configuration it talks to a small model on this
+machine. In the chat, / lists the commands, /context shows what fills the window."""
+
+EPILOG = """\
+models   are named provider/model: anthropic/claude-sonnet-5-5, openai/gpt-5.6, ollama/qwen3, local.
+         Chosen in this order: -m, the one used last, a key in the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY ...),
+         a server that answers on this machine (Ollama, llama.cpp, LM Studio, vLLM), the embedded model.
+files    CHATCTX_CONFIG, CHATCTX_DATA_DIR and CHATCTX_LOG_DIR move the config file, the sessions and the log;
+         `chatctx doctor` shows where they are.
+exit     0 done, 1 the request failed, 2 bad usage, 130 interrupted
+
+examples
+  chatctx                                  chat
+  chatctx -m ollama/qwen3 --continue       go on with the last session, with another model
+  chatctx ask "what is a monad?"           one answer, to standard output
+  git diff | chatctx ask "review this" -   the same, with a file from a pipe
+  chatctx context --json                   what the next request of the last session costs"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and where to look."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        self.exit(2, f"chatctx: {message}; see {self.prog} --help\n")
+
+
+def _model_options(parser: argparse.ArgumentParser, default: str | None = argparse.SUPPRESS) -> None:
+    """`default` SUPPRESS: a command leaves what was given before its name alone."""
+    parser.add_argument("-m", "--model", metavar="NAME", default=default, help="provider/model, or a provider alone")
+    parser.add_argument("--gguf", metavar="FILE", type=Path, default=default, help="weights for the embedded model")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = _Parser(
+        prog="chatctx",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run="chat:run")
+    parser.add_argument("--version", action="version", version=f"chatctx {__version__}")
+    _model_options(parser, default=None)
+    parser.add_argument("--theme", metavar="NAME", help="colours to start with")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "-c", "--continue", dest="resume", action="store_const", const="", help="go on with the last session"
+    )
+    which.add_argument("-r", "--resume", metavar="ID", dest="resume", help="go on with this session (chatctx sessions)")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+
+    ask = commands.add_parser("ask", help="one question, the answer on standard output", allow_abbrev=False)
+    ask.set_defaults(run="ask:run")
+    ask.add_argument("text", metavar="TEXT", nargs="+", help="the question; - is standard input")
+    _model_options(ask)
+    ask.add_argument("-s", "--session", metavar="ID", help="ask in this session instead of a new one")
+    ask.add_argument("-c", "--continue", dest="last", action="store_true", help="ask in the last session")
+    ask.add_argument("--json", action="store_true", help="one JSON object instead of text")
+
+    sessions = commands.add_parser("sessions", help="stored sessions, the newest first", allow_abbrev=False)
+    sessions.set_defaults(run="listing:sessions")
+    sessions.add_argument("query", metavar="TEXT", nargs="?", default="", help="only those that contain it")
+    sessions.add_argument("--json", action="store_true", help="as JSON")
+
+    context = commands.add_parser("context", help="what the next request of a session costs", allow_abbrev=False)
+    context.set_defaults(run="context:run")
+    context.add_argument("session", metavar="ID", nargs="?", help="the session; the last one if not given")
+    _model_options(context)
+    context.add_argument("--json", action="store_true", help="as JSON")
+
+    models = commands.add_parser("models", help="the models that can be used now", allow_abbrev=False)
+    models.set_defaults(run="listing:models")
+    models.add_argument("query", metavar="TEXT", nargs="?", default="", help="only those that contain it")
+    models.add_argument("--json", action="store_true", help="as JSON")
+
+    export = commands.add_parser("export", help="write a session to a file", allow_abbrev=False)
+    export.set_defaults(run="listing:export")
+    export.add_argument("session", metavar="ID", help="the session, or the beginning of its id")
+    export.add_argument("file", metavar="FILE", type=Path, help="FILE.jsonl loses nothing, FILE.md is to read")
+
+    replay = commands.add_parser("replay", help="score the estimator on recorded conversations", allow_abbrev=False)
+    replay.set_defaults(run="replay:run")
+    replay.add_argument("files", metavar="FILE", nargs="+", type=Path, help="chatctx, Claude Code, pi or Gemini CLI")
+    replay.add_argument("--json", action="store_true", help="as JSON")
+    replay.add_argument("--no-learning", action="store_true", help="without the learned correction factor")
+    replay.add_argument(
+        "--method", choices=("hybrid", "chars4"), default="hybrid", help="chars4: a naive one, to compare"
+    )
+
+    doctor = commands.add_parser("doctor", help="check the installation", allow_abbrev=False)
+    doctor.set_defaults(run="doctor:run")
+    return parser
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The parsed command line. Raises SystemExit as argparse does."""
+    return build_parser().parse_args(argv)
