@@ -1,0 +1,213 @@
+"""Block Markdown as rows: headings, paragraphs, lists, quotes, tables, code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from tui.render.code import code_rows
+from tui.render.inline import inline_runs
+from tui.render.palette import Palette
+from tui.render.rows import Row, blank_row, prefixed, text_row
+from tui.render.tables import Align, Table, table_rows
+from tui.render.wrap import MIN_WIDTH, Run, plain_rows, wrap
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_TASK = re.compile(r"\[([ xX])\]\s+")
+_BULLETS = ("•", "◦", "▪")
+_LEAST_INNER = 16  # cells that must remain for a nested block, or it is not indented any further
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """How a block that continues an earlier piece of itself is drawn (only while it streams in).
+
+    `carry`: runs of the last, unfinished line of a paragraph. `number`: of the first item of an ordered list. `loose`:
+    a list that already has blank lines between items. `widths`: columns of a table whose header is above. `label`:
+    False for a fence whose language line is above.
+    """
+
+    carry: tuple[Run, ...] = ()
+    number: int | None = None
+    loose: bool = False
+    widths: tuple[int, ...] = ()
+    label: bool = True
+    head: bool = True
+    closed: bool = True
+
+
+WHOLE = Piece()
+
+
+def block_end(tokens: Sequence[Token], index: int) -> int:
+    """The index after the block that begins at `index`."""
+    if tokens[index].nesting != 1:
+        return index + 1
+    depth = 0
+    for position in range(index, len(tokens)):
+        depth += tokens[position].nesting
+        if depth == 0:
+            return position + 1
+    return len(tokens)
+
+
+def blocks_rows(
+    tokens: Sequence[Token], width: int, palette: Palette, *, tight: bool = False, depth: int = 0
+) -> list[Row]:
+    """The rows of a sequence of sibling blocks, a blank line between them unless `tight`."""
+    rows: list[Row] = []
+    index = 0
+    while index < len(tokens):
+        end = block_end(tokens, index)
+        block = block_rows(tokens[index:end], width, palette, tight=tight, depth=depth)
+        if block and rows and not (tight and tokens[index].type in _TIGHT):
+            rows.append(blank_row())
+        rows += block
+        index = end
+    return rows
+
+
+_TIGHT = frozenset({"paragraph_open", "bullet_list_open", "ordered_list_open", "fence"})
+
+
+def block_rows(
+    tokens: Sequence[Token], width: int, palette: Palette, piece: Piece = WHOLE, *, tight: bool = False, depth: int = 0
+) -> list[Row]:
+    """The rows of one block, given as its tokens from the opening to the closing one."""
+    first = tokens[0]
+    match first.type:
+        case "paragraph_open":
+            runs = [*piece.carry, *inline_runs(tokens[1].children or (), palette)]
+            return [line.row() for line in wrap(runs, width)]
+        case "heading_open":
+            return _heading(tokens, width, palette)
+        case "fence" | "code_block":
+            return _code(first, width, palette, piece)
+        case "bullet_list_open" | "ordered_list_open":
+            return _list(tokens, width, palette, piece, depth)
+        case "blockquote_open":
+            return _quote(tokens, width, palette, depth)
+        case "table_open":
+            table = read_table(tokens, palette)
+            return table_rows(table, width, palette, widths=list(piece.widths) or None, head=piece.head)
+        case "hr":
+            return [text_row("─" * width, palette.faint)]
+        case "html_block":
+            return plain_rows(first.content.rstrip("\n"), palette.muted, width)
+        case _ if first.content:
+            return plain_rows(first.content.rstrip("\n"), palette.base, width)
+        case _:
+            return []
+
+
+def _heading(tokens: Sequence[Token], width: int, palette: Palette) -> list[Row]:
+    level = int(tokens[0].tag[1:])
+    style = palette.heading if level <= 2 else palette.strong
+    if level == 1:
+        style += Style(underline=True)
+    elif level >= 4:
+        style += Style(italic=True)
+    return [line.row() for line in wrap(inline_runs(tokens[1].children or (), palette, style), width)]
+
+
+def _code(token: Token, width: int, palette: Palette, piece: Piece) -> list[Row]:
+    info = token.info if token.type == "fence" else ""
+    return code_rows(token.content.removesuffix("\n"), info, width, palette, label=piece.label, closed=piece.closed)
+
+
+def is_loose(tokens: Sequence[Token]) -> bool:
+    """Whether the list given by its tokens has blank lines between items (CommonMark 5.3)."""
+    level = tokens[0].level + 2
+    return any(token.type == "paragraph_open" and not token.hidden and token.level == level for token in tokens)
+
+
+def _list(tokens: Sequence[Token], width: int, palette: Palette, piece: Piece, depth: int) -> list[Row]:
+    ordered = tokens[0].type == "ordered_list_open"
+    number = int(tokens[0].attrs.get("start", 1)) if piece.number is None else piece.number
+    loose = piece.loose or is_loose(tokens)
+    rows: list[Row] = []
+    index, last = 1, len(tokens) - 1
+    while index < last:
+        end = block_end(tokens, index)
+        item, task = _task(tokens[index + 1 : end - 1])
+        mark = f"{number}." if ordered else _BULLETS[depth % len(_BULLETS)]
+        if task is not None:
+            mark = ("☑" if task else "☐") if not ordered else f"{mark} {'☑' if task else '☐'}"
+        indent = cell_len(mark) + 1
+        inner = width - indent
+        rest: tuple[Segment, ...] = (Segment(" " * indent, palette.base),)
+        if inner < _LEAST_INNER:
+            inner, rest = max(MIN_WIDTH, width - 1), (Segment(" ", palette.base),)
+        body = blocks_rows(item, inner, palette, tight=not loose, depth=depth + 1) or [blank_row()]
+        if rows and loose:
+            rows.append(blank_row())
+        lead = body[0]
+        if inner != width - indent and cell_len(mark) + 1 + lead.cells > width:
+            rows += [Row((Segment(mark, palette.bullet),)), *prefixed(body, rest, rest)]
+        else:
+            rows += _marked(body, mark, palette, rest)
+        number += 1
+        index = end
+    return rows
+
+
+def _marked(body: list[Row], mark: str, palette: Palette, rest: tuple[Segment, ...]) -> list[Row]:
+    """An item's rows behind its mark. The mark of the first row is copied: a list without marks is another text."""
+    rows = prefixed(body, (Segment(mark, palette.bullet), Segment(" ", palette.base)), rest)
+    if rows[0].start - len(mark) - 1 == 0:
+        rows[0].start = 0
+    return rows
+
+
+def _task(item: Sequence[Token]) -> tuple[Sequence[Token], bool | None]:
+    """An item without its task mark (GFM 5.3), and whether that was ticked; None when there is none."""
+    if len(item) < 2 or item[0].type != "paragraph_open" or not item[1].children:
+        return item, None
+    lead = item[1].children[0]
+    found = _TASK.match(lead.content) if lead.type == "text" else None
+    if found is None:
+        return item, None
+    text = lead.copy(content=lead.content[found.end() :])
+    inline = item[1].copy(children=[text, *item[1].children[1:]])
+    return [item[0], inline, *item[2:]], found.group(1) != " "
+
+
+def _quote(tokens: Sequence[Token], width: int, palette: Palette, depth: int) -> list[Row]:
+    bar = (Segment("▎ ", palette.quote),)
+    inner = max(MIN_WIDTH, width - 2)
+    quiet = replace(palette, base=palette.muted) if not palette.dimmed else palette
+    return prefixed(blocks_rows(tokens[1:-1], inner, quiet, depth=depth) or [blank_row()], bar, bar)
+
+
+def read_table(tokens: Sequence[Token], palette: Palette) -> Table:
+    """A table's tokens as cells of runs."""
+    head: list[list[Run]] = []
+    body: list[list[list[Run]]] = []
+    aligns: list[Align] = []
+    in_head = False
+    for index, token in enumerate(tokens):
+        match token.type:
+            case "thead_open" | "thead_close":
+                in_head = token.type == "thead_open"
+            case "tr_open" if not in_head:
+                body.append([])
+            case "th_open":
+                head.append(inline_runs(tokens[index + 1].children or (), palette, palette.strong))
+                aligns.append(_align(str(token.attrs.get("style", ""))))
+            case "td_open":
+                body[-1].append(inline_runs(tokens[index + 1].children or (), palette))
+    return Table(head, body, aligns)
+
+
+def _align(style: str) -> Align:
+    if style.endswith("right"):
+        return "right"
+    return "center" if style.endswith("center") else "left"

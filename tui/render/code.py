@@ -1,0 +1,152 @@
+"""Code blocks: highlighted, every line kept, long lines continued under a mark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from importlib import import_module
+from typing import Protocol
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+
+from tui.render.clean import TAB_SIZE, clean_line
+from tui.render.palette import Palette
+from tui.render.rows import Row, text_row
+from tui.render.wrap import MIN_WIDTH
+
+
+class Lexer(Protocol):
+    """What is used of a Pygments lexer."""
+
+    def get_tokens(self, text: str) -> Iterable[tuple[object, str]]:
+        """Pairs of token type and text."""
+        ...
+
+
+CONTINUED = "↪ "
+"""Before the continuation of a line that was too long. Never part of a copy."""
+MAX_HIGHLIGHT = 200_000
+"""Characters beyond which a block is shown in one colour: a lexer on megabytes would stop the screen."""
+
+
+@lru_cache(maxsize=64)
+def find_lexer(language: str) -> Lexer | None:
+    """The lexer for a fence's language word, None where there is none."""
+    if not language:
+        return None
+    lexers, errors = import_module("pygments.lexers"), import_module("pygments.util")
+    try:
+        lexer: Lexer = lexers.get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except (errors.ClassNotFound, ValueError):
+        return None
+    return lexer
+
+
+def language_of(info: str) -> str:
+    """The language word of a fence's info string, fit to be shown: `python title=x` gives `python`."""
+    word = clean_line(info).split(" ")[0].strip("{}.")
+    return word[:24]
+
+
+def highlight(source: str, language: str, palette: Palette) -> Iterator[list[Segment]]:
+    """`source` line by line as styled segments; plain where the language is unknown or the block is huge."""
+    lexer = find_lexer(language.lower()) if palette.syntax and len(source) <= MAX_HIGHLIGHT else None
+    if lexer is None:
+        for plain in source.split("\n"):
+            yield [Segment(plain, palette.block)] if plain else []
+        return
+    styles: dict[object, Style] = {}
+    line: list[Segment] = []
+    for kind, text in lexer.get_tokens(source):
+        style = styles.get(kind)
+        if style is None:
+            style = styles[kind] = _style_of(str(kind), palette)
+        if "\n" not in text:
+            line.append(Segment(text, style))
+            continue
+        first, *others = text.split("\n")
+        if first:
+            line.append(Segment(first, style))
+        for other in others:
+            yield line
+            line = [Segment(other, style)] if other else []
+    yield line
+
+
+def _style_of(kind: str, palette: Palette) -> Style:
+    name = kind.removeprefix("Token.").removeprefix("Literal.")
+    while name:
+        if name in palette.syntax:
+            return palette.syntax[name]
+        name = name.rpartition(".")[0]
+    return palette.block
+
+
+def code_rows(
+    source: str, info: str, width: int, palette: Palette, *, label: bool = True, closed: bool = True
+) -> list[Row]:
+    """A code block of `width` cells.
+
+    `label`: begin with the line that names the language (none for a continued piece of a streamed block). `closed`:
+    end with the lower edge. `source` must be clean and without its final newline.
+    """
+    language = language_of(info)
+    margin = [Segment(" ", palette.block)] if palette.boxed else [Segment("▏", palette.faint)]
+    inner = max(MIN_WIDTH, width - 2)
+    rows: list[Row] = []
+    if label:
+        rows += _top(language, width, margin, palette)
+    if "\t" in source:
+        source = source.expandtabs(TAB_SIZE)
+    for line in highlight(source, language, palette):
+        rows += _line_rows(line, inner, margin, palette)
+    if closed and palette.boxed:
+        rows.append(text_row("▀" * width, palette.edge))
+    return rows
+
+
+def _top(language: str, width: int, margin: list[Segment], palette: Palette) -> list[Row]:
+    """The line that names the language, at the right; without a name half a line of ground."""
+    if not palette.boxed:
+        return [Row((*margin, Segment(language, palette.block_muted)), 0, 0)] if language else []
+    if not language:
+        return [text_row("▄" * width, palette.edge)]
+    word = set_cell_size(language, min(cell_len(language), max(0, width - 2)))
+    return [text_row(f"{' ' * (width - cell_len(word) - 1)}{word} ", palette.block_muted)]
+
+
+def _line_rows(line: list[Segment], width: int, margin: list[Segment], palette: Palette) -> list[Row]:
+    cells = sum([cell_len(segment.text) for segment in line])
+    if cells <= width:
+        length = sum([len(segment.text) for segment in line])
+        fill = [Segment(" " * (width - cells + 1), palette.block)] if palette.boxed else []
+        return [Row((*margin, *line, *fill), 1, 1 + length)]
+    rows: list[Row] = []
+    for number, piece in enumerate(_pieces(line, width)):
+        mark = [Segment(CONTINUED, palette.block_muted)] if number else []
+        used = sum([cell_len(segment.text) for segment in (*mark, *piece)])
+        length = sum([len(segment.text) for segment in piece])
+        start = 1 + (len(CONTINUED) if number else 0)
+        fill = [Segment(" " * max(0, width - used + 1), palette.block)] if palette.boxed else []
+        rows.append(Row((*margin, *mark, *piece, *fill), start, start + length, ""))
+    rows[-1].joint = "\n"
+    return rows
+
+
+def _pieces(line: list[Segment], width: int) -> Iterator[list[Segment]]:
+    """Cut a line into pieces: `width` cells, then `width` less the continuation mark."""
+    room, piece = width, list[Segment]()
+    for text, style, _ in line:
+        while text:
+            head = next((head for head in chop_cells(text, room) if head), "") if room > 0 else ""
+            if not head or (cell_len(head) > room and piece):
+                yield piece
+                room, piece = max(2, width - cell_len(CONTINUED)), []
+                continue
+            piece.append(Segment(head, style))
+            room -= cell_len(head)
+            text = text[len(head) :]
+    if piece:
+        yield piece

@@ -1,0 +1,159 @@
+"""The reply that is arriving, as rows that only change at their end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from tui.render.clean import clean_line, clean_text
+from tui.render.message import View, fold_row, head_rows, indented
+from tui.render.palette import Palette, dimmed
+from tui.render.rows import Row, blank_row, text_row
+from tui.render.stream import StreamRenderer
+from tui.render.words import seconds_text
+from tui.render.wrap import plain_rows
+
+DeltaKind: TypeAlias = Literal["text", "reasoning", "refusal", "tool_call"]
+
+
+@dataclass(slots=True)
+class LivePart:
+    """One part of the reply so far. `started` and `ended` are clock readings in seconds."""
+
+    kind: DeltaKind
+    name: str
+    started: float
+    chunks: list[str] = field(default_factory=list)
+    ended: float | None = None
+
+    @property
+    def text(self) -> str:
+        """What arrived of it."""
+        return "".join(self.chunks)
+
+
+class LiveReply:
+    """Collects deltas and draws them. `rows[:stable]` never change again at this width and in these colours."""
+
+    def __init__(self) -> None:
+        self.parts: list[LivePart] = []
+        self.rows: list[Row] = []
+        self.stable = 0
+        self._width = 0
+        self._palette: Palette | None = None
+        self._view = View()
+        self._stream: StreamRenderer | None = None
+        self._drawn = 0  # parts whose drawing has begun
+        self._fed = 0  # chunks of the last of them that were handed to the stream
+        self._summary = -1  # row of the unfolded reasoning's summary line
+
+    def feed(self, kind: DeltaKind, text: str, name: str, now: float) -> None:
+        """Take a delta; costs the same whatever came before. `now` is a clock reading in seconds."""
+        last = self.parts[-1] if self.parts else None
+        if last is None or last.kind != kind or (kind == "tool_call" and name and last.chunks):
+            if last is not None:
+                last.ended = now
+            last = LivePart(kind, name, now)
+            self.parts.append(last)
+        last.name = last.name or name
+        if text:
+            last.chunks.append(text)
+
+    def text(self) -> str:
+        """The answer's text so far."""
+        return "".join([part.text for part in self.parts if part.kind == "text"])
+
+    def thought(self) -> float | None:
+        """Seconds spent on reasoning that has ended; None if there was none."""
+        times = [part.ended - part.started for part in self.parts if part.kind == "reasoning" and part.ended]
+        return sum(times) if times else None
+
+    def draw(self, width: int, palette: Palette, view: View, now: float) -> None:
+        """Draw everything anew: the first time, and after a change of width, colours or folds."""
+        self._width, self._palette, self._view = width, palette, view
+        self._stream, self._drawn, self._fed, self._summary = None, 0, 0, -1
+        self.rows = head_rows("assistant", width, palette, view)
+        self.stable = len(self.rows)
+        self.update(now)
+
+    def update(self, now: float) -> int:
+        """Draw what arrived since; returns the index of the first row that may differ."""
+        if self._palette is None:
+            return 0
+        changed = self.stable
+        del self.rows[changed:]
+        if not self.parts:
+            self.rows.append(text_row("…", self._palette.muted))
+            return changed
+        for index in range(max(0, self._drawn - 1), len(self.parts)):
+            if index >= self._drawn:
+                self._begin(index)
+            tail = self._draw_part(index, now)
+            if index < len(self.parts) - 1:
+                self.stable = len(self.rows) + len(tail)
+            self.rows += tail
+        return min(changed, self._summary) if self._summary >= 0 else changed
+
+    def _begin(self, index: int) -> None:
+        part = self.parts[index]
+        self._drawn, self._fed, self._stream, self._summary = index + 1, 0, None, -1
+        palette = self._palette
+        assert palette is not None
+        before = self.parts[index - 1].kind if index else None
+        if before is not None and part.kind != "tool_call" and "text" in (before, part.kind):
+            self.rows.append(blank_row())
+            self.stable = len(self.rows)
+        if part.kind == "text":
+            self._stream = StreamRenderer(self._width, palette)
+        elif part.kind == "reasoning" and index in self._view.open:
+            self._stream = StreamRenderer(self._width - 2, dimmed(palette))
+
+    def _draw_part(self, index: int, now: float) -> list[Row]:
+        """Append the rows that are final to `rows`, return the others."""
+        part, palette = self.parts[index], self._palette
+        assert palette is not None
+        match part.kind:
+            case "text":
+                return self._streamed(index)
+            case "reasoning":
+                return self._reasoning(index, now, palette)
+            case "refusal":
+                return plain_rows(f"refused: {clean_text(part.text)}", palette.warning, self._width)
+            case "tool_call":
+                row = fold_row([clean_line(part.name) or "tool call", "preparing"], False, self._width, palette.muted)
+                row.part = index
+                return [row]
+
+    def _streamed(self, index: int) -> list[Row]:
+        assert self._stream is not None
+        chunks = self.parts[index].chunks
+        for chunk in chunks[self._fed :]:
+            self._stream.feed(chunk)
+        self._fed = len(chunks)
+        frozen, tail = self._stream.update()
+        for row in (*frozen, *tail):
+            row.part = index
+        self.rows += frozen
+        self.stable = len(self.rows)
+        return tail
+
+    def _reasoning(self, index: int, now: float, palette: Palette) -> list[Row]:
+        part = self.parts[index]
+        opened = index in self._view.open
+        time = seconds_text((part.ended or now) - part.started)
+        words = ["thinking", time] if part.ended is None else [f"thought for {time}"]
+        line = fold_row(words, opened, self._width, palette.muted)
+        line.part = index
+        if not opened:
+            return [line]
+        # The summary line counts seconds while the rows below it are final already: it is replaced in place.
+        if self._summary < 0:
+            self._summary = len(self.rows)
+            self.rows.append(line)
+        else:
+            self.rows[self._summary] = line
+        start = len(self.rows)
+        tail = indented(self._streamed(index), palette)
+        self.rows[start:] = indented(self.rows[start:], palette)
+        self.stable = len(self.rows)
+        return tail

@@ -1,0 +1,42 @@
+"""Markdown to rows, whole documents at once. `stream.py` does the same for text that is still arriving."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tui.render.blocks import blocks_rows
+from tui.render.clean import clean_text
+from tui.render.palette import Palette
+from tui.render.rows import Row
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+MAX_NESTING = 20
+"""Depth of nested blocks beyond which text is shown as it is. No answer needs more; a hostile one would."""
+
+
+@cache
+def parser() -> MarkdownIt:
+    """CommonMark with tables and strikethrough. Made on first use: the import takes longer than a frame."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
+
+
+def parse(source: str, references: MutableMapping[str, Any] | None = None) -> list[Token]:
+    """The tokens of clean Markdown; `references` collects link definitions over several calls."""
+    return parser().parse(source, {} if references is None else references)
+
+
+def markdown_rows(source: str, width: int, palette: Palette) -> list[Row]:
+    """`source` (any text, untrusted) as rows of at most `width` cells."""
+    return blocks_rows(parse(clean_text(source)), width, palette)
+
+
+def code_blocks(source: str) -> list[str]:
+    """The contents of the code blocks in `source`, in order, as they were written (for copying)."""
+    return [token.content for token in parse(source) if token.type in ("fence", "code_block")]

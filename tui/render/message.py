@@ -1,0 +1,269 @@
+"""A message as rows: its label and tokens, then its parts; long and secondary parts folded to one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+
+from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
+from tui.render.clean import clean_line, clean_output, clean_text
+from tui.render.code import code_rows, find_lexer
+from tui.render.markdown import markdown_rows
+from tui.render.palette import Palette, dimmed
+from tui.render.rows import Row, blank_row, prefixed, text_row
+from tui.render.words import arguments_summary, compact, plural, seconds_text, short_model, size_text, tokens_text
+from tui.render.wrap import plain_rows
+
+FOLDED, UNFOLDED = "▸ ", "▾ "
+PASTE_LINES, PASTE_CHARS = 16, 2_000
+"""A person's text longer than this is folded after its beginning."""
+HEAD_LINES, HEAD_CHARS = 6, 600
+"""How much of a long text stays visible."""
+
+_SUFFIX = re.compile(r"\.(\w{1,8})$")
+
+Count = tuple[int | None, str]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a message's rows depend on besides the message: all of it decided by who draws the conversation.
+
+    `label` "" continues the message above. `open` holds the indexes of unfolded parts. `results` are the answers to
+    this message's tool calls that stand in a message of their own, `calls` the calls a tool message answers.
+    """
+
+    label: str = ""
+    count: Count | None = None
+    open: Set[int] = frozenset()
+    calls: Mapping[str, ToolCall] = field(default_factory=dict)
+    answered: Set[str] = frozenset()
+    not_sent: str = ""
+    thought: float | None = None  # seconds
+    divider: str = ""
+
+
+NO_VIEW = View()
+
+
+def folds(message: Message, part: Part) -> bool:
+    """Whether a part is shown as one line (or only its beginning) until it is unfolded."""
+    match part:
+        case Text(text) if message.kind == "chat":
+            return message.role == "user" and is_long(text)
+        case Text() | Reasoning() | ToolCall() | ToolResult():
+            return True
+        case _:
+            return False
+
+
+def is_long(text: str) -> bool:
+    """Whether a person's text is folded after its beginning."""
+    return len(text) > PASTE_CHARS or text.count("\n") >= PASTE_LINES
+
+
+def label_of(message: Message) -> str:
+    """Who speaks: `you`, the model's short name, or what kind of message it is; "" for tool results."""
+    match message:
+        case Message(kind="summary"):
+            return "summary"
+        case Message(kind="injected"):
+            return "context"
+        case Message(role="user"):
+            return "you"
+        case Message(role="assistant"):
+            return short_model(message.model) if message.model else "assistant"
+        case _:
+            return ""
+
+
+def message_rows(message: Message, width: int, palette: Palette, view: View = NO_VIEW) -> list[Row]:
+    """All rows of a message, the separating line above it included."""
+    colours = dimmed(palette) if view.not_sent else palette
+    rows = head_rows(message.role, width, colours, view)
+    for index, part in enumerate(message.parts):
+        body = part_rows(message, index, part, width, colours, view)
+        if not body:
+            continue
+        if needs_air(message.parts[index - 1] if index else None, part):
+            rows.append(blank_row())
+        for row in body:
+            row.part = index
+        rows += body
+    if (ending := status_text(message)) is not None:
+        style = palette.error if message.status == "failed" else palette.muted
+        rows += plain_rows(ending, style, width)
+    if view.divider:
+        rows += [blank_row(), divider_row(view.divider, width, palette)]
+    return rows
+
+
+def head_rows(role: str, width: int, palette: Palette, view: View) -> list[Row]:
+    """The blank line above a message and its label with the tokens; without a label the blank line carries them."""
+    tokens = tokens_text(view.count) if role != "tool" else ""
+    if view.not_sent == "excluded":
+        tokens = f"left out{' · ' if tokens else ''}{tokens}"
+    if not view.label:
+        return [_right("", palette.base, tokens, width, palette)] if role != "tool" else []
+    style = palette.you if role == "user" else palette.model
+    if view.label in ("summary", "context"):
+        style = palette.muted
+    return [blank_row(), _right(view.label, style, tokens, width, palette)]
+
+
+def _right(left: str, style: Style, right: str, width: int, palette: Palette) -> Row:
+    if not left and not right:
+        return blank_row()
+    left = set_cell_size(left, min(cell_len(left), width))
+    gap = width - cell_len(left) - cell_len(right)
+    segments = [Segment(left, style)] if left else []
+    if right and gap > 0:
+        segments += [Segment(" " * gap, palette.base), Segment(right, palette.muted)]
+    return Row(tuple(segments), 0, 0)
+
+
+def needs_air(before: Part | None, part: Part) -> bool:
+    """Whether a blank line separates two parts: text from folded lines, not folded lines from each other."""
+    if before is None or isinstance(part, ToolCall | Attachment):
+        return False
+    return isinstance(before, Text | Refusal) or isinstance(part, Text | Refusal)
+
+
+def part_rows(message: Message, index: int, part: Part, width: int, palette: Palette, view: View) -> list[Row]:
+    """The rows of one part."""
+    opened = index in view.open
+    match part:
+        case Text(text) if message.kind != "chat":
+            words = "summary of the earlier conversation" if message.kind == "summary" else "added to the request"
+            line = fold_row([words, tokens_text(view.count)], opened, width, palette.muted)
+            return [line, *(indented(markdown_rows(text, width - 2, palette), palette) if opened else [])]
+        case Text(text) if message.role == "user":
+            return _typed_rows(text, width, palette, opened)
+        case Text(text):
+            return markdown_rows(text.strip("\n"), width, palette)
+        case Reasoning():
+            return _reasoning_rows(part, width, palette, view, opened)
+        case ToolCall(id=call_id) if call_id in view.answered:
+            return []
+        case ToolCall(name=name, arguments=arguments):
+            line = fold_row([f"{clean_line(name)} {arguments_summary(arguments)}"], opened, width, palette.muted)
+            return [line, *(_arguments_rows(arguments, width, palette) if opened else [])]
+        case ToolResult():
+            return _result_rows(message, part, width, palette, view, opened)
+        case Attachment():
+            return [text_row(set_cell_size(*_fit(_attachment_text(part), width)), palette.muted)]
+        case Refusal(text):
+            return plain_rows(f"refused: {clean_text(text)}", palette.warning, width)
+
+
+def _fit(text: str, width: int) -> tuple[str, int]:
+    return text, min(cell_len(text), width)
+
+
+def fold_row(pieces: list[str], opened: bool, width: int, style: Style) -> Row:
+    """The one line that stands for a folded part: its pieces joined by middle dots, the first cut where needed."""
+    first, *others = [piece for piece in pieces if piece]
+    tail = "".join([f" · {piece}" for piece in others])
+    room = width - 2 - cell_len(tail)
+    if room < 8:  # too narrow for everything: what it is counts more than how long it is
+        tail, room = "", width - 2
+    if cell_len(first) > room:
+        first = set_cell_size(first, max(1, room - 1)).rstrip() + "…"
+    row = text_row(f"{UNFOLDED if opened else FOLDED}{first}{tail}", style)
+    row.fold = True
+    return row
+
+
+def indented(rows: list[Row], palette: Palette) -> list[Row]:
+    """`rows` under a fold line."""
+    bar = (Segment("│ ", palette.faint),)
+    return prefixed(rows, bar, bar)
+
+
+def _typed_rows(text: str, width: int, palette: Palette, opened: bool) -> list[Row]:
+    text = clean_text(text).strip("\n")
+    if not is_long(text):
+        return plain_rows(text, palette.base, width)
+    head = "\n".join(text[:HEAD_CHARS].split("\n")[:HEAD_LINES])
+    rest = text[len(head) :].removeprefix("\n")
+    lines = rest.count("\n") + 1
+    amount = plural(lines, "more line") if lines > 1 else ""
+    rows = plain_rows(head, palette.base, width)
+    rows.append(fold_row([amount, f"{compact(len(rest))} characters"], opened, width, palette.muted))
+    return rows + (plain_rows(rest, palette.base, width) if opened else [])
+
+
+def _reasoning_rows(part: Reasoning, width: int, palette: Palette, view: View, opened: bool) -> list[Row]:
+    words = "thought" if view.thought is None else f"thought for {seconds_text(view.thought)}"
+    if not part.text:
+        words = f"{words}, kept private by the provider" if part.redacted or part.encrypted else words
+    line = fold_row([words, tokens_text((part.tokens, "measured"))], opened, width, palette.muted)
+    if not opened or not part.text:
+        return [line]
+    return [line, *indented(markdown_rows(part.text, width - 2, dimmed(palette)), palette)]
+
+
+def _arguments_rows(arguments: str, width: int, palette: Palette) -> list[Row]:
+    return indented(code_rows(clean_text(arguments), "json", width - 2, palette), palette)
+
+
+def _result_rows(
+    message: Message, part: ToolResult, width: int, palette: Palette, view: View, opened: bool
+) -> list[Row]:
+    call = view.calls.get(part.call_id)
+    name = clean_line(part.name or (call.name if call else "") or "tool")
+    about = arguments_summary(call.arguments) if call else ""
+    single = sum(isinstance(other, ToolResult) for other in message.parts) == 1
+    tokens = tokens_text(view.count) if single else ""
+    text = clean_output(part.text).strip("\n")
+    if part.is_error:
+        style, amount = palette.error, f"failed: {clean_line(text[:200])}" if text else "failed"
+    else:
+        style, amount = palette.muted, plural(text.count("\n") + 1, "line") if text else "no output"
+    note = "not sent in full" if view.not_sent else ""
+    line = fold_row([f"{name} {about}".strip(), amount, tokens, note], opened, width, style)
+    if not opened:
+        return [line]
+    rows = _arguments_rows(call.arguments, width, palette) if call and len(call.arguments) > len(about) + 16 else []
+    suffix = _SUFFIX.search(about)
+    language = suffix.group(1) if suffix and not part.is_error and find_lexer(suffix.group(1)) else ""
+    return [line, *rows, *indented(code_rows(text or "(no output)", language, width - 2, palette), palette)]
+
+
+def _attachment_text(part: Attachment) -> str:
+    details = {
+        "image": f"{part.width}×{part.height}" if part.width and part.height else "image",
+        "pdf": plural(part.pages, "page") if part.pages else "PDF",
+        "text": "text",
+    }[part.kind]
+    return f"@ {clean_line(part.name)} · {details} · {size_text(part.size)}"
+
+
+def status_text(message: Message) -> str | None:
+    """What to say under a message that did not end well; None when it did."""
+    match message.status:
+        case "cancelled":
+            return "■ stopped by you, what arrived is kept · /retry asks again"
+        case "interrupted":
+            return "■ the connection ended early, what arrived is kept · /retry asks again"
+        case "failed":
+            return f"✗ {clean_line(message.error or 'the request failed')} · /retry asks again"
+        case _:
+            return None
+
+
+def divider_row(text: str, width: int, palette: Palette) -> Row:
+    """`┄┄┄ text ┄┄┄`, shortened where it does not fit."""
+    if cell_len(text) + 8 > width:
+        text = text.split(" (")[0]
+    text = set_cell_size(*_fit(text, max(1, width - 4)))
+    left = min(3, max(1, (width - cell_len(text) - 2) // 2))
+    dots = "┄" * left
+    return Row(
+        (Segment(f"{dots} ", palette.faint), Segment(text, palette.muted), Segment(f" {dots}", palette.faint)), 0, 0
+    )

@@ -1,0 +1,214 @@
+"""Markdown that is still arriving: finished blocks are frozen, only the last open one is drawn again.
+
+The cost of an update depends on the open block alone, and a long open block is cut at a safe point: a paragraph between
+words, a list between items, a fence and a table between lines. What a cut can't know (a string that spans it, a link
+defined later, a wider table cell) is put right when the caller draws the finished text once from its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from tui.render.blocks import WHOLE, Piece, block_end, block_rows, is_loose, read_table
+from tui.render.clean import clean_text
+from tui.render.code import code_rows
+from tui.render.inline import inline_runs
+from tui.render.markdown import parse
+from tui.render.palette import Palette
+from tui.render.rows import Row, blank_row
+from tui.render.tables import column_widths
+from tui.render.wrap import Run, wrap
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+CUT_CHARS = 1_500
+"""Characters of an open paragraph, list or table beyond which it is cut."""
+CUT_LINES = 40
+"""Lines of an open fence beyond which it is cut."""
+KEEP_LINES = 8
+"""Lines of a cut fence or table that stay open."""
+_DELIMITERS = frozenset("`*_[]<>~&\\")  # may still pair up with something that follows
+
+
+class StreamRenderer:
+    """Draws one growing Markdown text at a fixed width."""
+
+    def __init__(self, width: int, palette: Palette) -> None:
+        self._width = width
+        self._palette = palette
+        self._arrived: list[str] = []
+        self._pending = ""  # clean source of the open block
+        self._references: dict[str, Any] = {}
+        self._piece = WHOLE
+        self._glued = True  # no blank line before what comes next
+
+    def feed(self, text: str) -> None:
+        """Take a piece of the text. Costs nothing until `update`."""
+        self._arrived.append(text)
+
+    def update(self) -> tuple[list[Row], list[Row]]:
+        """Rows that are final now (to be appended to the earlier ones), and the rows of the open block."""
+        self._take()
+        tokens = self._parse()
+        frozen: list[Row] = []
+        starts = _block_starts(tokens)
+        if len(starts) > 1 and self._line_complete(tokens[starts[-1]]):
+            for begin, end in pairwise(starts):
+                frozen += self._spaced(self._block(tokens[begin:end]))
+                self._piece, self._glued = WHOLE, False
+            self._drop_lines(_first_line(tokens[starts[-1]]))
+            tokens, starts = tokens[starts[-1] :], [0]
+        if len(starts) == 1 and (rows := self._cut(tokens)) is not None:
+            frozen += self._spaced(rows)
+            self._glued = True
+            tokens = self._parse()
+        return frozen, self._tail(tokens)
+
+    def _take(self) -> None:
+        text = "".join(self._arrived)
+        self._arrived = ["\r"] if text.endswith("\r") else []  # half of a CR LF, perhaps
+        self._pending += clean_text(text.removesuffix("\r"))
+
+    def _parse(self) -> list[Token]:
+        return parse(self._pending, {"references": dict(self._references)} if self._references else None)
+
+    def _tail(self, tokens: Sequence[Token]) -> list[Row]:
+        if not tokens and self._piece.carry:
+            return [line.row() for line in wrap(self._piece.carry, self._width)]
+        rows: list[Row] = []
+        index, glued, piece = 0, self._glued, self._piece
+        while index < len(tokens):
+            end = block_end(tokens, index)
+            block = self._block(tokens[index:end], piece)
+            if block and not glued:
+                rows.append(blank_row())
+            rows += block
+            index, piece = end, WHOLE
+            glued = glued and not block
+        return rows
+
+    def _block(self, tokens: Sequence[Token], piece: Piece | None = None) -> list[Row]:
+        used = self._piece if piece is None else piece
+        rows = block_rows(tokens, self._width, self._palette, used)
+        if used.carry and tokens[0].type != "paragraph_open":
+            rows = [line.row() for line in wrap(used.carry, self._width)] + rows
+        return rows
+
+    def _spaced(self, rows: list[Row]) -> list[Row]:
+        return rows if self._glued or not rows else [blank_row(), *rows]
+
+    def _line_complete(self, token: Token) -> bool:
+        """Whether the block's first line has ended: before that it may still turn into something else."""
+        return _first_line(token) < self._pending.count("\n")
+
+    def _drop_lines(self, count: int) -> None:
+        position = 0
+        for _ in range(count):
+            position = self._pending.index("\n", position) + 1
+        gone = self._pending[:position]
+        if "]:" in gone:
+            env = {"references": self._references}
+            parse(gone, env)
+            self._references = env["references"]
+        self._pending = self._pending[position:]
+
+    def _cut(self, tokens: Sequence[Token]) -> list[Row] | None:
+        """Freeze the first part of a long open block; None when it is short or has no safe place."""
+        first = tokens[0]
+        if first.type == "fence":
+            return self._cut_fence(first)
+        if len(self._pending) < CUT_CHARS:
+            return None
+        match first.type:
+            case "paragraph_open":
+                return self._cut_paragraph()
+            case "bullet_list_open" | "ordered_list_open":
+                return self._cut_list(tokens)
+            case "table_open":
+                return self._cut_table(tokens)
+            case _:
+                return None
+
+    def _cut_fence(self, fence: Token) -> list[Row] | None:
+        lines = fence.content.split("\n")
+        if len(lines) <= CUT_LINES or _opening(self._pending).startswith(" "):
+            return None
+        count = len(lines) - KEEP_LINES
+        opener = _opening(self._pending)
+        self._drop_lines(count + 1)
+        self._pending = f"{opener}\n{self._pending}"
+        source = "\n".join(lines[:count])
+        rows = code_rows(source, fence.info, self._width, self._palette, label=self._piece.label, closed=False)
+        self._piece = replace(WHOLE, label=False)
+        return rows
+
+    def _cut_paragraph(self) -> list[Row] | None:
+        limit = len(self._pending) - CUT_CHARS // 4
+        for _ in range(8):
+            limit = self._pending.rfind(" ", 0, limit)
+            if limit <= 0:
+                return None
+            head, rest = self._pending[:limit], self._pending[limit + 1 :]
+            if not rest[:1].isalpha() or head.endswith((" ", "\n")):
+                continue
+            tokens = parse(head)
+            runs = inline_runs(tokens[1].children or (), self._palette) if tokens else []
+            if len(tokens) != 3 or any(_DELIMITERS & set(run.text) for run in runs if run.style == self._palette.base):
+                continue
+            lines = wrap([*self._piece.carry, *runs], self._width)
+            self._pending = rest
+            self._piece = replace(WHOLE, carry=(*lines[-1].runs, Run(" ", self._palette.base)))
+            return [line.row() for line in lines[:-1]]
+        return None
+
+    def _cut_list(self, tokens: Sequence[Token]) -> list[Row] | None:
+        items = [index for index, token in enumerate(tokens) if token.type == "list_item_open" and token.level == 1]
+        if len(items) < 2 or not self._line_complete(tokens[items[-1]]):
+            return None
+        head = [*tokens[: items[-1]], tokens[-1]]
+        loose = self._piece.loose or is_loose(tokens)
+        number = self._piece.number if self._piece.number is not None else int(tokens[0].attrs.get("start", 1))
+        rows = block_rows(head, self._width, self._palette, replace(self._piece, loose=loose))
+        self._drop_lines(_first_line(tokens[items[-1]]))
+        self._piece = Piece(number=number + len(items) - 1, loose=loose)
+        return [*rows, blank_row()] if loose else rows
+
+    def _cut_table(self, tokens: Sequence[Token]) -> list[Row] | None:
+        body = [token for token in tokens if token.type == "tr_open" and _first_line(token) >= 2]
+        if len(body) <= 3 * KEEP_LINES:
+            return None
+        table = read_table(tokens, self._palette)
+        widths = self._piece.widths or tuple(column_widths(table, self._width))
+        if not widths:
+            return None
+        count = len(body) - KEEP_LINES
+        index = next(number for number, token in enumerate(tokens) if token is body[count])
+        piece = replace(self._piece, widths=widths)
+        rows = block_rows([*tokens[:index], tokens[-1]], self._width, self._palette, piece)
+        head = "\n".join(self._pending.split("\n", 2)[:2])
+        self._drop_lines(_first_line(body[count]))
+        self._pending = f"{head}\n{self._pending}"
+        self._piece = Piece(widths=widths, head=False)
+        return rows
+
+
+def _opening(text: str) -> str:
+    """`text` up to its first newline."""
+    return text.split("\n", 1)[0]
+
+
+def _first_line(token: Token) -> int:
+    return token.map[0] if token.map else 0
+
+
+def _block_starts(tokens: Sequence[Token]) -> list[int]:
+    starts: list[int] = []
+    index = 0
+    while index < len(tokens):
+        starts.append(index)
+        index = block_end(tokens, index)
+    return starts

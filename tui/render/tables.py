@@ -1,0 +1,152 @@
+"""Tables: columns that shrink to the width; where they would become slivers, one record a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from tui.render.palette import Palette
+from tui.render.rows import Row, blank_row, prefixed, text_row
+from tui.render.wrap import MIN_WIDTH, Line, Run, wrap
+
+Align: TypeAlias = Literal["left", "right", "center"]
+Cell: TypeAlias = list[Run]
+
+GAP = 3
+"""Blanks between columns; one less where the screen is narrow."""
+_NARROW = 60
+_LONGEST_WORD = 20  # a column may be narrower than its longest word only beyond this
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A parsed table: header cells, body rows, the alignment of each column."""
+
+    head: list[Cell]
+    body: list[list[Cell]]
+    aligns: list[Align]
+
+
+def table_rows(
+    table: Table, width: int, palette: Palette, *, widths: list[int] | None = None, head: bool = True
+) -> list[Row]:
+    """`table` in at most `width` cells.
+
+    `widths` fixes the columns (a later piece of a table that streams in), `head` False leaves the header out.
+    """
+    chosen = column_widths(table, width) if widths is None else widths
+    if not chosen:
+        return _records(table, width, palette)
+    gap = _gap(width)
+    rows: list[Row] = []
+    if head:
+        rows += _cells_rows(table.head, chosen, table.aligns, gap, palette)
+        rows.append(text_row("─" * (sum(chosen) + gap * (len(chosen) - 1)), palette.faint))
+    bodies = [_cells_rows(cells, chosen, table.aligns, gap, palette) for cells in table.body]
+    airy = any(len(body) > 1 for body in bodies)  # rows of several lines need air to be told apart
+    for number, body in enumerate(bodies):
+        if airy and number:
+            rows.append(blank_row())
+        rows += body
+    return rows
+
+
+def _gap(width: int) -> int:
+    return GAP if width >= _NARROW else GAP - 1
+
+
+def column_widths(table: Table, width: int) -> list[int]:
+    """Cells for each column; empty when the table cannot be shown in columns at this width."""
+    wanted: list[int] = []
+    least: list[int] = []
+    for index in range(len(table.aligns)):
+        cells = [row[index] for row in (table.head, *table.body) if index < len(row)]
+        wanted.append(max(MIN_WIDTH, *[_widest_line(cell) for cell in cells]))
+        words = max([_widest_word(cell) for cell in cells])
+        least.append(max(MIN_WIDTH, min(words, _LONGEST_WORD)))
+    room = width - _gap(width) * (len(wanted) - 1)
+    if sum(wanted) <= room:
+        return wanted
+    if sum(least) > room:
+        return []
+    return _shrink(wanted, least, room)
+
+
+def _shrink(wanted: list[int], least: list[int], room: int) -> list[int]:
+    """Give narrow columns what they want and share the rest among the wide ones."""
+    sizes = list(least)
+    open_columns = set(range(len(wanted)))
+    while open_columns:
+        left = room - sum(sizes[index] for index in range(len(sizes)) if index not in open_columns)
+        share = left // len(open_columns)
+        settled = {index for index in open_columns if wanted[index] <= share or least[index] >= share}
+        for index in settled:
+            sizes[index] = wanted[index] if wanted[index] <= share else least[index]
+        open_columns -= settled
+        if not settled:
+            for index in sorted(open_columns):
+                sizes[index] = share
+            break
+    spare = room - sum(sizes)
+    for index in sorted(range(len(sizes)), key=lambda column: wanted[column] - sizes[column], reverse=True):
+        extra = max(0, min(spare, wanted[index] - sizes[index]))
+        sizes[index] += extra
+        spare -= extra
+    return sizes
+
+
+def _widest_line(cell: Cell) -> int:
+    return max([cell_len(line) for line in "".join([run.text for run in cell]).split("\n")])
+
+
+def _widest_word(cell: Cell) -> int:
+    return max([cell_len(word) for word in "".join([run.text for run in cell]).split()], default=0)
+
+
+def _cells_rows(cells: Sequence[Cell], sizes: list[int], aligns: list[Align], gap: int, palette: Palette) -> list[Row]:
+    columns = [wrap(cells[index] if index < len(cells) else [], size) for index, size in enumerate(sizes)]
+    rows: list[Row] = []
+    for number in range(max(map(len, columns))):
+        segments: list[Segment] = []
+        for index, (column, size) in enumerate(zip(columns, sizes, strict=True)):
+            if index:
+                segments.append(Segment(" " * gap, palette.base))
+            line = column[number] if number < len(column) else Line()
+            segments += _aligned(line, size, aligns[index], palette)
+        text = "".join([segment.text for segment in segments])
+        rows.append(Row(tuple(segments), 0, len(text.rstrip())))
+    return rows
+
+
+def _aligned(line: Line, size: int, align: Align, palette: Palette) -> list[Segment]:
+    spare = max(0, size - line.cells)
+    left = {"left": 0, "right": spare, "center": spare // 2}[align]
+    segments = [Segment(text, style) for text, style in line.runs]
+    if left:
+        segments.insert(0, Segment(" " * left, palette.base))
+    if spare > left:
+        segments.append(Segment(" " * (spare - left), palette.base))
+    return segments
+
+
+def _records(table: Table, width: int, palette: Palette) -> list[Row]:
+    """Every table row as a short list of `header: value` lines; for screens narrower than the table."""
+    bar = (Segment("▏", palette.bullet),)
+    rows: list[Row] = []
+    for number, cells in enumerate(table.body):
+        if number:
+            rows.append(blank_row())
+        for index, cell in enumerate(cells):
+            if not cell:
+                continue
+            name = table.head[index] if index < len(table.head) else []
+            label = [*name, Run(": ", palette.strong)] if name else []
+            rows += prefixed([line.row() for line in wrap([*label, *cell], width - 1)], bar, bar)
+    if not rows:  # a header still without rows
+        flat = [run for cell in table.head for run in (*cell, Run(" ", palette.base))]
+        rows = [line.row() for line in wrap(flat, width)]
+    return rows

@@ -1,0 +1,151 @@
+"""Breaking styled text into lines of a given width in cells: at blanks, around wide characters, inside long words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rich.cells import cell_len, chop_cells
+from rich.segment import Segment
+from rich.style import Style
+
+from tui.render.rows import Row
+
+MIN_WIDTH = 4
+"""Cells below which nothing is wrapped any narrower."""
+
+# Scripts written without blanks: a line may break before and after each of these characters.
+_WIDE = (
+    "\u2e80-\u303f\u3041-\ua4cf\uac00-\ud7af\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\U00020000-\U0003fffd"
+)
+_ATOMS = re.compile(f" +|[{_WIDE}]|[^ {_WIDE}]+")
+_IS_WIDE = re.compile(f"[{_WIDE}]").match
+_NO_START = frozenset(
+    "、。，．！？；：）」』】》〉〕％々ーぁぃぅぇぉっゃゅょァィゥェォッャュョ"
+)  # JIS X 4051: not at a line's start
+_NO_END = frozenset("（「『【《〈〔")  # nor at its end
+
+
+class Run(NamedTuple):
+    """A piece of text in one style; a run that is just a newline breaks the line."""
+
+    text: str
+    style: Style
+
+
+@dataclass(slots=True)
+class Line:
+    """One wrapped line: its runs, its width in cells, and what a copy puts before the next line."""
+
+    runs: list[Run] = field(default_factory=list)
+    cells: int = 0
+    joint: str = "\n"
+
+    def row(self) -> Row:
+        """The line as a row, all of it copied."""
+        return Row(tuple([Segment(text, style) for text, style in self.runs]), joint=self.joint)
+
+
+def wrap(runs: Iterable[Run], width: int) -> list[Line]:
+    """Break `runs` into lines of at most `width` cells. There is always at least one line."""
+    width = max(MIN_WIDTH, width)
+    lines: list[Line] = []
+    part: list[Run] = []
+    for run in runs:
+        if "\n" not in run.text:
+            part.append(run)
+            continue
+        for index, piece in enumerate(run.text.split("\n")):
+            if index:
+                lines.extend(_wrap_line(part, width))
+                part = []
+            if piece:
+                part.append(Run(piece, run.style))
+    lines.extend(_wrap_line(part, width))
+    return lines
+
+
+def _wrap_line(runs: Sequence[Run], width: int) -> list[Line]:
+    if sum([cell_len(run.text) for run in runs]) <= width:
+        return [Line(list(runs), sum([cell_len(run.text) for run in runs]))]
+    lines: list[Line] = []
+    line = Line()
+    for space, word, cells in _words(runs):
+        gap = sum([len(run.text) for run in space])
+        if line.cells + gap + cells <= width:
+            line.runs += space
+            line.runs += word
+            line.cells += gap + cells
+            continue
+        if line.cells:
+            line.joint = "".join([run.text for run in space])
+            lines.append(line)
+            line = Line()
+        elif gap:  # the indent of a line that begins with blanks stays, if it leaves room
+            line = Line([Run(" " * min(gap, width // 2), space[0].style)], min(gap, width // 2))
+        if line.cells + cells <= width:
+            line.runs += word
+            line.cells += cells
+        else:
+            line = _chop(word, width, line, lines)
+    lines.append(line)
+    return lines
+
+
+def _words(runs: Sequence[Run]) -> Iterable[tuple[list[Run], list[Run], int]]:
+    """Split into unbreakable words: the blanks before each, its runs, its cells."""
+    space: list[Run] = []
+    word: list[Run] = []
+    cells = 0
+    last = ""
+    for text, style in runs:
+        for atom in _ATOMS.findall(text):
+            if atom[0] == " ":
+                if word:
+                    yield space, word, cells
+                    space, word, cells = [], [], 0
+                space.append(Run(atom, style))
+                last = " "
+                continue
+            size = cell_len(atom)
+            if word and size and _may_break(last, atom[0]):
+                yield space, word, cells
+                space, word, cells = [], [], 0
+            word.append(Run(atom, style))
+            cells += size
+            last = atom[-1]
+    if word or space:
+        yield space, word, cells
+
+
+def _may_break(before: str, after: str) -> bool:
+    if before in _NO_END or after in _NO_START:
+        return False
+    return bool(_IS_WIDE(before) or _IS_WIDE(after))
+
+
+def _chop(word: Sequence[Run], width: int, line: Line, lines: list[Line]) -> Line:
+    """Cut a word longer than a line; full lines go to `lines`, the rest is returned."""
+    for text, style in word:
+        while text:
+            room = width - line.cells
+            piece = next((piece for piece in chop_cells(text, room) if piece), text) if room > 0 else ""
+            if not piece or cell_len(piece) > room:
+                if not line.cells:  # a single grapheme wider than the line: let it stick out rather than loop
+                    line.runs.append(Run(text, style))
+                    break
+                line.joint = ""
+                lines.append(line)
+                line = Line()
+                continue
+            line.runs.append(Run(piece, style))
+            line.cells += cell_len(piece)
+            text = text[len(piece) :]
+    return line
+
+
+def plain_rows(text: str, style: Style, width: int) -> list[Row]:
+    """Plain text, its own line breaks kept, as rows. `text` must be clean."""
+    return [line.row() for line in wrap([Run(text.expandtabs(4), style)], width)]

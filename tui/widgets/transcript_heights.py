@@ -1,0 +1,56 @@
+"""Heights of the transcript's entries, and which entry a line belongs to."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import accumulate
+
+
+class Heights:
+    """A list of heights in rows with their running sums.
+
+    A change costs what lies below it, so growth at the end (a reply that streams in) costs nothing.
+    """
+
+    def __init__(self, heights: Iterable[int] = ()) -> None:
+        self._heights = list(heights)
+        self._tops = [0]
+        self._valid = 0  # tops up to this index are right
+
+    def __len__(self) -> int:
+        return len(self._heights)
+
+    def __getitem__(self, index: int) -> int:
+        return self._heights[index]
+
+    def append(self, height: int) -> None:
+        """Add an entry at the end."""
+        self._heights.append(height)
+
+    def set(self, index: int, height: int) -> int:
+        """Change one height; returns by how much it grew."""
+        change = height - self._heights[index]
+        if change:
+            self._heights[index] = height
+            self._valid = min(self._valid, index)
+        return change
+
+    def top(self, index: int) -> int:
+        """The first line of entry `index`; of the one after the last: the total."""
+        if self._valid < len(self._heights):
+            del self._tops[self._valid + 1 :]
+            last = self._tops.pop()
+            self._tops.extend(accumulate(self._heights[self._valid :], initial=last))
+            self._valid = len(self._heights)
+        return self._tops[index]
+
+    @property
+    def total(self) -> int:
+        """All rows."""
+        return self.top(len(self._heights))
+
+    def find(self, line: int) -> int:
+        """The entry that `line` lies in; the first or the last one where it lies outside. -1 without entries."""
+        self.top(0)
+        return min(max(0, bisect_right(self._tops, line) - 1), len(self._heights) - 1)
