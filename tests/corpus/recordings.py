@@ -80,7 +80,8 @@ def _chat(values: list[Any]) -> Recording:
         choice = value["choices"][0] if value.get("choices") else {}
         delta = choice.get("delta") or {}
         content = delta.get("content")
-        for piece in content if isinstance(content, list) else [{"type": "text", "text": content or ""}]:
+        pieces: list[Any] = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+        for piece in pieces:
             if piece["type"] == "thinking":
                 seen.reasoning += "".join(part["text"] for part in piece["thinking"])
             else:

@@ -77,7 +77,7 @@ _ALL = (
         title="xAI",
         key_env=("XAI_API_KEY",),
         needs_key=True,
-        default_model="grok-4-latest",
+        default_model="grok-4.7",
     ),
     ProviderConfig(
         "together",
@@ -106,7 +106,7 @@ _ALL = (
         title="Moonshot (Kimi)",
         key_env=("MOONSHOT_API_KEY",),
         needs_key=True,
-        default_model="kimi-latest",
+        default_model="kimi-k3",
         family="loop",
     ),
     ProviderConfig(
@@ -115,6 +115,7 @@ _ALL = (
         title="Z.ai (GLM)",
         key_env=("ZAI_API_KEY",),
         needs_key=True,
+        default_model="glm-5.3",
         family="loop",
     ),
     ProviderConfig(
