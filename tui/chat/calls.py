@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from tui.chat.database import Database
 from tui.chat.ids import new_id
+from tui.chat.store import storable
 from tui.context.usage import ContextUsage
 from tui.messages import Request, Usage
 
@@ -93,8 +94,8 @@ class CallLog:
             "status": "failed" if error else "success",
             "seconds": seconds,
             "first_token_seconds": first_token_seconds,
-            "finish_reason": finish_reason,
-            "error": error,
+            "finish_reason": storable(finish_reason),
+            "error": storable(error),
             "cost": cost,
         }
         if usage is not None:

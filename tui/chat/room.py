@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tui.chat import history
 from tui.chat.compactor import Compactor
@@ -13,8 +13,8 @@ from tui.chat.conversation import Conversation
 from tui.chat.events import ContextTrimmed, Notice, SessionEvent
 from tui.chat.meter import Meter
 from tui.chat.summarize import SummaryFailedError
-from tui.context.compaction import CompactionRefusedError
-from tui.context.limits import Budget
+from tui.context.compaction import CompactionRefusedError, Trigger
+from tui.context.limits import Budget, check_budget
 from tui.context.passes import TruncationConfig
 from tui.context.rolling import ContextOverflowError, PromptResult, build_final_prompt
 from tui.context.trimming import TrimRecord
@@ -30,44 +30,28 @@ class Room:
         self._meter = meter
         self._compactor = compactor
 
-    async def make(self, *, overflowed: bool = False) -> AsyncIterator[SessionEvent]:
+    async def make(self, *, refused: Refused | None = None) -> AsyncIterator[SessionEvent]:
         """See to it that the next request fits. Raises `ContextOverflowError` when it can't be made to.
 
-        `overflowed`: the server has just refused it as too large, so the estimate is not to be trusted alone.
+        `refused`: the server has just refused it as too large, whatever the numbers here say.
         """
         usage = await self._meter.usage()
+        if refused is None and _doubtful(usage) and await self._meter.count_exactly():
+            usage = await self._meter.usage()
+        budget = usage.budget if refused is None else refused.narrow(usage)
         if self._conversation.info.rolling:
-            async for event in self._trim(usage, overflowed=overflowed):
+            async for event in self._trim(budget):
                 yield event
         else:
-            async for event in self._compact(usage, overflowed=overflowed):
+            async for event in self._compact(usage, budget, "auto" if refused is None else "overflow"):
                 yield event
         usage = await self._meter.usage()
-        if overflowed or not self._fits(usage):
-            raise_if_over(usage)
-        elif self._doubtful(usage):
-            await self._meter.count_exactly()
-            usage = await self._meter.usage()
-            if not self._fits(usage):
-                async for event in self.make():
-                    yield event
-        raise_if_over(usage)
-
-    @staticmethod
-    def _fits(usage: ContextUsage) -> bool:
-        return not usage.over
-
-    def _doubtful(self, usage: ContextUsage) -> bool:
-        """The estimate fits, its upper bound does not (SPEC 1.6)."""
-        limit = usage.budget.max_input
-        return limit is not None and usage.source != "exact" and usage.upper_bound > limit
+        if not check_budget(usage.total, budget).within_budget:
+            raise ContextOverflowError(usage.total, budget.max_input or 0)
 
     # -- rolling context -----------------------------------------------------------------------------------------
 
-    async def _trim(self, usage: ContextUsage, *, overflowed: bool) -> AsyncIterator[SessionEvent]:
-        budget = usage.budget
-        if overflowed and (budget.max_input is None or usage.total <= budget.max_input):
-            budget = _below(budget, usage.total)
+    async def _trim(self, budget: Budget) -> AsyncIterator[SessionEvent]:
         result = await self._meter.in_thread(self._final_prompt, budget)
         state = self._conversation.state.trim
         if result.state != state:
@@ -103,26 +87,36 @@ class Room:
 
     # -- compaction ----------------------------------------------------------------------------------------------
 
-    async def _compact(self, usage: ContextUsage, *, overflowed: bool) -> AsyncIterator[SessionEvent]:
+    async def _compact(self, usage: ContextUsage, budget: Budget, trigger: Trigger) -> AsyncIterator[SessionEvent]:
+        enabled = self._meter.settings.for_model(self._meter.full_name).compaction != "off"
         try:
-            async for event in self._compactor.run("overflow" if overflowed else "auto", usage=usage):
+            async for event in self._compactor.run(trigger, usage=usage):
                 yield event
         except CompactionRefusedError as error:
-            yield Notice("warning", str(error))
+            if check_budget(usage.total, budget).within_budget:
+                yield Notice("warning", str(error))
+                return
         except (SummaryFailedError, ProviderError) as error:
-            yield Notice("warning", f"Compaction failed ({error}); trimming instead")
-            if usage.over or overflowed:
-                async for event in self._trim(usage, overflowed=overflowed):
-                    yield event
+            yield Notice("warning", f"Compaction failed: {str(error).rstrip('.')}. Old content is left out instead")
+        if enabled and not check_budget((await self._meter.usage()).total, budget).within_budget:
+            async for event in self._trim(budget):
+                yield event
 
 
-def raise_if_over(usage: ContextUsage) -> None:
-    """Raise `ContextOverflowError` where `usage` is over the input budget."""
-    if usage.over:
-        raise ContextOverflowError(usage.total, usage.budget.max_input or 0)
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A server's refusal: `limit` is the window it named, in tokens, None where it named none."""
+
+    limit: int | None
+
+    def narrow(self, usage: ContextUsage) -> Budget:
+        """The budget that this leaves: the named window less the answer's part, or nine tenths of what was refused."""
+        budget = usage.budget
+        most = usage.total * 9 // 10 if self.limit is None else self.limit * 3 // 4
+        return replace(budget, max_input=most if budget.max_input is None else min(most, budget.max_input))
 
 
-def _below(budget: Budget, refused: int) -> Budget:
-    """A budget for a server that refused `refused` tokens and named no limit: nine tenths of that."""
-    most = refused * 9 // 10
-    return replace(budget, max_input=most if budget.max_input is None else min(most, budget.max_input))
+def _doubtful(usage: ContextUsage) -> bool:
+    """The estimate fits, its upper bound does not (SPEC 1.6)."""
+    limit = usage.budget.max_input
+    return limit is not None and usage.source != "exact" and usage.total <= limit < usage.upper_bound

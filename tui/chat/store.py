@@ -63,6 +63,7 @@ class SessionStore(Database):
     def update_session(self, session: str, **values: str | float | bool | None) -> None:
         """Set columns of a session: title, updated_at, provider, model, rolling, draft, deleted_at."""
         names = ", ".join(f"{name} = ?" for name in values)
+        values = {name: storable(value) if isinstance(value, str) else value for name, value in values.items()}
         with self.transaction() as db:
             db.execute(f"UPDATE sessions SET {names} WHERE id = ?", (*values.values(), session))
 
@@ -118,7 +119,7 @@ class SessionStore(Database):
                 (
                     *(session, message.id, message.role, message.kind, message.status, message.created_at),
                     *(message.provider, message.model, codec.dump_parts(message.parts)),
-                    *(codec.dump_usage(message.usage), message.finish_reason, message.error, owner),
+                    *(codec.dump_usage(message.usage), storable(message.finish_reason), storable(message.error), owner),
                 ),
             )
             db.execute(
@@ -142,7 +143,7 @@ class SessionStore(Database):
                 " WHERE session = ? AND id = ?",
                 (
                     *(message.status, codec.dump_parts(message.parts), codec.dump_usage(message.usage)),
-                    *(message.finish_reason, message.error, session, message.id),
+                    *(storable(message.finish_reason), storable(message.error), session, message.id),
                 ),
             )
             db.execute("DELETE FROM deltas WHERE session = ? AND message = ?", (session, message.id))
@@ -225,11 +226,14 @@ class SessionStore(Database):
     def add_prompt(self, text: str) -> None:
         """Append to the composer's history."""
         with self.transaction() as db:
-            db.execute("INSERT INTO prompts (id, text) VALUES (?, ?)", (new_id(), text))
+            db.execute("INSERT INTO prompts (id, text) VALUES (?, ?)", (new_id(), json.dumps(text)))
 
     def prompts(self, limit: int = 500) -> list[str]:
         """The newest prompts over all sessions, oldest of them first."""
-        return [text for (text,) in reversed(self.query("SELECT text FROM prompts ORDER BY id DESC LIMIT ?", (limit,)))]
+        return [
+            json.loads(text)
+            for (text,) in reversed(self.query("SELECT text FROM prompts ORDER BY id DESC LIMIT ?", (limit,)))
+        ]
 
     def put_blob(self, sha256: str, data: bytes) -> None:
         """Keep an attachment's bytes."""
@@ -240,6 +244,11 @@ class SessionStore(Database):
         """An attachment's bytes, or None where they are not here."""
         rows = self.query("SELECT data FROM blobs WHERE sha256 = ?", (sha256,))
         return rows[0][0] if rows else None
+
+
+def storable(text: str | None) -> str | None:
+    """`text` as SQLite can hold it: lone surrogates become a replacement character. For labels, not for content."""
+    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _glob(text: str) -> str:

@@ -24,7 +24,7 @@ from tui.chat.events import (
 from tui.chat.ids import new_id
 from tui.chat.meter import Meter, answer_tokens
 from tui.chat.recovery import Action, Clamp, MakeRoom, Recovery, Wait, WithoutAttachment, WithoutReasoning
-from tui.chat.room import Room
+from tui.chat.room import Refused, Room
 from tui.chat.services import Services
 from tui.chat.stream import StreamProcessor
 from tui.context.usage import ContextUsage
@@ -72,11 +72,11 @@ class Turn:
 
     async def run(self) -> AsyncIterator[SessionEvent]:
         """Answer the conversation as it stands. Raises `TurnError`, `ContextOverflowError`, `StoreError`."""
-        overflowed = False
+        refused: Refused | None = None
         for _ in range(MOST_STEPS):
             self._aim()
             try:
-                async for event in self._room.make(overflowed=overflowed):
+                async for event in self._room.make(refused=refused):
                     yield event
             except asyncio.CancelledError:
                 if not self._cancel.is_set():
@@ -97,7 +97,7 @@ class Turn:
             if action is not None:
                 async for event in self._remedy(action):
                     yield event
-                overflowed = isinstance(action, MakeRoom)
+                refused = Refused(self._named_limit()) if isinstance(action, MakeRoom) else None
                 continue
             if reply is None or reply.status == "failed":
                 raise TurnError(self._failure())
@@ -107,7 +107,7 @@ class Turn:
                 return
             async for event in self._run_tools(calls):
                 yield event
-            overflowed = False
+            refused = None
             self._recovery = Recovery()
         raise TurnError(f"Stopped after {MOST_STEPS} tool steps. /retry lets it go on.")
 
@@ -227,6 +227,11 @@ class Turn:
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
             await asyncio.to_thread(self._services.windows.learn, request.provider, request.model, error.limit)
         return self._recovery.decide(error, arrived=processor.arrived, max_output=request.max_output)
+
+    def _named_limit(self) -> int | None:
+        return (
+            self._processor.error.limit if self._processor is not None and self._processor.error is not None else None
+        )
 
     async def _remedy(self, action: Action) -> AsyncIterator[SessionEvent]:
         error = self._processor.error if self._processor is not None else None

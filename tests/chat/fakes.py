@@ -1,0 +1,158 @@
+"""A provider that answers from a script, and a workspace on it: for what no real server does on demand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui.chat.services import Services
+from tui.chat.workspace import Workspace
+from tui.config import ProviderSettings, Settings
+from tui.context.limits import ModelLimits
+from tui.context.tokenizers import get_tokenizer
+from tui.messages import Attachment, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema, Usage
+from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEnd, StreamEvent, TextDelta, UsageUpdate
+
+Answer = Sequence[StreamEvent | ProviderError | float]
+"""Events to yield; a ProviderError is raised, a float is a pause in seconds."""
+
+
+def answer(text: str = "Certainly.", *, end: str = "stop") -> list[StreamEvent | ProviderError | float]:
+    """A whole answer in two pieces; the provider adds its usage."""
+    half = len(text) // 2
+    return [TextDelta(text[:half]), TextDelta(text[half:]), StreamEnd("stop", end)]
+
+
+def real_tokens(request: Request) -> int:
+    """What this provider's tokenizer makes of a request: text as cl100k counts it, and its own markup."""
+    tokenizer = get_tokenizer("gpt-4")
+    total = 7
+    for section in request.system:
+        total += tokenizer.count(section.text) + 3
+    for tool in request.tools:
+        total += tokenizer.count(tool.description + tool.parameters) + 10
+    for message in request.messages:
+        total += 5
+        for part in message.parts:
+            match part:
+                case Text(text) | Refusal(text) | ToolResult(text=text) | Reasoning(text=text):
+                    total += tokenizer.count(text)
+                case ToolCall(name=name, arguments=arguments):
+                    total += tokenizer.count(name + arguments) + 4
+                case Attachment(text=text):
+                    total += tokenizer.count(text) + 4
+    return total
+
+
+@dataclass
+class ScriptedProvider:
+    """Answers in turn from `script`, then with `fallback`. Strict: refuses what does not fit `window`."""
+
+    script: list[Answer] = field(default_factory=list)
+    window: int | None = 8_000
+    claimed: int | None = None  # what it says its window is, if not that
+    report_usage: bool = True
+    name: str = "scripted"
+    dialect: str = "scripted"
+    able: Capabilities = field(default_factory=Capabilities)
+    fallback: Callable[[Request], Answer] = lambda _: answer()
+    requests: list[Request] = field(default_factory=list)
+    refused: int = 0
+    closed: int = 0
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        self.requests.append(request)
+        self.asked.set()
+        size = real_tokens(request)
+        if self.window is not None and size > self.window:
+            self.refused += 1
+            raise ProviderError(
+                "overflow_input", f"request ({size} tokens) exceeds the window", limit=self.window, input_tokens=size
+            )
+        events = self.script.pop(0) if self.script else self.fallback(request)
+        said = 0
+        try:
+            for event in events:
+                if isinstance(event, ProviderError):
+                    raise event
+                if isinstance(event, float):
+                    await asyncio.sleep(event)
+                    continue
+                if isinstance(event, TextDelta):
+                    said += get_tokenizer("gpt-4").count(event.text)
+                if isinstance(event, StreamEnd) and self.report_usage:
+                    yield UsageUpdate(Usage(size, said + 2))
+                yield event
+        finally:
+            self.closed += 1
+
+    def capabilities(self, model: str) -> Capabilities:
+        return self.able
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        said = self.claimed or self.window
+        return None if said is None else ModelLimits(said, source="probe")
+
+    async def models(self) -> list[ModelInfo]:
+        return [ModelInfo("m"), ModelInfo("small")]
+
+    async def count_tokens(self, request: Request) -> int | None:
+        return real_tokens(request) if self.able.count_endpoint else None
+
+    async def close(self) -> None:
+        return None
+
+
+@dataclass
+class Tools:
+    """A toolbox with one tool, `fetch`, that returns what `result` says."""
+
+    result: Callable[[ToolCall], str] = lambda call: f"result of {call.arguments}"
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return (ToolSchema("fetch", "Fetches a thing.", '{"properties":{"id":{"type":"integer"}},"type":"object"}'),)
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        return ToolResult(call.id, call.name, self.result(call))
+
+
+class FakeWorkspace(Workspace):
+    """The real workspace, with one scripted provider in place of all others."""
+
+    fake: ScriptedProvider
+
+    def provider(self, name: str) -> ScriptedProvider:
+        return self.fake
+
+
+@asynccontextmanager
+async def open_workspace(
+    folder: Path, provider: ScriptedProvider, *, tools: Tools | None = None, **settings: object
+) -> AsyncIterator[FakeWorkspace]:
+    """A workspace in `folder` whose every model is `provider`'s."""
+    values: dict[str, object] = {
+        "model": "scripted/m",
+        "providers": {"scripted": ProviderSettings(base_url="http://127.0.0.1:9")},
+        "data_dir": folder,
+        "log_dir": folder,
+        **settings,
+    }
+    workspace = await FakeWorkspace.open(Settings(**values))  # type: ignore[arg-type]
+    assert isinstance(workspace, FakeWorkspace)
+    workspace.fake = provider
+    if tools is not None:
+        kept = {name: getattr(workspace.services, name) for name in Services.__dataclass_fields__}
+        workspace.services = Services(**{**kept, "tools": tools})
+    try:
+        yield workspace
+    finally:
+        await workspace.close()
+
+
+async def drain(events: AsyncIterator[object]) -> list[object]:
+    """All events of a turn."""
+    return [event async for event in events]
