@@ -1,88 +1,210 @@
-"""What a model's measured calls teach: the correction factor of estimates, and how wrong they are."""
+"""What a model's measured calls teach: how estimates are to be corrected, and how wrong they remain."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import quantiles
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from statistics import median
 from threading import Lock
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
-FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5
-KEPT_PAIRS = 64  # learned pairs (estimated, actual) kept for each model
-KEPT_ERRORS = 256  # errors kept for each model
+FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # no learning leaves these (SPEC 1.4)
+MEDIA_LOW, MEDIA_HIGH = 0.1, 500.0  # some gateways bill an image by its base64 text: 83 times the formula was seen
+KEPT = 64  # observations kept for each model
+KEPT_ERRORS = 256
+KEPT_PREAMBLES = 16
 ENOUGH_CALLS = 20  # from here on the model's own errors give the upper bound
-PRIOR_WEIGHT = 500.0  # tokens: as if so many had been seen that match the prior exactly
+COVERAGE = 0.955  # of the calls that the upper bound is to cover: a little over the 95th percentile, samples are small
+MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # SPEC 1.4, before that
+
+# Standard deviations of the prior around 1, and of one observation, for the fit below.
+SIGMA_FACTOR, SIGMA_MARKUP = 0.12, 0.25
+SIGMA_TOKENS, SIGMA_CONTENT = 3.0, 0.04
 
 
-@dataclass(frozen=True, slots=True)
+class Observation(NamedTuple):
+    """What new messages were estimated at, in tokens before learning, and what they really cost.
+
+    `content` is text as the tokenizer and the family's factor have it, `markup` what roles and wrappers cost.
+    """
+
+    content: float
+    markup: float
+    actual: float
+
+
+@dataclass(frozen=True)
 class Calibration:
-    """The learned state of one (provider, model): pairs of tokens (estimated, actual), relative errors of the total."""
+    """The learned state of one (provider, model).
 
-    pairs: tuple[tuple[float, float], ...] = ()
-    errors: tuple[float, ...] = ()  # (actual - predicted) / predicted, latest last
+    `errors` are (actual - predicted) in units of the fixed margin, latest last. `media` are ratios of what images and
+    PDFs cost to what the formula says. `preambles` are tokens of system prompt and tools by their digest (hex), and
+    `tool_changes` pairs (estimated, actual) of what a changed preamble added.
+    """
+
+    observations: tuple[Observation, ...] = ()
+    errors: tuple[float, ...] = ()
+    relative: tuple[float, ...] = ()  # (actual - predicted) / actual, for people
+    media: tuple[float, ...] = ()
     calls: int = 0
+    preambles: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # digest -> (estimated, actual)
+    tool_changes: tuple[tuple[float, float], ...] = ()
+
+    @cached_property
+    def _fit(self) -> tuple[float, float]:
+        return fit(self.observations)
 
     @property
     def factor(self) -> float:
-        """What an estimate is multiplied by: the weighted median of actual / estimated, drawn to 1 by the prior."""
-        ratios = sorted((actual / estimated, estimated) for estimated, actual in self.pairs if estimated > 0)
-        ratios = sorted([*ratios, (1.0, PRIOR_WEIGHT)])
-        half, passed = sum(weight for _, weight in ratios) / 2, 0.0
-        for ratio, weight in ratios:
-            passed += weight
-            if passed >= half:
-                return min(max(ratio, FACTOR_LOW), FACTOR_HIGH)
-        return 1.0
-
-    def learn(self, estimated: float, actual: float) -> Calibration:
-        """This with one more pair, in tokens. Ignores pairs that cannot teach a ratio."""
-        if estimated <= 0 or actual < 0:
-            return self
-        return replace(self, pairs=(*self.pairs, (estimated, actual))[-KEPT_PAIRS:])
-
-    def note(self, predicted: float, actual: float) -> Calibration:
-        """This with one more relative error of a total."""
-        if predicted <= 0:
-            return self
-        errors = (*self.errors, (actual - predicted) / predicted)[-KEPT_ERRORS:]
-        return replace(self, errors=errors, calls=self.calls + 1)
+        """What estimated content is multiplied by."""
+        return self._fit[0]
 
     @property
-    def p95(self) -> float | None:
-        """95th percentile of actual over predicted, as a fraction of the total; None before `ENOUGH_CALLS` calls."""
+    def markup_factor(self) -> float:
+        """What estimated markup is multiplied by."""
+        return self._fit[1]
+
+    @cached_property
+    def media_factor(self) -> float:
+        """What the formulas' tokens of images and PDFs are multiplied by."""
+        return min(max(median(self.media), MEDIA_LOW), MEDIA_HIGH) if self.media else 1.0
+
+    def learn(self, content: float, markup: float, actual: float) -> Calibration:
+        """This with one more observation, in tokens. Ignores what cannot teach."""
+        if content + markup <= 0 or actual < 0:
+            return self
+        return replace(self, observations=(*self.observations, Observation(content, markup, actual))[-KEPT:])
+
+    def learn_media(self, formula: float, actual: float) -> Calibration:
+        """This with what images and PDFs cost, against the formula, in tokens."""
+        if formula <= 0 or actual <= 0:
+            return self
+        return replace(self, media=(*self.media, actual / formula)[-5:])
+
+    def learn_preamble(self, digest: str, estimated: float, actual: float) -> Calibration:
+        """This with what system prompt and tools of this digest cost, in tokens."""
+        if actual <= 0:
+            return self
+        kept = {key: value for key, value in self.preambles.items() if key != digest}
+        kept[digest] = (estimated, actual)
+        return replace(self, preambles=dict(list(kept.items())[-KEPT_PREAMBLES:]))
+
+    def learn_change(self, estimated: float, actual: float) -> Calibration:
+        """This with what a change of system prompt or tools really added, in tokens."""
+        if abs(estimated) < 1 or actual / estimated <= 0:
+            return self
+        return replace(self, tool_changes=(*self.tool_changes, (estimated, actual))[-KEPT_PREAMBLES:])
+
+    def preamble_tokens(self, digest: str, estimated: float) -> float:
+        """Tokens of system prompt and tools: learned, or the latest learned plus the estimated difference, or as
+        estimated."""
+        known = self.preambles.get(digest)
+        if known is not None:
+            return known[1]
+        if not self.preambles:
+            return estimated
+        before, actual = list(self.preambles.values())[-1]
+        return max(0.0, actual + (estimated - before) * self.schema_factor)
+
+    @cached_property
+    def schema_factor(self) -> float:
+        """What the estimated difference of two preambles is multiplied by."""
+        if not self.tool_changes:
+            return 1.0
+        ratio = median(actual / estimated for estimated, actual in self.tool_changes)
+        return min(max(ratio, FACTOR_LOW), FACTOR_HIGH)
+
+    def note(self, predicted: float, actual: float, scale: float) -> Calibration:
+        """This with one more error of a total; `scale` is the fixed margin it had. All in tokens."""
+        if scale <= 0 or actual <= 0:
+            return self
+        return replace(
+            self,
+            errors=(*self.errors, (actual - predicted) / scale)[-KEPT_ERRORS:],
+            relative=(*self.relative, (actual - predicted) / actual)[-KEPT_ERRORS:],
+            calls=self.calls + 1,
+        )
+
+    @cached_property
+    def spread(self) -> float:
+        """What the fixed margin is multiplied by for the upper bound: 1 before `ENOUGH_CALLS` calls."""
         if len(self.errors) < ENOUGH_CALLS:
-            return None
-        return max(0.0, quantiles(self.errors, n=20, method="inclusive")[-1])
+            return 1.0
+        return max(0.0, _quantile(self.errors, COVERAGE))
 
-    @property
-    def abs_p95_percent(self) -> float | None:
+    @cached_property
+    def p95_percent(self) -> float | None:
         """95th percentile of the absolute error in percent; None before the second call."""
-        if len(self.errors) < 2:
+        if len(self.relative) < 2:
             return None
-        return 100 * quantiles([abs(error) for error in self.errors], n=20, method="inclusive")[-1]
+        return 100 * _quantile([abs(error) for error in self.relative], 0.95)
 
     def to_json(self) -> dict[str, object]:
         """For a store."""
-        return {"pairs": self.pairs, "errors": self.errors, "calls": self.calls}
+        return {
+            "observations": [list(seen) for seen in self.observations],
+            "errors": list(self.errors),
+            "relative": list(self.relative),
+            "media": list(self.media),
+            "calls": self.calls,
+            "preambles": {key: list(pair) for key, pair in self.preambles.items()},
+            "tool_changes": [list(pair) for pair in self.tool_changes],
+        }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, object]) -> Calibration:
-        """From a store. Raises `ValueError` for data that is none."""
-        pairs, errors, calls = data.get("pairs"), data.get("errors"), data.get("calls")
-        if not isinstance(pairs, Sequence) or not isinstance(errors, Sequence) or not isinstance(calls, int):
-            raise ValueError("not a stored calibration")
+    def from_json(cls, data: Mapping[str, Any]) -> Calibration:
+        """From a store. Raises `ValueError`, `TypeError` or `KeyError` for data that is none."""
         return cls(
-            tuple((float(estimated), float(actual)) for estimated, actual in pairs)[-KEPT_PAIRS:],
-            tuple(map(float, errors))[-KEPT_ERRORS:],
-            calls,
+            observations=tuple(Observation(*map(float, seen)) for seen in data["observations"])[-KEPT:],
+            errors=tuple(map(float, data["errors"]))[-KEPT_ERRORS:],
+            relative=tuple(map(float, data["relative"]))[-KEPT_ERRORS:],
+            media=tuple(map(float, data["media"])),
+            calls=int(data["calls"]),
+            preambles={str(key): (float(old), float(new)) for key, (old, new) in data["preambles"].items()},
+            tool_changes=tuple((float(old), float(new)) for old, new in data["tool_changes"]),
         )
+
+
+def fit(observations: Sequence[Observation]) -> tuple[float, float]:
+    """The factors of content and markup that explain `observations` best, both within 0.5 to 2.5.
+
+    Robust least squares (Huber weights) with a prior at 1 for each, so that few or odd observations move little:
+    minimise sum w (actual - f content - g markup)^2 / s^2 + ((f - 1) / SIGMA_FACTOR)^2 + ((g - 1) / SIGMA_MARKUP)^2.
+    """
+    factor = markup = 1.0
+    for _ in range(6):
+        cc, cm, mm = 1 / SIGMA_FACTOR**2, 0.0, 1 / SIGMA_MARKUP**2
+        rc, rm = cc, mm
+        for seen in observations:
+            sigma = SIGMA_TOKENS + SIGMA_CONTENT * seen.content
+            error = abs(seen.actual - factor * seen.content - markup * seen.markup) / sigma
+            weight = min(1.0, 1.5 / error if error else 1.0) / sigma**2
+            cc += weight * seen.content**2
+            cm += weight * seen.content * seen.markup
+            mm += weight * seen.markup**2
+            rc += weight * seen.content * seen.actual
+            rm += weight * seen.markup * seen.actual
+        determinant = cc * mm - cm * cm
+        if determinant <= 0:
+            break
+        factor = min(max((rc * mm - rm * cm) / determinant, FACTOR_LOW), FACTOR_HIGH)
+        markup = min(max((cc * rm - cm * rc) / determinant, FACTOR_LOW), FACTOR_HIGH)
+    return factor, markup
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    at = share * (len(ordered) - 1)
+    low = int(at)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
 class CalibrationStore(Protocol):
     """Where calibrations outlive the process."""
 
-    def load(self, provider: str, model: str) -> Mapping[str, object] | None:
+    def load(self, provider: str, model: str) -> Mapping[str, Any] | None:
         """What was saved last, or None."""
         ...
 
@@ -107,7 +229,7 @@ class CalibrationBook:
                 data = self._store.load(provider, model) if self._store is not None else None
                 try:
                     found = Calibration() if data is None else Calibration.from_json(data)
-                except (ValueError, TypeError):
+                except (ValueError, TypeError, KeyError):
                     found = Calibration()
                 self._models[provider, model] = found
             return found

@@ -7,6 +7,7 @@ arithmetic and may change from release to release without a recount.
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import NamedTuple, Protocol
 from tui.context.digests import MessageDigest, message_digest, system_digest, tool_digest
 from tui.context.images import attachment_tokens
 from tui.context.priors import Prior, prior_of
+from tui.context.schemas import schema_text
 from tui.context.tokenizers import Tokenizer, TokenizerError, get_tokenizer, heuristic_count
 from tui.messages import (
     Attachment,
@@ -29,7 +31,7 @@ from tui.messages import (
     ToolSchema,
 )
 
-PROJECTION_VERSION = 1  # raise when `_raw_count` counts other text of a message than before
+PROJECTION_VERSION = 2  # raise when `_raw_count` counts other text of a message than before
 MEMORY_ENTRIES = 65_536  # cached counts held in memory, the least recently used leave first
 
 
@@ -46,9 +48,10 @@ class CountCache(Protocol):
 
 
 class RawCount(NamedTuple):
-    """Tokens of one message as the tokenizer counts them, by kind of part; `calls` and `results` are numbers of parts.
+    """Tokens of one message as the tokenizer counts them, by kind of part.
 
-    `failed` is 1 where the tokenizer could not count and the character heuristic stands in.
+    `calls`, `arguments` (of those calls) and `results` are numbers of things. `failed` is 1 where the tokenizer could
+    not count and the character heuristic stands in.
     """
 
     text: int
@@ -57,6 +60,7 @@ class RawCount(NamedTuple):
     tool_results: int
     files: int
     calls: int
+    arguments: int
     results: int
     failed: int = 0
 
@@ -66,13 +70,22 @@ class MessageCount:
     """What one message costs, in tokens, as estimated before any learning.
 
     `split` is by kind of content ("text", "reasoning", "tool_calls", "tool_results", "attachments") and adds up to
-    `size`; a message's markup goes to its largest kind. `tokens` is `size` rounded, or None where the tokenizer failed;
-    `size` then comes from the character heuristic.
+    `size`. Of `size`, `markup` is what roles and wrappers cost, `media` images and PDFs by formula, `fixed` reasoning
+    whose tokens the provider reported; the rest is content that the tokenizer counted. `tokens` is `size` rounded, or
+    None where the tokenizer failed; `size` then comes from the character heuristic.
     """
 
     size: float
     split: Mapping[str, float] = field(default_factory=dict)
+    markup: float = 0.0
+    media: float = 0.0
+    fixed: float = 0.0
     failed: bool = False
+
+    @property
+    def content(self) -> float:
+        """Tokens of the text that the tokenizer counted."""
+        return max(0.0, self.size - self.markup - self.media - self.fixed)
 
     @property
     def tokens(self) -> int | None:
@@ -129,8 +142,10 @@ class TokenCounter:
     def count_tool(self, tool: ToolSchema, model: str) -> int | None:
         """Tokens of one tool's schema, without the family's fixed cost of having tools at all; None where it failed."""
         tokenizer, prior = get_tokenizer(model), prior_of(model)
-        raw = self._text_count(tokenizer, tool_digest(tool), (tool.name, tool.description, tool.parameters))
-        return None if raw is None else round(prior.per_tool + raw * prior.schema_factor)
+        style = prior.schema_style
+        key = tool_digest(tool) + style.encode()
+        raw = self._text_count(tokenizer, key, (schema_text(tool, style),))
+        return None if raw is None else max(1, round(prior.per_tool + raw * prior.schema_factor))
 
     def _text_count(self, tokenizer: Tokenizer, digest: bytes, texts: Iterable[str]) -> int | None:
         found = self._lookup(tokenizer.name, [digest]).get(digest)
@@ -209,44 +224,80 @@ def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
             failed = 1
             return heuristic_count(text)
 
-    text = reasoning = tool_calls = tool_results = files = calls = results = 0
+    text = reasoning = tool_calls = tool_results = files = calls = arguments = results = 0
     for part in message.parts:
         match part:
             case Text() | Refusal():
                 text += count(part.text)
             case Reasoning():
-                # Sealed reasoning is base64 of something like its text: about 3 bytes in 4 characters, 4 bytes a token.
-                sealed = part.redacted or part.encrypted or part.signature or ""
-                reasoning += count(part.text) or -(-len(sealed) * 3 // 16)
+                reasoning += _reasoning_count(part, count(part.text))
             case ToolCall():
                 tool_calls += count(part.name) + count(part.arguments)
                 calls += 1
+                arguments += _argument_count(part.arguments)
             case ToolResult():
                 tool_results += count(part.text)
                 results += 1
             case Attachment():
                 files += count(part.text)
-    return RawCount(text, reasoning, tool_calls, tool_results, files, calls, results, failed)
+    return RawCount(text, reasoning, tool_calls, tool_results, files, calls, arguments, results, failed)
+
+
+SEAL_BYTES = 175  # of a sealed block that are not reasoning: Claude's signatures of 700 recorded blocks have 165 to 185
+BYTES_PER_TOKEN = 4.3  # of reasoning nobody can read; English prose in o200k_base
+
+
+def _reasoning_count(part: Reasoning, visible: int) -> int:
+    """Tokens of a reasoning block. Its text may be a summary, or missing: the sealed original is as long as it is.
+
+    A seal (signature, redacted or encrypted content) is base64 of the whole reasoning and about `SEAL_BYTES`.
+    """
+    sealed = part.redacted or part.encrypted or part.signature or ""
+    original = len(sealed) * 3 // 4 - SEAL_BYTES
+    shown = len(part.text.encode("utf-8", "surrogatepass"))
+    if original <= shown:
+        return visible
+    if not shown:
+        return round(original / BYTES_PER_TOKEN)
+    return round(visible * original / shown)
+
+
+def _argument_count(arguments: str) -> int:
+    """Number of arguments of a call; 0 for text that is no JSON object."""
+    if not arguments.startswith("{") or arguments == "{}":
+        return 0
+    try:
+        found = json.loads(arguments)
+    except ValueError:
+        return 1
+    return len(found) if isinstance(found, dict) else 0
 
 
 def _priced(message: Message, raw: RawCount, tokenizer: Tokenizer, prior: Prior, model: str) -> MessageCount:
     factor = factor_of(tokenizer, prior)
     split: dict[str, float] = {}
+    fixed = media = 0.0
+    markup = 0.0 if raw.results and message.role == "tool" else prior.per_message
     if raw.text:
         split["text"] = raw.text * factor
     known = reasoning_tokens(message)
-    if known is None or known:
-        split["reasoning"] = raw.reasoning * factor if known is None else float(known)
+    if known is None:
+        split["reasoning"] = raw.reasoning * factor
+    elif known:
+        split["reasoning"] = fixed = float(known)
     if raw.calls:
-        split["tool_calls"] = raw.tool_calls * factor + raw.calls * prior.per_call
+        wrapped = raw.calls * prior.per_call + raw.arguments * prior.per_argument
+        split["tool_calls"] = raw.tool_calls * factor + wrapped
+        markup += wrapped
     if raw.results:
-        split["tool_results"] = raw.tool_results * factor + (raw.results - 1) * prior.per_message
-    attached = raw.files * factor
+        split["tool_results"] = raw.tool_results * factor + raw.results * prior.per_result
+        markup += raw.results * prior.per_result
     for part in message.parts:
         if isinstance(part, Attachment):
-            attached += attachment_tokens(part, model)
-    if attached:
-        split["attachments"] = attached
-    largest = max(split, key=lambda kind: split[kind], default="text")
-    split[largest] = split.get(largest, 0.0) + prior.per_message
-    return MessageCount(sum(split.values()), split, bool(raw.failed))
+            media += attachment_tokens(part, model)
+    if media or raw.files:
+        split["attachments"] = raw.files * factor + media
+    if not raw.results or message.role != "tool":
+        largest = max(split, key=lambda kind: split[kind], default="text")
+        split[largest] = split.get(largest, 0.0) + prior.per_message
+    return MessageCount(sum(split.values()), split, markup, media, fixed, bool(raw.failed))

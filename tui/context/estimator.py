@@ -6,48 +6,29 @@ next_input = last_input + last_output (what of it goes back) + factor x estimate
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from dataclasses import dataclass
 from threading import RLock
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from tui.context.bases import Anchored, Base, borrowed, corrected, trimmed
 from tui.context.calibration import Calibration, CalibrationBook
 from tui.context.costs import Cost, CostBook
-from tui.context.counting import TokenCounter
-from tui.context.digests import chain, message_digest
-from tui.context.ledger import Account, Entry, Ledger, make_entry
+from tui.context.counting import MessageCount, TokenCounter
+from tui.context.digests import MessageDigest, chain, message_digest
+from tui.context.learning import derive_costs, learn
+from tui.context.ledger import Account, Ledger, make_entry
 from tui.context.preamble import Preamble, estimate_preamble
-from tui.context.tracker import ConversationStateTracker, Match, MatchKind, Measurement, reply_as_sent
+from tui.context.prediction import ConversationEstimate, TotalSource, learned, predict
+from tui.context.tracker import ConversationStateTracker, Measurement, reply_as_sent
 from tui.messages import Message, Reasoning, Request, Usage
 
-TotalSource: TypeAlias = Literal["exact", "delta", "estimated"]
+__all__ = ["CallOutcome", "ConversationEstimate", "HybridTokenEstimator", "Situation", "TotalSource"]
 
 log = logging.getLogger("chatctx.context")
 
 SESSIONS = 32  # ledgers held in memory, the least recently used leaves first
-MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # SPEC 1.4, until a model has its own errors
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationEstimate:
-    """The next request's input, in tokens.
-
-    `known_tokens` were measured, `estimated_tokens` not; together they are `tokens`. `upper_bound` is the 95th
-    percentile of what the total may be. `last_output_sent_back` is the last reply less reasoning that does not return.
-    """
-
-    tokens: int
-    upper_bound: int
-    known_tokens: int
-    estimated_tokens: int
-    new_message_count: int
-    source: TotalSource
-    match: MatchKind
-    factor: float
-    last_input: int | None = None
-    last_output: int | None = None
-    last_output_sent_back: int | None = None
-    heuristic_tokens: int = 0  # the part of `estimated_tokens` that no tokenizer counted
+STALE_OUTPUT = 0.5  # of what the reply visibly holds: a reported output below is that of a stream's beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,38 +52,26 @@ class CallOutcome:
         return None if not self.actual or self.error is None else 100 * self.error / self.actual
 
 
-class Base(NamedTuple):
-    """What the estimate stands on: `covered` messages cost `known` (measured) plus `adjust` (an estimated correction).
-
-    `uncertain` is how much had to be estimated for `adjust`, in tokens before learning.
-    """
-
-    covered: int
-    known: float
-    adjust: float
-    uncertain: float
-    match: Match
-
-
-@dataclass(slots=True)
-class _Session:
-    """What is held of one session for one model."""
-
-    ledger: Ledger
-    base: Base | None = None
-    stamp: tuple[int, int, bytes] = (-1, -1, b"")
-    anchored: tuple[Measurement, tuple[Entry, ...]] | None = None
-    last_error_percent: float | None = None
-
-
 class Situation(NamedTuple):
     """All that a number is made from, at one moment."""
 
     estimate: ConversationEstimate
+    base: Base
     account: Account
     preamble: Preamble
     calibration: Calibration
     last_error_percent: float | None
+
+
+class _Session:
+    """What is held of one session for one model."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.base: Base | None = None
+        self.stamp: tuple[int, int, bytes] = (-1, -1, b"")  # what `base` was made for
+        self.anchored: Anchored | None = None
+        self.last_error_percent: float | None = None
 
 
 class HybridTokenEstimator:
@@ -120,7 +89,7 @@ class HybridTokenEstimator:
         self.calibrations = calibrations
         self.costs = costs or CostBook()
         self._sessions: OrderedDict[tuple[str, str, str], _Session] = OrderedDict()
-        self._preambles: dict[str, tuple[Request, Preamble]] = {}
+        self._preambles: OrderedDict[tuple[str, str], tuple[Request, Preamble]] = OrderedDict()
         self._lock = RLock()
 
     def estimate(self, request: Request) -> ConversationEstimate:
@@ -134,9 +103,9 @@ class HybridTokenEstimator:
             account = session.ledger.update(request.messages)
             preamble = self._preamble(request)
             calibration = self.calibrations.get(request.provider, request.model)
-            base = self._base(request, session, account, preamble)
-            estimate = _combine(base, account, preamble, calibration)
-            return Situation(estimate, account, preamble, calibration, session.last_error_percent)
+            base = self._base(request, session, account, preamble, calibration)
+            estimate = predict(base, account, preamble, calibration)
+            return Situation(estimate, base, account, preamble, calibration, session.last_error_percent)
 
     def record(
         self, request: Request, reply: Message, usage: Usage, *, learn: bool, at: float, anchor: bool = True
@@ -153,13 +122,11 @@ class HybridTokenEstimator:
             if actual is None:
                 return CallOutcome(estimate.tokens, None, estimate.upper_bound, estimate.source, False)
             session = self._session(request)
-            learned = False
-            if learn and anchor and reply.status == "complete":
-                learned = self._learn(request, session, situation, actual)
+            taught = learn and anchor and reply.status == "complete" and self._learn(request, situation, actual)
             if anchor:
-                self._derive(request, session, situation.account, actual)
+                self._derive(request, session, situation, actual)
                 self._anchor(request, session, situation, reply, usage, actual, at)
-            outcome = CallOutcome(estimate.tokens, actual, estimate.upper_bound, estimate.source, learned)
+            outcome = CallOutcome(estimate.tokens, actual, estimate.upper_bound, estimate.source, taught)
             session.last_error_percent = outcome.error_percent
         _log(request, estimate, outcome)
         return outcome
@@ -179,71 +146,56 @@ class HybridTokenEstimator:
             found = self._sessions[key] = _Session(Ledger(request.provider, request.model, self.counter, self.costs))
             while len(self._sessions) > SESSIONS:
                 self._sessions.popitem(last=False)
-        else:
-            self._sessions.move_to_end(key)
+        self._sessions.move_to_end(key)
         return found
 
     def _preamble(self, request: Request) -> Preamble:
-        known = self._preambles.get(request.session)
-        if known is not None:
-            before, preamble = known
-            if (before.model, before.system, before.tools) == (request.model, request.system, request.tools):
-                return preamble
+        key = (request.session, request.model)
+        known = self._preambles.get(key)
+        if known is not None and (known[0].system, known[0].tools) == (request.system, request.tools):
+            return known[1]
         preamble = estimate_preamble(request, self.counter)
-        self._preambles[request.session] = (request, preamble)
+        self._preambles[key] = (request, preamble)
         while len(self._preambles) > SESSIONS:
-            del self._preambles[next(iter(self._preambles))]
+            self._preambles.popitem(last=False)
         return preamble
 
-    def _base(self, request: Request, session: _Session, account: Account, preamble: Preamble) -> Base:
+    def _base(
+        self, request: Request, session: _Session, account: Account, preamble: Preamble, calibration: Calibration
+    ) -> Base:
         stamp = (session.ledger.version, self.tracker.generation, preamble.digest)
         old = session.base if session.stamp == stamp else None
         above = 0 if old is None else old.covered
         match = self.tracker.find(request.provider, request.model, account.chains, preamble.digest, above)
         if old is not None and match.kind == "none":
             return old
-        base = _corrected(match, account, preamble)
-        other = _trimmed(session, match, account, preamble)
-        if other is not None and other.uncertain < base.uncertain + _guess_after(base, account):
-            base = other
+        base = corrected(match, account, preamble, calibration)
+        if match.kind == "none":
+            other = self.tracker.find_other(request.provider, request.model, account.chains)
+            if other.kind != "none":
+                base = borrowed(other, request.model)
+        anchored = session.anchored
+        if anchored is not None and match.measurement is not anchored.measurement:
+            kept = trimmed(anchored, account, preamble, calibration)
+            fresh = account.since(base.covered)
+            if kept is not None and kept.uncertain < base.uncertain + learned(fresh, calibration) + fresh.known:
+                base = kept
         session.base, session.stamp = base, stamp
         return base
 
-    def _learn(self, request: Request, session: _Session, situation: Situation, actual: int) -> bool:
-        base, account = session.base, situation.account
-        calibration = situation.calibration
-        predicted = situation.estimate.tokens
-        truncated = actual < 0.6 * predicted  # SPEC 6.4
-        if truncated:
+    def _learn(self, request: Request, situation: Situation, actual: int) -> bool:
+        calibration = learn(situation.calibration, situation, actual)
+        if calibration is None:
             return False
-        if base is not None and base.match.kind != "none":
-            if base.uncertain == 0:
-                guessed = account.guessed[-1] - account.guessed[base.covered]
-                rest = actual - base.known - (account.known[-1] - account.known[base.covered])
-                calibration = calibration.learn(guessed, rest)
-            calibration = calibration.note(predicted, actual)
         self.calibrations.put(request.provider, request.model, calibration)
         return True
 
-    def _derive(self, request: Request, session: _Session, account: Account, actual: int) -> None:
+    def _derive(self, request: Request, session: _Session, situation: Situation, actual: int) -> None:
         """Two calls in a row tell what stands between them (SPEC 1.5)."""
-        base = session.base
-        if base is None or base.match.kind == "none" or base.uncertain or base.covered == len(account.messages):
-            return
-        fresh = account.entries[base.covered : len(account.messages)]
-        unknown = [entry for entry in fresh if entry.source in ("estimated", "derived")]
-        rest = actual - base.known - sum(entry.cost for entry in fresh if entry not in unknown)
-        weight = sum(entry.size for entry in unknown)
-        if not unknown or weight <= 0 or rest <= 0:
-            return
-        found, given, passed = {}, 0, 0.0
-        for entry in unknown:
-            passed += entry.size
-            share = round(rest * passed / weight) - given
-            given += share
-            found[entry.digest.full] = Cost(share, min(share, round(entry.reasoning)), "derived")
-        self.costs.put(request.provider, request.model, found)
-        session.ledger.refresh(base.covered)
+        found = derive_costs(situation, actual)
+        if found:
+            self.costs.put(request.provider, request.model, found)
+            session.ledger.refresh(situation.base.covered)
 
     def _anchor(
         self,
@@ -256,160 +208,77 @@ class HybridTokenEstimator:
         at: float,
     ) -> None:
         account = session.ledger.account()
-        sent = account.chains[-1] if account.chains else b""
         kept = reply_as_sent(reply)
         digest = message_digest(kept)
-        whole = reply.status == "complete" and usage.output_total is not None and bool(kept.parts)
-        output = usage.output_total if whole else None
         count = self.counter.count_messages([kept], request.model, [digest])[0]
-        thinks = any(isinstance(part, Reasoning) for part in kept.parts)
-        thought, sure = usage.reasoning or 0, True
-        if usage.reasoning is None and thinks:
-            thought, sure = round(count.split.get("reasoning", 0.0)), False
-        cost: Cost | None = None
+        output = self._output(kept, count, usage, situation.calibration)
+        thought, sure = _reply_reasoning(kept, count, usage, output)
+        cost = None
         if output is not None:
-            thought = min(thought, output)
-            cost = Cost(output, thought, "measured") if thinks else Cost(output - thought, 0, "measured")
-            known = {digest.full: cost, digest.body: Cost(output - thought, 0, "measured")}
-            known[digest.full] = cost
-            self.costs.put(request.provider, request.model, known)
+            cost = self._reply_cost(request, kept, digest, output, thought)
+        sent = account.chains[len(account.messages) - 1] if account.messages else b""
         measurement = Measurement(
             provider=request.provider,
             model=request.model,
             preamble=situation.preamble.digest,
             sent=sent,
-            replied=chain(sent, [digest.body])[0] if output is not None else None,
+            replied=None if output is None else chain(sent, [digest.body])[0],
             messages=len(account.messages),
             input_tokens=actual,
             output_tokens=output,
-            sent_reasoning=round(account.reasoning[-1]),
+            sent_reasoning=round(account.sums[len(account.messages)].reasoning),
             reply_reasoning=thought,
             reasoning_known=sure,
             preamble_tokens=situation.preamble.total,
             at=at,
         )
         self.tracker.remember(measurement)
-        entries = tuple(account.entries)
+        entries = tuple(account.entries[: len(account.messages)])
         if output is not None:
             entries = (*entries, make_entry(kept, digest, count, cost))
-        session.anchored = (measurement, entries)
+        session.anchored = Anchored(measurement, entries, float(actual + (output or 0)))
+
+    def _output(self, reply: Message, count: MessageCount, usage: Usage, calibration: Calibration) -> int | None:
+        """The reply's output tokens; None where the reply is not whole or the number can't be its own.
+
+        Some logs and servers leave the count of a stream's beginning: one token for pages of text.
+        """
+        output = usage.output_total
+        if reply.status != "complete" or output is None or not reply.parts:
+            return None
+        hidden = usage.reasoning or 0
+        visible = (count.size - count.split.get("reasoning", 0.0)) * calibration.factor
+        if hidden == 0:
+            visible = count.size * calibration.factor
+        return None if output - hidden < STALE_OUTPUT * visible - 4 else output
+
+    def _reply_cost(self, request: Request, reply: Message, digest: MessageDigest, output: int, thought: int) -> Cost:
+        """Remember what the reply costs when it is sent back, with its reasoning and without."""
+        plain = Cost(output - thought, 0, "measured")
+        thinks = any(isinstance(part, Reasoning) for part in reply.parts)
+        whole = Cost(output, thought, "measured") if thinks else plain
+        self.costs.put(request.provider, request.model, {digest.body: plain, digest.full: whole})
+        return whole
 
 
-def _corrected(match: Match, account: Account, preamble: Preamble) -> Base:
-    """`match` as a base: its measurement, corrected by reasoning that came or left and by a changed preamble."""
-    measurement = match.measurement
-    if measurement is None:
-        return Base(0, 0.0, 0.0, 0.0, match)
-    known, adjust, uncertain = float(measurement.input_tokens), 0.0, 0.0
-    thought = measurement.sent_reasoning
-    if match.with_reply:
-        known += measurement.output_tokens or 0
-        thought += measurement.reply_reasoning
-    change = round(account.reasoning[match.covered]) - thought
-    if change and measurement.reasoning_known:
-        known += change
-    elif change:
-        adjust += change
-        uncertain += abs(change)
-    if measurement.preamble != preamble.digest:
-        change_of_preamble = preamble.total - measurement.preamble_tokens
-        adjust += change_of_preamble
-        uncertain += max(abs(change_of_preamble), 1.0)
-    return Base(match.covered, max(0.0, known), adjust, uncertain, match)
-
-
-def _trimmed(session: _Session, match: Match, account: Account, preamble: Preamble) -> Base | None:
-    """The session's latest measured request as a base, corrected by what left and what came since (SPEC 1.2)."""
-    if session.anchored is None or match.measurement is session.anchored[0]:
-        return None
-    measurement, then = session.anchored
-    now = account.entries[: len(account.messages)]
-    before, after = Counter(entry.digest.body for entry in then), Counter(entry.digest.body for entry in now)
-    known = float(measurement.input_tokens + (measurement.output_tokens or 0))
-    adjust = uncertain = 0.0
-    for entries, left, sign in ((then, before - after, -1), (now, after - before, 1)):
-        for entry in entries:
-            if left[entry.digest.body] > 0:
-                left[entry.digest.body] -= 1
-                adjust += sign * entry.cost
-                uncertain += entry.cost
-    thought = measurement.sent_reasoning + measurement.reply_reasoning
-    # Reasoning of what left is inside its cost already; of what stayed it may have left on its own.
-    stayed = sum(entry.reasoning for entry in then) - thought
-    adjust += stayed if abs(stayed) > 1 else 0.0
-    if measurement.preamble != preamble.digest:
-        adjust += preamble.total - measurement.preamble_tokens
-        uncertain += abs(preamble.total - measurement.preamble_tokens)
-    if known + adjust <= 0:
-        return None
-    return Base(len(account.messages), known, adjust, max(uncertain, 1.0), Match("prefix", 0, measurement, True))
-
-
-def _guess_after(base: Base, account: Account) -> float:
-    return account.guessed[-1] - account.guessed[base.covered] + account.known[-1] - account.known[base.covered]
-
-
-def _combine(base: Base, account: Account, preamble: Preamble, calibration: Calibration) -> ConversationEstimate:
-    factor = calibration.factor
-    count = len(account.messages)
-    measurement = base.match.measurement
-    guessed = (account.guessed[count] - account.guessed[base.covered]) * factor
-    heard = account.known[count] - account.known[base.covered]
-    if measurement is None:
-        guessed += preamble.total
-        tokens = max(0, round(heard + guessed))
-        known = min(tokens, round(heard))
-        bound = _bound(tokens, known, account.failed + preamble.failed, calibration)
-        return ConversationEstimate(
-            tokens, bound, known, tokens - known, count, "estimated", "none", factor,
-            heuristic_tokens=round(account.failed + preamble.failed),
-        )  # fmt: skip
-    tokens = max(0, round(base.known + base.adjust + heard + guessed))
-    known = min(tokens, max(0, round(base.known + min(0.0, base.adjust))))
-    exact = base.covered == count and base.uncertain == 0
-    failed = sum(entry.size for entry in account.entries[base.covered : count] if entry.failed)
-    bound = tokens if exact else _bound(tokens, known, failed, calibration) + round(0.1 * base.uncertain)
-    back = None
-    if measurement.output_tokens is not None and base.match.with_reply:
-        reply = account.entries[base.match.covered - 1] if base.match.covered else None
-        returned = 0.0 if reply is None else reply.reasoning
-        left = measurement.output_tokens - measurement.reply_reasoning + returned
-        back = max(0, min(measurement.output_tokens, round(left)))
-    return ConversationEstimate(
-        tokens=tokens,
-        upper_bound=max(bound, tokens),
-        known_tokens=known,
-        estimated_tokens=tokens - known,
-        new_message_count=count - base.covered,
-        source="exact" if exact else "delta",
-        match=base.match.kind,
-        factor=factor,
-        last_input=measurement.input_tokens,
-        last_output=measurement.output_tokens,
-        last_output_sent_back=back,
-        heuristic_tokens=round(failed),
-    )
-
-
-def _bound(tokens: int, known: int, failed: float, calibration: Calibration) -> int:
-    p95 = calibration.p95
-    guessed = tokens - known
-    if p95 is None:
-        rough = min(float(guessed), failed)
-        margin = MARGIN_KNOWN * known + MARGIN_TOKENIZER * (guessed - rough) + MARGIN_HEURISTIC * rough
+def _reply_reasoning(reply: Message, count: MessageCount, usage: Usage, output: int | None) -> tuple[int, bool]:
+    """Reasoning tokens inside the reply's output, and whether the provider said so."""
+    if usage.reasoning is not None:
+        thought, sure = usage.reasoning, True
+    elif any(isinstance(part, Reasoning) for part in reply.parts):
+        thought, sure = round(count.split.get("reasoning", 0.0)), count.fixed > 0
     else:
-        margin = p95 * tokens
-    return -int(-(tokens + margin) // 1)
+        thought, sure = 0, True
+    return (thought if output is None else min(thought, output)), sure
 
 
 def _log(request: Request, estimate: ConversationEstimate, outcome: CallOutcome) -> None:
-    error, percent = outcome.error, outcome.error_percent
     log.info(
         "Context estimate: estimated=%d actual=%d error=%+d (%+.1f%%) source=%s known=%d new=%d model=%s/%s",
         outcome.predicted,
         outcome.actual,
-        error,
-        percent,
+        outcome.error,
+        outcome.error_percent,
         estimate.source,
         estimate.known_tokens,
         estimate.estimated_tokens,

@@ -13,9 +13,26 @@ from typing import NamedTuple
 from tui.context.costs import Cost, CostBook, CountSource
 from tui.context.counting import MessageCount, TokenCounter, reasoning_tokens
 from tui.context.digests import CHAIN_START, MessageDigest, chain, message_digest
-from tui.messages import Message
+from tui.messages import Message, ToolCall
 
 MESSAGE_ROWS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
+
+
+class Sums(NamedTuple):
+    """Tokens of some messages: those whose cost is not known by what they consist of (see `MessageCount`), the known
+    costs of the others, how much of all is reasoning, and how much a failed tokenizer left to the heuristic."""
+
+    content: float = 0.0
+    markup: float = 0.0
+    media: float = 0.0
+    fixed: float = 0.0
+    known: float = 0.0
+    reasoning: float = 0.0
+    failed: float = 0.0
+
+    def minus(self, other: Sums) -> Sums:
+        """What is in these and not in `other`."""
+        return Sums(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class Entry(NamedTuple):
@@ -28,27 +45,27 @@ class Entry(NamedTuple):
     size: float
     cost: float
     source: CountSource
-    reasoning: float
+    sums: Sums
+    calls: bool  # it called tools
     reasoning_known: bool
-    failed: bool
     split: tuple[tuple[str, float], ...]
 
 
 class Account(NamedTuple):
-    """A snapshot of a ledger. Lists are shared and only ever grow: `messages` says how many entries count.
+    """A snapshot of a ledger: the first `len(messages)` entries of lists that are shared and only ever grow.
 
-    `guessed[i]`, `known[i]` and `reasoning[i]` are sums over the first i entries: estimates of those whose cost is not
-    known, the known costs, reasoning. `rows` holds the tokens by row key and how many of them are estimated.
+    `sums[i]` is over the first i entries; `rows` holds the tokens by row key and how many of them are estimated.
     """
 
     messages: tuple[Message, ...]
     entries: list[Entry]
     chains: list[bytes]
-    guessed: list[float]
-    known: list[float]
-    reasoning: list[float]
+    sums: list[Sums]
     rows: Mapping[str, tuple[float, float]]
-    failed: float
+
+    def since(self, covered: int) -> Sums:
+        """The sums over the entries after the first `covered`."""
+        return self.sums[len(self.messages)].minus(self.sums[covered])
 
 
 def row_of(message: Message, kind: str) -> str:
@@ -62,21 +79,22 @@ def row_of(message: Message, kind: str) -> str:
 
 def make_entry(message: Message, digest: MessageDigest, count: MessageCount, cost: Cost | None) -> Entry:
     """The account's line for one message: its estimate, or what is known to be its cost."""
-    split = count.split
+    split, calls = count.split, any(isinstance(part, ToolCall) for part in message.parts)
     thought = split.get("reasoning", 0.0)
+    failed = count.size if count.failed else 0.0
     if cost is None:
         rows = tuple((row_of(message, kind), tokens) for kind, tokens in split.items())
+        sums = Sums(count.content, count.markup, count.media, count.fixed, 0.0, thought, failed)
         sure = reasoning_tokens(message) is not None
-        return Entry(digest, count.size, count.size, "estimated", thought, sure, count.failed, rows)
-    size = count.size - thought + cost.reasoning
-    rest = cost.tokens - cost.reasoning
+        return Entry(digest, count.size, count.size, "estimated", sums, calls, sure, rows)
     others = count.size - thought
-    scale = rest / others if others > 0 else 0.0
+    scale = (cost.tokens - cost.reasoning) / others if others > 0 else 0.0
     rows = tuple(
         (row_of(message, kind), float(cost.reasoning) if kind == "reasoning" else tokens * scale)
         for kind, tokens in split.items()
     )
-    return Entry(digest, size, float(cost.tokens), cost.source, cost.reasoning, True, count.failed, rows)
+    sums = Sums(known=float(cost.tokens), reasoning=float(cost.reasoning))
+    return Entry(digest, others + cost.reasoning, float(cost.tokens), cost.source, sums, calls, True, rows)
 
 
 class Ledger:
@@ -88,9 +106,8 @@ class Ledger:
         self._messages: tuple[Message, ...] = ()
         self._entries: list[Entry] = []
         self._chains: list[bytes] = []
-        self._guessed, self._known, self._reasoning = [0.0], [0.0], [0.0]
+        self._sums: list[Sums] = [Sums()]
         self._rows: dict[str, tuple[float, float]] = {}
-        self._failed = 0.0
         self.version = 0  # grows whenever entries that were there change or leave
 
     def update(self, messages: tuple[Message, ...]) -> Account:
@@ -105,16 +122,7 @@ class Ledger:
 
     def account(self) -> Account:
         """The account as it stands."""
-        return Account(
-            self._messages,
-            self._entries,
-            self._chains,
-            self._guessed,
-            self._known,
-            self._reasoning,
-            self._rows,
-            self._failed,
-        )
+        return Account(self._messages, self._entries, self._chains, self._sums, self._rows)
 
     def refresh(self, start: int) -> None:
         """Read the costs from message `start` on again: something was learned about them."""
@@ -124,43 +132,32 @@ class Ledger:
     def _cut(self, kept: int) -> None:
         # New lists: earlier accounts share the old ones.
         self._entries, self._chains = self._entries[:kept], self._chains[:kept]
-        self._guessed, self._known = self._guessed[: kept + 1], self._known[: kept + 1]
-        self._reasoning = self._reasoning[: kept + 1]
-        self._failed = sum(entry.size for entry in self._entries if entry.failed)
-        self._rows = {}
-        self._add_rows(self._entries)
+        self._sums = self._sums[: kept + 1]
+        self._rows = _rows({}, self._entries)
         self.version += 1
 
     def _append(self, messages: Sequence[Message]) -> None:
         digests = [message_digest(message) for message in messages]
         counts = self._counter.count_messages(messages, self._model, digests)
         costs = self._costs.get(self._provider, self._model, [digest.full for digest in digests])
-        links = chain(self._chains[-1] if self._chains else CHAIN_START, [digest.body for digest in digests])
         fresh = [make_entry(*line) for line in zip(messages, digests, counts, costs, strict=True)]
-        guessed, known, thought = self._guessed[-1], self._known[-1], self._reasoning[-1]
+        total = self._sums[-1]
         for entry in fresh:
-            if entry.source == "estimated":
-                guessed += entry.size
-            else:
-                known += entry.cost
-            thought += entry.reasoning
-            self._guessed.append(guessed)
-            self._known.append(known)
-            self._reasoning.append(thought)
-            if entry.failed:
-                self._failed += entry.size
+            total = Sums(*(mine + more for mine, more in zip(total, entry.sums, strict=True)))
+            self._sums.append(total)
+        self._chains.extend(chain(self._chains[-1] if self._chains else CHAIN_START, [d.body for d in digests]))
         self._entries.extend(fresh)
-        self._chains.extend(links)
-        self._add_rows(fresh)
+        self._rows = _rows(self._rows, fresh)
 
-    def _add_rows(self, entries: Sequence[Entry]) -> None:
-        rows = dict(self._rows)
-        for entry in entries:
-            guessed = entry.source == "estimated"
-            for key, tokens in entry.split:
-                total, estimated = rows.get(key, (0.0, 0.0))
-                rows[key] = (total + tokens, estimated + tokens if guessed else estimated)
-        self._rows = rows
+
+def _rows(before: Mapping[str, tuple[float, float]], entries: Sequence[Entry]) -> dict[str, tuple[float, float]]:
+    rows = dict(before)
+    for entry in entries:
+        guessed = entry.source == "estimated"
+        for key, tokens in entry.split:
+            total, estimated = rows.get(key, (0.0, 0.0))
+            rows[key] = (total + tokens, estimated + tokens if guessed else estimated)
+    return rows
 
 
 def _common(old: tuple[Message, ...], new: tuple[Message, ...]) -> int:

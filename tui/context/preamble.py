@@ -7,8 +7,9 @@ from typing import NamedTuple
 from tui.context.counting import TokenCounter
 from tui.context.digests import preamble_digest
 from tui.context.priors import Prior, prior_of
+from tui.context.schemas import schema_text
 from tui.context.tokenizers import heuristic_count
-from tui.messages import Request, SystemSection, ToolSchema
+from tui.messages import Request, SystemSection
 
 
 class Preamble(NamedTuple):
@@ -30,11 +31,6 @@ class Preamble(NamedTuple):
         return sum(self.sections) + sum(self.tools) + self.fixed + self.per_request
 
 
-def tool_text(tool: ToolSchema) -> str:
-    """What a tool's schema says, as one text."""
-    return "\n".join((tool.name, tool.description, tool.parameters))
-
-
 def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
     """The estimate for `request`, by the family's prior."""
     prior = prior_of(request.model)
@@ -48,7 +44,9 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
     for tool in request.tools:
         counted = counter.count_tool(tool, request.model)
         if counted is None:
-            counted = round(prior.per_tool + prior.schema_factor * heuristic_count(tool_text(tool)))
+            counted = round(
+                prior.per_tool + prior.schema_factor * heuristic_count(schema_text(tool, prior.schema_style))
+            )
             failed += counted
         tools.append(float(counted))
     fixed = prior.tools_fixed if tools else 0.0

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Literal, Protocol, TypeAlias
 
 from tui.context.digests import CHAIN_START, chain, message_digest, preamble_digest
-from tui.messages import Message, Request
+from tui.messages import Message, Refusal, Request, Text
 
 MatchKind: TypeAlias = Literal["exact", "prefix", "none"]
 REMEMBERED = 2_048  # measurements held for each (provider, model); the oldest leave first
@@ -107,6 +107,20 @@ class ConversationStateTracker:
                     return Match("exact" if covered == len(chains) else "prefix", covered, measurement, with_reply)
         return NO_MATCH
 
+    def find_other(self, provider: str, model: str, chains: Sequence[bytes]) -> Match:
+        """The longest prefix that another model measured, among those in use in this process; kind is never "exact"."""
+        best = NO_MATCH
+        with self._lock:
+            for name, known in self._models.items():
+                if name == (provider, model):
+                    continue
+                for covered in range(len(chains), best.covered, -1):
+                    found = known.index.get(chains[covered - 1])
+                    if found:
+                        best = Match("prefix", covered, *found[-1])
+                        break
+        return best
+
     def _model(self, provider: str, model: str) -> _Remembered:
         key = (provider, model)
         found = self._models.get(key)
@@ -159,12 +173,6 @@ def _best(found: Sequence[_Entry], preamble: bytes) -> _Entry:
 
 
 def reply_as_sent(reply: Message) -> Message:
-    """`reply` as a later request holds it: the projection leaves out parts that are empty."""
-    from dataclasses import replace
-
-    from tui.messages import Reasoning, Refusal, Text
-
-    kept = tuple(
-        part for part in reply.parts if isinstance(part, Reasoning) or not isinstance(part, Text | Refusal) or part.text
-    )
+    """`reply` as a later request holds it: the projection leaves out text that is blank."""
+    kept = tuple(part for part in reply.parts if not isinstance(part, Text | Refusal) or part.text.strip())
     return reply if len(kept) == len(reply.parts) else replace(reply, parts=kept)

@@ -144,7 +144,7 @@ def _basis(estimate: ConversationEstimate, situation: Situation, compactions: in
         new_message_count=estimate.new_message_count,
         last_error_percent=situation.last_error_percent,
         factor=estimate.factor,
-        error_p95_percent=situation.calibration.abs_p95_percent,
+        error_p95_percent=situation.calibration.p95_percent,
         measured_calls=situation.calibration.calls,
         compactions=compactions,
         compaction_saved=saved,

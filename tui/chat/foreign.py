@@ -1,0 +1,141 @@
+"""Recorded conversations of other programs, read as ours: messages, and compactions as records beside them.
+
+What is found decides the reader, not the file's name. Every reader gives a `Recording`; import and replay take those.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tui.chat.codec import message_from_dict
+from tui.chat.history import CHECKPOINT
+from tui.chat.ids import new_id
+from tui.chat.store import Record
+from tui.context.checkpoints import CompactionRecord, checkpoint_to_json
+from tui.messages import Message
+
+MAX_BYTES = 500_000_000  # of a file that is read at all
+
+
+class RecordingError(Exception):
+    """A file that can't be read as a conversation. `str()` is one line with the cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A conversation from a file. `messages` are as they were made, oldest first; assistant messages that a provider
+    answered carry its usage. `records` say what compactions and the like left out, as in our own store.
+    """
+
+    source: str  # "chatctx", "claude-code", "pi" or "gemini-cli"
+    title: str
+    messages: tuple[Message, ...]
+    records: tuple[Record, ...] = ()
+    blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    @property
+    def model(self) -> tuple[str, str]:
+        """Provider and model of the last answer; two empty strings where there is none."""
+        for message in reversed(self.messages):
+            if message.role == "assistant" and message.model:
+                return message.provider, message.model
+        return "", ""
+
+
+def read_recording(path: Path) -> Recording:
+    """Read `path`. Raises `RecordingError`."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise RecordingError(f"{path.name}: larger than {MAX_BYTES // 1_000_000} MB, not read")
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror or error}") from None
+    try:
+        recording = _read(text, path)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise RecordingError(f"{path.name}: damaged, {type(error).__name__} {error}") from None
+    if not recording.messages:
+        raise RecordingError(f"{path.name}: no messages in it")
+    return recording
+
+
+def _read(text: str, path: Path) -> Recording:
+    from tui.chat import foreign_claude, foreign_gemini, foreign_pi
+
+    whole = _object(text)
+    if whole is not None and isinstance(whole.get("messages"), list) and "sessionId" in whole:
+        return foreign_gemini.read(whole, path.stem)
+    lines = list(json_lines(text, path.name))
+    if any(line.get("format") == "chatctx-session" for line in lines[:1]):
+        return _ours(lines)
+    if any(line.get("type") == "session" for line in lines[:1]):
+        return foreign_pi.read(lines, path.stem)
+    if any("sessionId" in line or "leafUuid" in line or "snapshot" in line for line in lines):
+        return foreign_claude.read(lines, path.stem)
+    raise RecordingError(f"{path.name}: not a conversation of chatctx, Claude Code, pi or Gemini CLI")
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def json_lines(text: str, name: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects of `text`, one a line. A last line that was cut off is left out. Raises `RecordingError`."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    for number, line in enumerate(lines, 1):
+        try:
+            found = json.loads(line)
+        except ValueError:
+            if number == len(lines) > 1:
+                return
+            raise RecordingError(f"{name}: line {number} is not JSON") from None
+        if isinstance(found, dict):
+            yield found
+
+
+def _ours(lines: Sequence[Mapping[str, Any]]) -> Recording:
+    import base64
+
+    messages = [message_from_dict(line["message"]) for line in lines if line.get("type") == "message"]
+    records = [
+        Record(str(line["id"]), str(line["kind"]), float(line["at"]), dict(line["data"]))
+        for line in lines
+        if line.get("type") == "record"
+    ]
+    blobs = {str(line["sha256"]): base64.b64decode(line["data"]) for line in lines if line.get("type") == "blob"}
+    return Recording("chatctx", str(lines[0].get("title", "")), tuple(messages), tuple(records), blobs)
+
+
+def compaction(at: float, first: str, last: str, summary: str, kept: Sequence[str], messages: int) -> Record:
+    """A record saying that `summary` stands for the messages from `first` to `last`, less those `kept` verbatim."""
+    ident = new_id()
+    made = CompactionRecord(ident, at, 0, 0, messages, first, last, summary, tuple(kept))
+    return Record(ident, CHECKPOINT, at, dict(checkpoint_to_json(made)))
+
+
+def seconds(stamp: Any) -> float:
+    """An ISO time or a number of milliseconds as seconds since the epoch; 0 for anything else."""
+    if isinstance(stamp, int | float):
+        return float(stamp) / 1000
+    try:
+        return datetime.fromisoformat(str(stamp).replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def first_words(messages: Sequence[Message], fallback: str) -> str:
+    """A title: the first words a person wrote."""
+    for message in messages:
+        words = message.text.split() if message.role == "user" and message.kind == "chat" else []
+        if words and not words[0].startswith("<"):
+            return " ".join(words)[:80]
+    return fallback

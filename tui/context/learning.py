@@ -1,0 +1,77 @@
+"""What a finished call teaches: correction factors, errors, the cost of the preamble, the cost of single messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui.context.calibration import Calibration
+from tui.context.costs import Cost
+from tui.context.prediction import learned
+
+if TYPE_CHECKING:
+    from tui.context.estimator import Situation
+
+TRUNCATED = 0.6  # of the prediction: an input below was cut by the server (SPEC 6.4), it teaches nothing
+MEDIA_SHARE = 0.25  # of what is new: with less of it, images and PDFs can't be told from the error of the text
+
+
+def learn(calibration: Calibration, situation: Situation, actual: int) -> Calibration | None:
+    """`calibration` after a call that really had `actual` input tokens; None where it teaches nothing."""
+    base, account, estimate = situation.base, situation.account, situation.estimate
+    if actual < TRUNCATED * estimate.tokens:
+        return None
+    fresh = account.since(base.covered)
+    key, total = situation.preamble.digest.hex(), situation.preamble.total
+    if not base.measured:
+        if base.match.measurement is None:
+            rest = actual - fresh.known - learned(fresh, calibration)
+            calibration = calibration.learn_preamble(key, total, rest)
+        return calibration
+    if base.uncertain == 0 and account.messages[base.covered :]:
+        markup = fresh.markup + base.bias
+        rest = actual - base.known - fresh.known - fresh.fixed
+        text = fresh.content * calibration.factor + markup * calibration.markup_factor
+        if fresh.media > 0:
+            if fresh.media > MEDIA_SHARE * (fresh.media + text):
+                calibration = calibration.learn_media(fresh.media, rest - text)
+        else:
+            calibration = calibration.learn(fresh.content, markup, rest)
+    elif situation.preamble.digest != base.match.measurement.preamble if base.match.measurement else False:
+        calibration = _learn_preamble_change(calibration, situation, actual)
+    return calibration.note(estimate.tokens, actual, estimate.margin)
+
+
+def _learn_preamble_change(calibration: Calibration, situation: Situation, actual: int) -> Calibration:
+    """System prompt or tools changed between two measured calls: their difference is what the change cost."""
+    base, measurement = situation.base, situation.base.match.measurement
+    if measurement is None or base.covered != base.match.covered:
+        return calibration
+    fresh = situation.account.since(base.covered)
+    added = actual - base.known - fresh.known - learned(fresh, calibration, base.bias)
+    before = calibration.preamble_tokens(measurement.preamble.hex(), measurement.preamble_tokens)
+    calibration = calibration.learn_change(situation.preamble.total - measurement.preamble_tokens, added)
+    return calibration.learn_preamble(situation.preamble.digest.hex(), situation.preamble.total, before + added)
+
+
+def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:
+    """Costs of the messages between two measured calls, shared out by estimate where there are several.
+
+    Empty where there is nothing between them, or their difference is no cost (a correction stood in between).
+    """
+    base, account = situation.base, situation.account
+    if not base.measured or base.uncertain or base.covered >= len(account.messages):
+        return {}
+    fresh = account.entries[base.covered : len(account.messages)]
+    open_ = [entry for entry in fresh if entry.source in ("estimated", "derived")]
+    rest = actual - base.known - sum(entry.cost for entry in fresh if entry.source not in ("estimated", "derived"))
+    weight = sum(entry.size for entry in open_)
+    if weight <= 0 or rest <= 0:
+        return {}
+    found: dict[bytes, Cost] = {}
+    given, passed = 0, 0.0
+    for entry in open_:
+        passed += entry.size
+        share = round(rest * passed / weight) - given
+        given += share
+        found[entry.digest.full] = Cost(share, min(share, round(entry.sums.reasoning)), "derived")
+    return found
