@@ -101,6 +101,7 @@ class Compactor:
             usage=usage,
             pinned=conversation.state.pinned,
             history=conversation.messages,
+            sent=conversation.request().messages,
             summarise=trigger == "manual",
             config=CompactionConfig(preserve_recent_turns=self._meter.settings.preserve_recent_turns),
         )

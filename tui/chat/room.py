@@ -98,7 +98,10 @@ class Room:
                 return
         except (SummaryFailedError, ProviderError) as error:
             yield Notice("warning", f"Compaction failed: {str(error).rstrip('.')}. Old content is left out instead")
-        if enabled and not check_budget((await self._meter.usage()).total, budget).within_budget:
+        if not enabled:
+            return
+        fits = check_budget((await self._meter.usage()).total, budget).within_budget
+        if not fits or not self._conversation.state.trim.empty:  # what was left out once may fit again
             async for event in self._trim(budget):
                 yield event
 

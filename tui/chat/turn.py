@@ -165,6 +165,8 @@ class Turn:
     async def _measured(self, request: Request, usage: ContextUsage, processor: StreamProcessor) -> Message:
         """The reply with its usage; the accounting has learned from it."""
         reply = processor.message
+        if reply.status == "complete":
+            self._compactor.measurement = reply.id  # also where the server reports no usage
         if reply.usage is None or not reply.usage.input_total:
             if reply.parts:
                 output = await self._meter.in_thread(self._meter.count, reply)
@@ -180,7 +182,6 @@ class Turn:
             anchor=not truncated,
             at=time.time(),
         )
-        self._compactor.measurement = reply.id
         return reply
 
     def _notice(self, request: Request, usage: ContextUsage, reply: Message) -> Notice | None:

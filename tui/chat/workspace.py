@@ -28,8 +28,9 @@ from tui.context.counting import TokenCounter
 from tui.context.estimator import HybridTokenEstimator
 from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.context.tracker import ConversationStateTracker
-from tui.messages import SystemSection
+from tui.messages import SystemSection, Usage
 from tui.providers.base import ModelInfo, Provider, ProviderError
+from tui.providers.catalog import price, resolve_limits
 from tui.providers.config import ProviderConfig
 from tui.providers.registry import Choice, all_configs, answering, choose_default, make_provider
 
@@ -143,11 +144,11 @@ class Workspace:
 
     async def _limits(self, provider: str, model: str) -> ModelLimits:
         try:
-            found = await self.provider(provider).limits(model)
+            found = self.provider(provider)
         except ProviderError as error:
             log.warning("window of %s/%s: %s", provider, model, error)
-            found = None
-        return found or UNKNOWN_LIMITS
+            return UNKNOWN_LIMITS
+        return await resolve_limits(found, model)
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -230,5 +231,6 @@ class Workspace:
         await asyncio.to_thread(lambda: self.store.update_session(session_id, deleted_at=None))
 
 
-def _price(usage: object, provider: str, model: str) -> float | None:
-    return None
+def _price(usage: Usage, provider: str, model: str) -> float | None:
+    cost = price(usage, provider, model)
+    return None if cost is None else float(cost)
