@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tui.chat.foreign import Recording, compaction, first_words, seconds
@@ -41,10 +42,23 @@ def read(lines: Sequence[Mapping[str, Any]], name: str) -> Recording:
                 records.append(record)
             messages.append(summary)
             start = max(start, min(begin, len(messages) - 1))
-    return Recording("pi", first_words(messages, name), tuple(messages), _chained(records, messages), blobs)
+    kept_messages = _without_unfinished_calls(messages)
+    return Recording("pi", first_words(messages, name), kept_messages, _chained(records), blobs)
 
 
-def _chained(records: list[Record], messages: Sequence[Message]) -> tuple[Record, ...]:
+def _without_unfinished_calls(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Leave out calls of answers that were cut off: pi never ran them, and never sent them back."""
+    answered = {part.call_id for message in messages for part in message.parts if isinstance(part, ToolResult)}
+    found = []
+    for message in messages:
+        if message.status in ("cancelled", "failed"):
+            parts = [part for part in message.parts if not isinstance(part, ToolCall) or part.id in answered]
+            message = replace(message, parts=tuple(parts))
+        found.append(message)
+    return tuple(found)
+
+
+def _chained(records: Sequence[Record]) -> tuple[Record, ...]:
     """Make a later compaction begin at the summary of the one before, which then stands first."""
     found: list[Record] = []
     before = ""

@@ -173,7 +173,7 @@ def _percentile(ordered: Sequence[float], share: float) -> float | None:
 
 
 def run(args: Arguments, out: TextIO | None = None) -> int:
-    """The command. Returns the exit code: 0, or 1 where a file could not be read; the others are scored all the same."""
+    """The command. Returns the exit code: 0, or 1 where a file could not be read (the others are scored)."""
     out = out or sys.stdout
     results: list[Replay] = []
     failed = False

@@ -51,7 +51,8 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
         tools.append(float(counted))
     fixed = prior.tools_fixed if tools else 0.0
     digest = preamble_digest(request.system, request.tools)
-    return Preamble(digest, tuple(sections), tuple(tools), fixed, prior.per_request, failed)
+    markup = prior.per_request + (prior.per_message if any(sections) else 0.0)
+    return Preamble(digest, tuple(sections), tuple(tools), fixed, markup, failed)
 
 
 def _section(section: SystemSection, model: str, prior: Prior, counter: TokenCounter) -> tuple[float, float]:
