@@ -91,19 +91,20 @@ def plan_compaction(
     usage: ContextUsage,
     pinned: frozenset[str] = frozenset(),
     history: Sequence[Message] = (),
+    sent: Sequence[Message] = (),
     summarise: bool = False,
     config: CompactionConfig = DEFAULT_COMPACTION,
 ) -> CompactionPlan:
     """What to clear or to replace by a summary so that the next request falls to the target.
 
     `messages` are the active ones without trims, `count` gives a message's tokens, `usage` is the next request now.
-    The summary's source is taken from `history` where it has the message, so that results cleared earlier are read in
-    full. `summarise` asks for a summary even where clearing would do (`/compact` by hand). The last
-    `preserve_recent_turns` turns stay verbatim, fewer when they alone are too large; a running turn is cut between its
-    steps and keeps the message that began it. Raises `CompactionRefusedError` when there is nothing to replace, or
+    `sent` are the messages `usage` measured, where they differ. The summary's source is taken from `history` where it
+    has the message, so that results cleared earlier are read in full. `summarise` asks for a summary even where
+    clearing would do (`/compact` by hand). The last `preserve_recent_turns` turns stay verbatim, fewer when they alone
+    are too large; a running turn is cut between its steps and keeps the message that began it. Raises `CompactionRefusedError` when there is nothing to replace, or
     when no cut gets under the threshold.
     """
-    plan = _Plan(messages, count, usage, pinned, config)
+    plan = _Plan(messages, sent or messages, count, usage, pinned, config)
     cleared, freed = plan.old_results()
     if cleared and not summarise:
         expected = usage.total - freed
@@ -130,6 +131,7 @@ class _Plan:
     def __init__(
         self,
         messages: Sequence[Message],
+        sent: Sequence[Message],
         count: Callable[[Message], int],
         usage: ContextUsage,
         pinned: frozenset[str],
@@ -142,7 +144,7 @@ class _Plan:
         self._pinned = pinned
         self._config = config
         self._fixed = fixed_tokens(usage)
-        counted = sum(map(count, messages))
+        counted = sum(map(count, sent))
         self._scale = (
             (usage.total - self._fixed) / counted if counted else 1.0
         )  # counts -> tokens as the total has them

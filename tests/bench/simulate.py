@@ -1,0 +1,143 @@
+"""`python -m tests.bench simulate`: long conversations over a grid of windows, servers and wrong estimates.
+
+Each one is the real `ChatSession` on a store of its own, against a server that refuses what does not fit, is not paired
+or not signed for what stands before it. Exit code 0 when nothing is wrong, 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import logging
+import random
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields
+
+from tests.bench.simulate_driver import Outcome, Scenario, simulate
+
+WINDOWS = (2_048, 8_192, 32_768, 131_072, 1_000_000)
+TALKS = ("chat", "agent", "cjk", "images")
+MODES = ("rolling", "compaction")
+OFFS = (-0.30, -0.15, 0.0, 0.30, 0.60)
+SERVERS = ("named", "bare", "hidden", "truncating", "unknown")
+OVERHEADS = (0.02, 0.40, 0.72)  # of the window; the input budget is three quarters of a small one
+REASONINGS = ("none", "tool_loop", "bound")
+SUMMARISERS = ("faithful", "faithful", "babbling", "empty", "failing")
+TURNS = 70
+QUICK_EVERY = 53  # of the grid; a prime, so that every value of every axis is in the slice
+WORKERS = 2
+
+MUST_BE_ZERO = (
+    "overflows",
+    "pairing_errors",
+    "signature_errors",
+    "loops",
+    "lost_messages",
+    "lost_facts",
+    "wrong_refusals",
+    "failures",
+)
+
+
+def grid(turns: int = TURNS) -> Iterator[Scenario]:
+    """Every combination of the main axes; the others are drawn, the same each time."""
+    combinations = itertools.product(WINDOWS, TALKS, MODES, OFFS, SERVERS, OVERHEADS)
+    for number, (window, talk, mode, off, server, overhead) in enumerate(combinations):
+        chance = random.Random(number)
+        yield Scenario(
+            talk=talk,  # type: ignore[arg-type]
+            mode="off" if number % 41 == 40 else mode,  # type: ignore[arg-type]
+            window=window,
+            overhead=overhead if number % 37 else 1.2,  # now and then more than any window
+            off=off,
+            server=server,  # type: ignore[arg-type]
+            reasoning=chance.choice(REASONINGS),  # type: ignore[arg-type]
+            summariser=chance.choice(SUMMARISERS),  # type: ignore[arg-type]
+            turns=turns,
+            seed=number,
+        )
+
+
+def run_all(scenarios: Sequence[Scenario], workers: int = WORKERS) -> Iterator[tuple[Scenario, Outcome]]:
+    """Every scenario with its outcome, in order."""
+    with ProcessPoolExecutor(workers, initializer=_quiet) as pool:
+        yield from zip(scenarios, pool.map(simulate, scenarios, chunksize=4), strict=True)
+
+
+def _quiet() -> None:
+    logging.disable(logging.CRITICAL)
+
+
+def total(outcomes: Iterable[Outcome]) -> Outcome:
+    """All of them added up."""
+    result = Outcome(conversations=0)
+    for outcome in outcomes:
+        result.add(outcome)
+    return result
+
+
+def to_json(outcome: Outcome) -> dict[str, object]:
+    """The figures by name."""
+    return {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name != "samples"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `simulate`."""
+    parser.add_argument("--quick", action="store_true", help="a slice of the grid, in under a minute")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--turns", type=int, default=TURNS, help="turns of each conversation")
+    parser.add_argument("--every", type=int, default=1, help="take one scenario in so many")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="processes")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the grid and print it. Returns the exit code."""
+    every = QUICK_EVERY if arguments.quick else arguments.every
+    scenarios = list(grid(arguments.turns))[::every]
+    started = time.monotonic()
+    results = []
+    for done in run_all(scenarios, arguments.workers):
+        results.append(done)
+        if len(results) % 50 == 0:
+            print(f"{len(results)} of {len(scenarios)} conversations", file=sys.stderr)
+    seconds = time.monotonic() - started
+    figures = total(outcome for _, outcome in results)
+    wrong = {name: getattr(figures, name) for name in MUST_BE_ZERO if getattr(figures, name)}
+    if arguments.json:
+        print(json.dumps({**to_json(figures), "seconds": round(seconds, 1), "wrong": wrong}))
+    else:
+        _print_grid(results)
+        for name, value in to_json(figures).items():
+            print(f"{name.replace('_', ' '):26}{value:>12,}")
+        print(f"{'seconds':26}{seconds:>12,.1f}")
+        for sample in figures.samples[:20]:
+            print(f"  {sample}")
+        print("nothing wrong" if not wrong else f"WRONG: {wrong}")
+    return 1 if wrong else 0
+
+
+def _print_grid(results: Sequence[tuple[Scenario, Outcome]]) -> None:
+    """One line for each value of each axis."""
+    columns = ("conversations", "turns", "requests", "surprises", "refusals", "trims", "compactions", "overflows")
+    print(f"{'':28}" + "".join(f"{name:>14}" for name in (*columns, "wrong")))
+    for axis in ("window", "talk", "mode", "server", "off", "overhead", "reasoning", "summariser"):
+        for value in dict.fromkeys(getattr(scenario, axis) for scenario, _ in results):
+            part = total(outcome for scenario, outcome in results if getattr(scenario, axis) == value)
+            cells = [getattr(part, name) for name in columns]
+            cells.append(sum(getattr(part, name) for name in MUST_BE_ZERO))
+            print(f"{axis + ' ' + str(value):28}" + "".join(f"{cell:>14,}" for cell in cells))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry for running the module itself."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench simulate", description=__doc__)
+    add_arguments(parser)
+    return run(parser.parse_args(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

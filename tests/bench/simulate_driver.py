@@ -1,0 +1,359 @@
+"""One simulated conversation: the real `ChatSession` on a store of its own, against the strict fake server."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from tests.bench.simulate_server import (
+    BLOCK,
+    FakeServer,
+    ReasoningKind,
+    Reply,
+    ServerKind,
+    SimTokenizer,
+    Summariser,
+    facts_in,
+    part_tokens,
+    preamble_tokens,
+    words,
+)
+from tui.chat.calls import CallLog
+from tui.chat.conversation import Conversation
+from tui.chat.events import (
+    CompactionFinished,
+    ContextTrimmed,
+    MessageAdded,
+    ReplyFinished,
+    SessionEvent,
+    TurnFailed,
+)
+from tui.chat.ids import new_id
+from tui.chat.memory import StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.open_session import make_target
+from tui.chat.services import Services
+from tui.chat.session import ChatSession
+from tui.chat.store import SessionInfo, SessionStore
+from tui.chat.windows import Windows
+from tui.config import Settings
+from tui.context.calibration import CalibrationBook
+from tui.context.costs import CostBook
+from tui.context.counting import TokenCounter
+from tui.context.estimator import HybridTokenEstimator
+from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
+from tui.context.tokenizers import register_tokenizer
+from tui.context.tracker import ConversationStateTracker
+from tui.messages import Attachment, Message, SystemSection, ToolCall, ToolResult, ToolSchema
+
+Talk: TypeAlias = Literal["chat", "agent", "cjk", "images"]
+Mode: TypeAlias = Literal["rolling", "compaction", "off"]
+
+GIVE_UP_AFTER = 3  # refused turns in a row, after which the person leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One cell of the grid. `overhead` is the share of the window that system prompt and tools take, `off` the
+    client's estimate against the truth less one."""
+
+    talk: Talk
+    mode: Mode
+    window: int
+    overhead: float
+    off: float
+    server: ServerKind
+    reasoning: ReasoningKind
+    summariser: Summariser
+    turns: int
+    seed: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one conversation, as numbers that add up over many."""
+
+    conversations: int = 1
+    turns: int = 0
+    requests: int = 0
+    overflows: int = 0
+    surprises: int = 0
+    surprises_after_measure: int = 0
+    truncated: int = 0
+    pairing_errors: int = 0
+    signature_errors: int = 0
+    loops: int = 0
+    lost_messages: int = 0
+    lost_facts: int = 0
+    refusals: int = 0
+    wrong_refusals: int = 0
+    failures: int = 0
+    trims: int = 0
+    compactions: int = 0
+    summaries: int = 0
+    prefix_changes: int = 0
+    samples: list[str] = field(default_factory=list)
+
+    def add(self, other: Outcome) -> None:
+        """Sum up."""
+        for name in COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.samples += other.samples
+
+
+COUNTED = tuple(name for name in Outcome.__dataclass_fields__ if name != "samples")
+
+
+class SimTools:
+    """Tools whose results are as large as the conversation says, and whose schemas take the overhead's share."""
+
+    def __init__(self, schemas: Sequence[ToolSchema]) -> None:
+        self.results: dict[str, str] = {}
+        self._schemas = tuple(schemas)
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        """What is offered."""
+        return self._schemas
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        """The prepared result."""
+        return ToolResult(call.id, call.name, self.results[call.id], is_error=call.id.endswith("e"))
+
+
+class Simulation:
+    """Runs one scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.outcome = Outcome()
+        self.server = FakeServer(
+            scenario.window,
+            kind=scenario.server,
+            reasoning=scenario.reasoning,
+            summariser=scenario.summariser,
+            seed=scenario.seed,
+        )
+        self._random = random.Random(scenario.seed)
+        self._serial = 0
+        self._said: list[str] = []
+        self._facts: set[str] = set()
+        self._replied_since_compaction = True
+
+    async def run(self) -> Outcome:
+        """The whole conversation."""
+        folder = Path(tempfile.mkdtemp(prefix="chatctx-sim-", dir=_fast_folder()))
+        try:
+            store = SessionStore(folder / "sim.db")
+            try:
+                session, tools = self._open(store)
+                await self._converse(session, tools)
+                self._look_for_losses(store, session)
+            finally:
+                store.close()
+        finally:
+            shutil.rmtree(folder)
+        faults = self.server.faults
+        outcome = self.outcome
+        outcome.requests, outcome.summaries = faults.requests, faults.summaries
+        outcome.overflows, outcome.surprises = faults.knowable, faults.surprises
+        outcome.surprises_after_measure, outcome.truncated = faults.after_measure, faults.truncated
+        outcome.pairing_errors, outcome.signature_errors = faults.pairing, faults.signature
+        outcome.samples += faults.samples
+        return outcome
+
+    def _open(self, store: SessionStore) -> tuple[ChatSession, SimTools]:
+        scenario = self.scenario
+        model = f"sim{scenario.off:+.2f}"
+        register_tokenizer(model, SimTokenizer(model, scenario.off))
+        fixed = int(scenario.window * scenario.overhead)
+        system = SystemSection("system", "system prompt", words(fixed if scenario.talk != "agent" else fixed // 2))
+        schemas = []
+        if scenario.talk == "agent":
+            schemas = [ToolSchema("read_file", words(fixed // 2), "{}")]
+        tools = SimTools(schemas)
+        counts = StoredCounts(store)
+        counter = TokenCounter(counts)
+        settings = Settings(compaction="off" if scenario.mode == "off" else 85.0)
+
+        async def lookup(provider: str, name: str) -> ModelLimits:
+            return await self.server.limits(name) or UNKNOWN_LIMITS
+
+        services = Services(
+            store=store,
+            calls=CallLog(store),
+            settings=settings,
+            counter=counter,
+            estimator=HybridTokenEstimator(
+                counter,
+                ConversationStateTracker(StoredMeasurements(store)),
+                CalibrationBook(StoredCalibrations(store)),
+                CostBook(counts),
+            ),
+            windows=Windows(store, settings, lookup),
+            provider=lambda name: self.server,
+            tools=tools,
+            price=lambda *_: None,
+        )
+        info = SessionInfo(new_id(), "", "sim", model, 0.0, 0.0, rolling=scenario.mode == "rolling")
+        store.create_session(info)
+        target = make_target("sim", model, services, (system,), info.id)
+        session = ChatSession(Conversation(store, info, [], [], target), services)
+        self.server.believed = lambda: session.usage
+        return session, tools
+
+    # -- the conversation --------------------------------------------------------------------------------------------
+
+    async def _converse(self, session: ChatSession, tools: SimTools) -> None:
+        refused = 0
+        before: tuple[Message, ...] = ()
+        for number in range(self.scenario.turns):
+            text, attachments = self._question(number)
+            self.server.replies = self._answers(tools)
+            self._said.append(text)
+            self.outcome.turns += 1
+            failed = ""
+            async for event in session.send(text, attachments):
+                failed = self._watch(event, session) or failed
+            if failed:
+                refused += 1
+                self._judge(failed, session, text)
+                if refused >= GIVE_UP_AFTER:
+                    return
+                continue
+            refused = 0
+            sent = self.server.last_sent
+            if [m.id for m in sent[: len(before)]] != [m.id for m in before] or sent[: len(before)] != before:
+                self.outcome.prefix_changes += 1
+            before = sent
+
+    def _watch(self, event: SessionEvent, session: ChatSession) -> str:
+        outcome = self.outcome
+        match event:
+            case ReplyFinished(message) if message.parts:
+                self._replied_since_compaction = True
+                self._said += [m for m in (message.text,) if m]
+                self._check_facts()
+            case MessageAdded(message) if message.role == "tool":
+                self._said += [p.text for p in message.parts if isinstance(p, ToolResult)]
+            case ContextTrimmed():
+                outcome.trims += 1
+            case CompactionFinished(summary=summary):
+                outcome.compactions += 1
+                outcome.loops += not self._replied_since_compaction
+                self._replied_since_compaction = False
+                self._check_due = summary is not None
+            case TurnFailed(text):
+                return text
+            case _:
+                pass
+        return ""
+
+    _check_due = False
+
+    def _check_facts(self) -> None:
+        """After a summary: every fact planted so far must stand in the request that went out."""
+        if not self._check_due or self.scenario.summariser != "faithful" or self.outcome.trims:
+            return
+        self._check_due = False
+        missing = self._facts - facts_in(self.server.last_sent)
+        self.outcome.lost_facts += len(missing)
+        if missing and len(self.outcome.samples) < 3:
+            asked = "asked" if missing <= self.server.summary_facts else "not asked"
+            self.outcome.samples.append(f"{len(missing)} facts missing after a compaction ({asked})")
+
+    def _judge(self, failed: str, session: ChatSession, text: str) -> None:
+        """A turn without an answer: a clear refusal, and one that had to be?"""
+        if "tokens" not in failed or "/model" not in failed:
+            self.outcome.failures += 1
+            self.outcome.samples.append(f"failed: {failed[:160]}")
+            return
+        self.outcome.refusals += 1
+        usage = session.usage
+        limit = usage.budget.max_input if usage is not None else None
+        request = session._conversation.request()
+        truth = preamble_tokens(request) + 8 + part_tokens(session.messages[-1].parts[-1], "sim")
+        least = max(truth, truth * (1 + self.scenario.off))
+        if session.messages[-1].role == "tool":  # its results could be cut, its call and the question could not
+            least = preamble_tokens(request) + 600
+        if limit is not None and self.scenario.mode != "off" and least < 0.8 * limit:
+            self.outcome.wrong_refusals += 1
+            self.outcome.samples.append(f"refused, though {least:.0f} of {limit} would do: {failed[:120]}")
+
+    def _question(self, number: int) -> tuple[str, tuple[Attachment, ...]]:
+        scenario, chance = self.scenario, self._random
+        share = chance.choice((0.002, 0.005, 0.01, 0.02))
+        if chance.random() < 0.01:
+            share = chance.choice((0.3, 0.9))  # a paste
+        wide = scenario.talk == "cjk"
+        text = f"{number}: {self._fact()}{words(scenario.window * share, wide)}"
+        if scenario.talk == "images" and chance.random() < 0.3:
+            shot = Attachment("image", f"{number}.png", "image/png", f"{number:064x}", 2_500_000, 512, 512)
+            return text, (shot,)
+        return text, ()
+
+    def _answers(self, tools: SimTools) -> list[Reply]:
+        scenario, chance = self.scenario, self._random
+        most = min(16_000, scenario.window // 4) // 2
+        replies: list[Reply] = []
+        thought = chance.choice((0, 60, 200)) if scenario.reasoning != "none" else 0
+        if scenario.talk == "agent":
+            for _ in range(chance.choice((0, 0, 1, 1, 2, 6))):
+                calls = []
+                for _ in range(chance.choice((1, 1, 3))):
+                    self._serial += 1
+                    ident = f"call-{self._serial}{'e' if chance.random() < 0.1 else ''}"
+                    calls.append((ident, '{"path": "' + "x" * chance.choice((8, 8, 400)) + '"}'))
+                    size = scenario.window * chance.choice((0.001, 0.005, 0.01, 0.03, 0.03, 0.1))
+                    if chance.random() < 0.01:
+                        size = scenario.window * chance.choice((0.5, 1.5))
+                    tools.results[ident] = f"result {self._serial} {words(size)}"
+                replies.append(Reply(chance.choice(("", "Let me look.")), tuple(calls), thought))
+        size = min(most, scenario.window * chance.choice((0.002, 0.01, 0.02, 0.04)))
+        replies.append(Reply(f"Answer {self._fact()}{words(size, scenario.talk == 'cjk')}", reasoning=thought))
+        return replies
+
+    def _fact(self) -> str:
+        """Now and then a fact to remember, as many as a summary for this window can hold."""
+        room = min(120, self.scenario.window // 300)
+        if self.scenario.window < 8_000 or len(self._facts) >= room or self._random.random() < 0.5:
+            return ""
+        fact = f"F{len(self._facts)}:src/{self._random.choice(('parser', 'store', 'screen'))}.py"
+        self._facts.add(fact)
+        return fact + " "
+
+    def _look_for_losses(self, store: SessionStore, session: ChatSession) -> None:
+        kept: set[str] = set()
+        for message in store.messages(session.id):
+            kept.add(message.text)
+            kept |= {p.text for p in message.parts if isinstance(p, ToolResult)}
+        lost = [text for text in self._said if text not in kept]
+        self.outcome.lost_messages += len(lost)
+        if lost:
+            self.outcome.samples.append(f"lost: {lost[0].replace(BLOCK, '')[:60]!r}")
+
+
+def _fast_folder() -> str | None:
+    shared = Path("/dev/shm")
+    return str(shared) if shared.is_dir() else None
+
+
+def simulate(scenario: Scenario) -> Outcome:
+    """Run one conversation to its end. Threads add nothing to its logic: what would run in one runs at once."""
+
+    async def main() -> Outcome:
+        return await Simulation(scenario).run()
+
+    async def at_once(function, /, *args, **kwargs):  # type: ignore[no-untyped-def]
+        return function(*args, **kwargs)
+
+    threaded = asyncio.to_thread
+    asyncio.to_thread = at_once
+    try:
+        return asyncio.run(main())
+    finally:
+        asyncio.to_thread = threaded
