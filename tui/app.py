@@ -106,6 +106,10 @@ class ChatApp(App[None]):
         self._pressed = now
         self.notify("Press ctrl+c again to leave.", timeout=SECOND_PRESS, markup=False)
 
+    def _handle_exception(self, error: Exception) -> None:
+        """Errors that would draw themselves (a broken style sheet) end like any other: with one line."""
+        super()._handle_exception(RuntimeError(str(error)) if hasattr(error, "__rich__") else error)
+
     def _fatal_error(self) -> None:
         """An error nobody caught ends the program with one line; the log has the rest."""
         log.critical("the program ended in an error", exc_info=True)

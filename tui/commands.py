@@ -122,10 +122,10 @@ async def complete(chat: Chat, text: str) -> list[Choice]:
             return []
         found = []
         for command in COMMANDS:
-            best = max((match(name, known), known == command.name) for known in (command.name, *command.aliases))
-            if best[0] > 0:
+            score = max(match(name, command.name), *(match(name, alias) - 0.5 for alias in command.aliases), 0.0)
+            if score > 0:
                 found.append(
-                    (best[0], Choice(f"/{command.name}" + (" " if command.args else ""), command.usage, command.help))
+                    (score, Choice(f"/{command.name}" + (" " if command.args else ""), command.usage, command.help))
                 )
         found.sort(key=lambda pair: -pair[0])
         return [choice for _, choice in found]
@@ -150,9 +150,9 @@ def match(query: str, candidate: str) -> float:
     if not wanted:
         return 1.0
     if text.startswith(wanted):
-        return 4.0 + len(wanted) / len(text)
+        return 4.0
     if (at := text.find(wanted)) >= 0:
-        return (3.0 if not text[at - 1].isalnum() else 2.0) + len(wanted) / len(text)
+        return 3.0 if not text[at - 1].isalnum() else 2.0
     places, start = [], 0
     for letter in wanted:
         at = text.find(letter, start)

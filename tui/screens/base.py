@@ -36,6 +36,7 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
 
     DEFAULT_CSS = """
     Panel { align: center middle; background: $background 40%; }
+    Panel:ansi { background: transparent; }
     Panel > .panel {
         width: 100%; max-width: 112; height: auto; max-height: 100%;
         background: $surface; border: round $border; border-title-color: $foreground; border-title-style: bold;

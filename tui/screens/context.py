@@ -26,6 +26,9 @@ from tui.widgets.context_table import Line, basis_lines, headline, table_lines
 
 log = logging.getLogger(__name__)
 
+SHORT = 24
+"""Lines of a screen below which nothing is kept free around the panel."""
+
 
 def footer_keys(keys: Mapping[str, str], width: int) -> Content:
     """`m messages   h history …` in `width` cells; narrow, only as many as fit, the last one always."""
@@ -41,15 +44,16 @@ class ContextPanel(Panel[str]):
     """Headline, picture, rows, basis. Dismissed with "compact" where that was asked for, else None."""
 
     DEFAULT_CSS = """
+    ContextPanel { align: center top; }
+    ContextPanel > .panel { margin-top: 2; }
     ContextPanel .context-head, ContextPanel .context-keys { height: auto; }
     ContextPanel .context-head { margin-bottom: 1; }
     ContextPanel .context-keys { margin-top: 1; }
     ContextPanel OptionList {
-        height: auto; max-height: 1fr; border: none; padding: 0; background: transparent;
-        scrollbar-size-vertical: 1;
+        height: auto; border: none; padding: 0; background: transparent; scrollbar-size-vertical: 1;
     }
     ContextPanel OptionList > .option-list--option-disabled { color: $text-muted; background: transparent; }
-    ContextPanel.-short .context-head, ContextPanel.-short .context-keys { margin: 0; }
+    ContextPanel.-short > .panel, ContextPanel.-short .context-head, ContextPanel.-short .context-keys { margin: 0; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -97,8 +101,8 @@ class ContextPanel(Panel[str]):
         self.redraw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw for the new width."""
-        self.set_class(event.size.height < 20, "-short")
+        """Draw for the new size."""
+        self.set_class(event.size.height < SHORT, "-short")
         self.redraw()
 
     @property
@@ -113,11 +117,15 @@ class ContextPanel(Panel[str]):
         if usage is None:
             return
         width, height = self.room, self.app.size.height
-        rows = 3 if height >= 28 and width >= 60 else 2 if height >= 18 else 1
+        rows = 3 if height >= 28 and width >= 60 else 2 if height >= 16 else 1
         head = headline(usage, width)
         picture = picture_lines(usage, width, rows)
-        between = [Content("")] if height >= 18 else []
-        self.query_one(".context-head", Static).update(Content("\n").join([*head, *between, *picture]))
+        between = [Content("")] if height >= SHORT else []
+        top = [*head, *between, *picture]
+        self.query_one(".context-head", Static).update(Content("\n").join(top))
+        # Borders and keys; on a taller screen also the lines kept free above and below, and around the rows.
+        around = 3 if height < SHORT else 8
+        self.query_one(OptionList).styles.max_height = max(2, height - len(top) - around)
         self.query_one(".context-keys", Static).update(self._footer(width))
         list_width = width - 1  # the scroll bar
         lines = table_lines(usage, list_width, expanded=self.expanded, hints=self.hints(usage))

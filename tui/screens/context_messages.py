@@ -25,8 +25,7 @@ class MessagesPanel(Panel[str]):
     """Dismissed with the id of the message to go to, or None."""
 
     DEFAULT_CSS = """
-    MessagesPanel > .panel { height: 100%; max-height: 40; }
-    MessagesPanel OptionList { height: 1fr; border: none; padding: 0; background: transparent; }
+    MessagesPanel OptionList { height: auto; max-height: 100%; border: none; padding: 0; background: transparent; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -7,6 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from tui.commands import is_command
 from tui.screens.ports import SessionLike
 from tui.widgets.figures import tokens_exact
 
@@ -43,8 +44,6 @@ class Drafts:
     def changed(self, typed: str, pasted: tuple[str, ...]) -> None:
         """Take note of the draft and see to it after a short pause."""
         self.typed, self.pasted = typed, pasted
-        if not typed and not pasted:
-            self.screen.composer.rule.show(right="")
         self.count()
         self.screen.run_worker(self._save_later(), group="draft-save", exclusive=True, exit_on_error=False)
 
@@ -54,7 +53,8 @@ class Drafts:
 
     async def _count(self) -> None:
         session = self.screen.session
-        if session is None or not (self.typed or self.pasted):
+        if session is None or not (self.typed or self.pasted) or is_command(self.typed):
+            self.screen.composer.rule.show(right="")
             return
         await asyncio.sleep(max(PAUSE, 2 * self._cost))
         began = time.monotonic()

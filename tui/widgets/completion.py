@@ -31,10 +31,9 @@ class CompletionList(OptionList):
     DEFAULT_CSS = """
     CompletionList {
         overlay: screen; constrain: inside inside; display: none;
-        width: auto; max-width: 100%; height: auto; max-height: 10;
-        padding: 0 1; border: round $border; background: $surface; color: $foreground;
+        width: auto; max-width: 100%; height: auto; max-height: 8;
+        background: $panel; color: $foreground; scrollbar-size-vertical: 1;
     }
-    CompletionList > .option-list--option { padding: 0 1; }
     """
 
     can_focus = False
@@ -66,6 +65,7 @@ class CompletionList(OptionList):
         self.add_options(
             Option(
                 Content.assemble(
+                    " ",
                     (pad(plain(choice.label), widest), "$foreground"),
                     "  ",
                     (clip(plain(choice.help), room), "$text-muted"),
@@ -74,7 +74,7 @@ class CompletionList(OptionList):
             for choice in choices
         )
         self.highlighted = self.choices.index(chosen) if chosen in self.choices else 0
-        self.styles.offset = (0, -(min(len(choices), ROWS) + 2))
+        self.styles.offset = (2, -min(len(choices), ROWS))
 
     def move(self, step: int) -> None:
         """Go `step` choices down, round the ends."""

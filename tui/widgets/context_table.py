@@ -125,7 +125,7 @@ def table_lines(usage: ContextUsage, width: int, *, expanded: AbstractSet[str], 
     messages = [row for row in usage.rows if row.key in MESSAGE_KEYS]
     before = [row for row in usage.rows if row.key in ("system", "memory", "tools")]
     after = [row for row in usage.rows if row.key not in (*MESSAGE_KEYS, "system", "memory", "tools")]
-    lines = [table.header()] if width >= 60 else []
+    lines = [table.header()] if table.how else []
     for row in before:
         lines += table.row(row)
     lines += table.group(messages)
@@ -144,8 +144,10 @@ class _Table:
         self.width = width
         self.expanded = expanded
         self.hints = hints
-        self.wide = width >= 60
-        self.name = 24 if width >= 72 else max(12, width - (38 if self.wide else 15))
+        self.shares = width >= 46
+        self.how = width >= 66
+        figures = 11 + 9 * self.shares + 19 * self.how
+        self.name = min(24, width - figures - 2) if self.how else max(10, width - figures - 2)
 
     def header(self) -> Line:
         return Line(self._line("", "category", "tokens", "share", "how", "what you can do", style="$text-muted"))
@@ -232,7 +234,7 @@ class _Table:
         return lines
 
     def _tokens(self, tokens: int, how: str) -> str:
-        return tokens_exact(tokens) if self.wide or how != "estimated" else f"~{tokens_exact(tokens)}"
+        return tokens_exact(tokens) if self.how or how != "estimated" else f"~{tokens_exact(tokens)}"
 
     def _share(self, tokens: int) -> str:
         whole = self.usage.limits.context or self.usage.total
@@ -259,7 +261,7 @@ class _Table:
     ) -> Content:
         room = self.name - indent
         text = pad(plain(name), room)
-        figures = f"{tokens:>11}" + (f"{share_text:>9}   {how:<16}" if self.wide else "")
+        figures = f"{tokens:>11}" + (f"{share_text:>9}" if self.shares else "") + (f"   {how:<16}" if self.how else "")
         pieces = Content.assemble(
             " " * indent,
             (f"{glyph or ' '} ", f"$context-{colour}" if colour else style),
@@ -306,12 +308,17 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
 
 
 def _fill(sentences: Iterable[str], width: int) -> list[str]:
-    """The first sentence on its own line, the rest joined by dots, all wrapped at words."""
+    """The first sentence on its own line, the rest joined by dots; a line breaks between two facts."""
     first, *rest = sentences
     lines = textwrap.wrap(first, width) or [""]
-    if rest:
-        lines += textwrap.wrap("   ·   ".join(rest), width, break_on_hyphens=False)
-    return lines
+    line = ""
+    for fact in rest:
+        joined = f"{line}   ·   {fact}" if line else fact
+        if len(joined) > width and line:
+            lines += textwrap.wrap(line, width)
+            joined = fact
+        line = joined
+    return lines + textwrap.wrap(line, width)
 
 
 def _spread(left: Content, right: Content, width: int) -> Content:

@@ -27,12 +27,12 @@ _TABLES = ("dark", "ansi", "colors", "context", "variables")
 _DARK = {
     "system": "#7fb2ff", "memory": "#6fd3d8", "tools": "#b79cf5", "user": "#a5d977", "assistant": "#62c48e",
     "reasoning": "#55bfb0", "calls": "#d79be8", "results": "#ef8fc0", "attachments": "#cfa98e",
-    "summaries": "#c8c27a", "other": "#a7adba", "free": "#7f8796", "buffer": "#98a1b3", "reserve": "#8790a2",
+    "summaries": "#c8c27a", "other": "#a7adba", "free": "#8a92a1", "buffer": "#98a1b3", "reserve": "#8790a2",
 }  # fmt: skip
 _LIGHT = {
     "system": "#1d5fb8", "memory": "#0b6b78", "tools": "#6a3fc0", "user": "#44690f", "assistant": "#17693f",
     "reasoning": "#0d665c", "calls": "#8a2fa3", "results": "#a82a6d", "attachments": "#7d5028",
-    "summaries": "#625e10", "other": "#56606e", "free": "#626a78", "buffer": "#525c6e", "reserve": "#5d6675",
+    "summaries": "#625e10", "other": "#56606e", "free": "#5f6775", "buffer": "#525c6e", "reserve": "#5d6675",
 }  # fmt: skip
 _ANSI = {
     "system": "ansi_blue", "memory": "ansi_cyan", "tools": "ansi_magenta", "user": "ansi_green",
@@ -40,6 +40,9 @@ _ANSI = {
     "results": "ansi_bright_blue", "attachments": "ansi_cyan", "summaries": "ansi_green", "other": "ansi_default",
     "free": "ansi_default", "buffer": "ansi_default", "reserve": "ansi_default",
 }  # fmt: skip
+
+
+_STYLES = {"none", "not", "bold", "dim", "italic", "underline", "reverse", "strike"}
 
 
 class ThemeError(Exception):
@@ -109,9 +112,7 @@ def parse_theme(name: str, data: Mapping[str, Any]) -> Theme:
     if missing:
         raise ThemeError(f"colors.{missing[0]} is missing")
     context = _table(data, "context", COLOURS)
-    variables = data.get("variables", {})
-    if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
-        raise ThemeError("variables is a table of texts")
+    variables = _table(data, "variables", None)
     muted, border = colors.pop("muted", colors["foreground"]), colors.pop("border", colors["primary"])
     own = {
         "text-muted": muted,
@@ -126,6 +127,9 @@ def parse_theme(name: str, data: Mapping[str, Any]) -> Theme:
         "scrollbar-background": colors["background"],
         "scrollbar-corner-color": colors["background"],
     }
+    own |= _cursor(colors["background"], colors["primary"], colors["foreground"], ansi=ansi)
+    if ansi:
+        own |= {"ansi-background": "ansi_black", "ansi-foreground": "ansi_white"}
     palette = context_variables(dark=dark, ansi=ansi, background=colors["background"], own=context)
     return Theme(
         name=name,
@@ -145,6 +149,17 @@ def parse_theme(name: str, data: Mapping[str, Any]) -> Theme:
     )
 
 
+def _cursor(background: str, primary: str, foreground: str, *, ansi: bool) -> dict[str, str]:
+    """The chosen row of a list: a shade behind the text, which keeps its colours; without shades, reversed."""
+    shade = "ansi_default" if ansi else Color.parse(background).blend(Color.parse(primary), 0.2).hex
+    style = "reverse" if ansi else "none"
+    return {
+        f"block-{state}-{part}": value
+        for state in ("cursor", "cursor-blurred")
+        for part, value in (("background", shade), ("foreground", foreground), ("text-style", style))
+    } | {"block-hover-background": shade}
+
+
 def context_variables(
     *, dark: bool, ansi: bool, background: str, own: Mapping[str, str] | None = None
 ) -> dict[str, str]:
@@ -158,13 +173,16 @@ def context_variables(
     return result
 
 
-def _table(data: Mapping[str, Any], name: str, known: tuple[str, ...]) -> dict[str, str]:
+def _table(data: Mapping[str, Any], name: str, known: tuple[str, ...] | None) -> dict[str, str]:
+    """A table of colours with known names; without names, any variables of Textual: colours or text styles."""
     table = data.get(name, {})
     if not isinstance(table, dict):
         raise ThemeError(f"{name} is a table: write it as [{name}]")
     for key, value in table.items():
-        if key not in known:
+        if known is not None and key not in known:
             raise ThemeError(f"unknown colour {name}.{key}; known: {', '.join(known)}")
+        if known is None and isinstance(value, str) and set(value.split()) <= _STYLES:
+            continue
         try:
             Color.parse(value)
         except (ColorParseError, TypeError):

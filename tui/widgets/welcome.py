@@ -5,24 +5,38 @@ from __future__ import annotations
 from textual.content import Content
 
 from tui.context.usage import ContextUsage
+from tui.widgets.cells import plain
+from tui.widgets.context_picture import CATEGORIES
 from tui.widgets.figures import tokens_short
 
 TRY = (
-    ("Ask something.", "Enter sends, ctrl+j starts a new line."),
-    ("/context", "shows what fills the window, and what is left of it."),
-    ("/model", "changes who answers; / lists all commands, F1 the keys."),
+    ("ask anything", "enter sends, ctrl+j new line"),
+    ("/context", "what fills the window"),
+    ("/model", "change who answers"),
 )
+
+_BAND = ("system", "tools", "user", "assistant", "results", "free", "buffer", "reserve")
+_WIDTHS = (2, 2, 2, 3, 4, 6, 2, 2)
+_GLYPHS = {category.colour: category.glyph for category in CATEGORIES.values()}
 
 
 def welcome(provider: str, model: str, usage: ContextUsage | None, where: str) -> Content:
     """The static text of an empty conversation. No markup is read from the model's name."""
     window = usage.limits.context if usage is not None else None
-    size = f" · window {tokens_short(window, strip=True)} tokens" if window else ""
-    lines: list[Content] = [
-        Content.assemble((model, "bold $primary"), (size, "$text-muted")),
-        Content.styled(where or f"Messages go to {provider}.", "$text-muted"),
+    size = f"{tokens_short(window, strip=True)} token window" if window else "window unknown"
+    band = Content.assemble(
+        *(
+            (_GLYPHS[colour] * width, f"$context-{colour} on $context-{colour}-back")
+            for colour, width in zip(_BAND, _WIDTHS, strict=True)
+        )
+    )
+    lines = [
         Content(""),
+        band,
+        Content(""),
+        Content.assemble((plain(model), "bold $foreground"), (f"  {size}", "$text-muted")),
+        Content.styled(where or f"Messages go to {plain(provider)}.", "$text-muted"),
+        Content(""),
+        *(Content.assemble((f"{what:<14}", "$primary"), (why, "$text-muted")) for what, why in TRY),
     ]
-    for what, why in TRY:
-        lines.append(Content.assemble((f"{what:<16}", "$foreground"), (why, "$text-muted")))
-    return Content("\n").join(lines)
+    return Content("\n").join(Content.assemble("  ", line) for line in lines)
