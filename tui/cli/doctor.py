@@ -1,0 +1,115 @@
+"""`chatctx doctor`: is everything there, where are the files, which models can be reached. Changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from tui import __version__
+from tui.chat.database import StoreError
+from tui.chat.store import SessionStore
+from tui.cli.listing import table, write
+from tui.config import Settings
+from tui.providers.local import missing_part
+from tui.providers.registry import all_configs, answering
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line: "ok", "note" (worth knowing) or "problem" (something will not work)."""
+
+    level: Literal["ok", "note", "problem"]
+    what: str
+    text: str
+
+
+def run(args: Namespace, settings: Settings) -> int:
+    """Print the findings. 1 if there is a problem, else 0."""
+    checks: tuple[Callable[[Settings], list[Finding]], ...] = (_program, _files, _tokenizer, _providers, _terminal)
+    findings = [finding for check in checks for finding in check(settings)]
+    marks = {"ok": "✓", "note": "·", "problem": "✗"}
+    write(table([(marks[f.level], f.what, f.text) for f in findings]))
+    problems = sum(f.level == "problem" for f in findings)
+    write("\nEverything works." if not problems else f"\n{problems} problem{'s' if problems > 1 else ''}.")
+    return 1 if problems else 0
+
+
+def _program(settings: Settings) -> list[Finding]:
+    text = f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    return [Finding("ok", "chatctx", text)]
+
+
+def _files(settings: Settings) -> list[Finding]:
+    state = "" if settings.config_file.exists() else " (not there yet; the defaults hold)"
+    found = [Finding("ok", "config", f"{settings.config_file}{state}")]
+    if not settings.database.exists():
+        parent = next(p for p in settings.database.parents if p.exists())
+        writable = os.access(parent, os.W_OK)
+        text = f"{settings.database} (made at the first start)" if writable else f"{parent} can't be written to"
+        found.append(Finding("ok" if writable else "problem", "sessions", text))
+    else:
+        try:
+            store = SessionStore(settings.database)
+            (sound,) = store.query("PRAGMA quick_check(1)")[0]
+            count = len(store.sessions())
+            store.close()
+            text = f"{settings.database}, {count} sessions, {settings.database.stat().st_size / 1e6:.1f} MB"
+            found.append(Finding("ok", "sessions", text) if sound == "ok" else Finding("problem", "sessions", sound))
+        except StoreError as error:
+            found.append(Finding("problem", "sessions", str(error)))
+    found.append(Finding("ok", "log", str(settings.log_file)))
+    return found
+
+
+def _tokenizer(settings: Settings) -> list[Finding]:
+    from tui.context.tokenizers import CL100K, O200K, TokenizerError
+
+    found = []
+    for tokenizer in (O200K, CL100K):
+        try:
+            size = tokenizer.load().n_vocab
+            found.append(Finding("ok", "tokenizer", f"{tokenizer.name}, {size:,} tokens, shipped with the program"))
+        except TokenizerError as error:
+            text = f"{tokenizer.name}: {error}; counts come from a rough heuristic until it is reinstalled"
+            found.append(Finding("problem", "tokenizer", text))
+    return found
+
+
+def _providers(settings: Settings) -> list[Finding]:
+    try:
+        configs = all_configs(settings.providers, gguf=settings.gguf)
+    except ValueError as error:
+        return [Finding("problem", "providers", str(error))]
+    found = []
+    for name, config in configs.items():
+        if config.key_env and config.has_key():
+            found.append(Finding("ok", "key", f"{name}: there is one ({', '.join(config.key_env)} or a command)"))
+        elif name in settings.providers:
+            missing = config.needs_key
+            text = f"{name}: no key in {' or '.join(config.key_env)}" if missing else f"{name}: {config.base_url}"
+            found.append(Finding("problem" if missing else "ok", "provider", text))
+    local = asyncio.run(answering(configs))
+    found += [Finding("ok", "server", f"{name} answers at {configs[name].base_url}") for name in local]
+    if not found:
+        found.append(Finding("note", "providers", "no key and no local server; the embedded model answers"))
+    lacking = missing_part(settings.gguf)
+    found.append(Finding("note" if lacking else "ok", "embedded", lacking or configs["local"].default_model))
+    return found
+
+
+def _terminal(settings: Settings) -> list[Finding]:
+    size = shutil.get_terminal_size()
+    colour = os.environ.get("COLORTERM") or os.environ.get("TERM") or "unknown"
+    shown = "no colour (NO_COLOR)" if os.environ.get("NO_COLOR") else f"{colour} colours"
+    inside = " in tmux" if os.environ.get("TMUX") else ""
+    found = [Finding("ok", "terminal", f"{size.columns}x{size.lines}, {shown}{inside}, {sys.stdout.encoding}")]
+    if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
+        found.append(Finding("note", "terminal", "not UTF-8: set LANG to a UTF-8 locale, or symbols will be wrong"))
+    return found
