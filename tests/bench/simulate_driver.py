@@ -237,7 +237,7 @@ class Simulation:
             case ReplyFinished(message) if message.parts:
                 self._replied_since_compaction = True
                 self._said += [m for m in (message.text,) if m]
-                self._check_facts()
+                self._check_facts(session)
             case MessageAdded(message) if message.role == "tool":
                 self._said += [p.text for p in message.parts if isinstance(p, ToolResult)]
             case ContextTrimmed():
@@ -255,12 +255,12 @@ class Simulation:
 
     _check_due = False
 
-    def _check_facts(self) -> None:
-        """After a summary: every fact planted so far must stand in the request that went out."""
+    def _check_facts(self, session: ChatSession) -> None:
+        """After a summary: every fact said so far must stand in the request that was just answered."""
         if not self._check_due or self.scenario.summariser != "faithful" or self.outcome.trims:
             return
         self._check_due = False
-        missing = self._facts - facts_in(self.server.last_sent)
+        missing = facts_in(session.messages[:-1]) - facts_in(self.server.last_sent)
         self.outcome.lost_facts += len(missing)
         if missing and len(self.outcome.samples) < 3:
             asked = "asked" if missing <= self.server.summary_facts else "not asked"
@@ -276,7 +276,7 @@ class Simulation:
         usage = session.usage
         limit = usage.budget.max_input if usage is not None else None
         request = session._conversation.request()
-        truth = preamble_tokens(request) + 8 + part_tokens(session.messages[-1].parts[-1], "sim")
+        truth = preamble_tokens(request) + 8 + sum(part_tokens(part, "sim") for part in session.messages[-1].parts)
         least = max(truth, truth * (1 + self.scenario.off))
         if session.messages[-1].role == "tool":  # its results could be cut, its call and the question could not
             least = preamble_tokens(request) + 600

@@ -77,6 +77,10 @@ class Meter:
         """Tokens of a request, as the accounting has them."""
         return self._services.estimator.estimate(request).tokens
 
+    def bound(self, request: Request) -> int:
+        """The most tokens a request may have, by the errors seen so far."""
+        return self._services.estimator.estimate(request).upper_bound
+
     def count(self, message: Message) -> int:
         """Tokens of one message, at least 1."""
         return max(1, round(self._services.counter.count_message(message, self._conversation.target.model).size))

@@ -69,6 +69,7 @@ class Room:
         return build_final_prompt(
             conversation.untrimmed_request(),
             self._meter.estimate,
+            bound=self._meter.bound,
             count=self._meter.count,
             budget=budget,
             state=conversation.state.trim,

@@ -101,8 +101,8 @@ def plan_compaction(
     `sent` are the messages `usage` measured, where they differ. The summary's source is taken from `history` where it
     has the message, so that results cleared earlier are read in full. `summarise` asks for a summary even where
     clearing would do (`/compact` by hand). The last `preserve_recent_turns` turns stay verbatim, fewer when they alone
-    are too large; a running turn is cut between its steps and keeps the message that began it. Raises `CompactionRefusedError` when there is nothing to replace, or
-    when no cut gets under the threshold.
+    are too large; a running turn is cut between its steps and keeps the message that began it. Raises
+    `CompactionRefusedError` when there is nothing to replace, or when no cut gets under the threshold.
     """
     plan = _Plan(messages, sent or messages, count, usage, pinned, config)
     cleared, freed = plan.old_results()

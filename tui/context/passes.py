@@ -62,11 +62,16 @@ class Trimmer:
         self._steps = max((g.step or 0 for g in self.groups), default=0)
         self._costs: dict[int, int] = {}
         self._prefix_bound = prefix_bound
+        self._unbound = False  # whether reasoning leaves
 
     # -- the passes -----------------------------------------------------------------------------------------------
 
     def old_results(self) -> None:
-        """Pass 1: results older than `tool_result_age_steps` become a marker; errors, and arguments, are capped."""
+        """Pass 1: results older than `tool_result_age_steps` become a marker; errors, and arguments, are capped.
+
+        Where reasoning is bound to the prefix all of it leaves with any trim, so it leaves first.
+        """
+        self._free_bound_reasoning()
         for group, index, part in self._tool_parts(lambda g: self._age(g) > self._config.tool_result_age_steps):
             match part:
                 case ToolResult(is_error=False):
@@ -121,7 +126,7 @@ class Trimmer:
         """The grown state; the same object when nothing was left out."""
         dropped = self._before.dropped | {self.messages[i].id for g in self._gone for i in g.indices}
         cuts = tuple(self._cuts.values())
-        if cuts == self._before.cuts and dropped == self._before.dropped:
+        if cuts == self._before.cuts and dropped == self._before.dropped and not self._unbound:
             return self._before
         return TrimState(cuts, frozenset(dropped), max((m.id for m in self.messages), default=""))
 
@@ -129,8 +134,7 @@ class Trimmer:
         """How many messages left with this trim."""
         return sum(self.messages[i].id not in self._before.dropped for g in self._gone for i in g.indices)
 
-    def free_bound_reasoning(self) -> None:
-        """Account for reasoning that leaves with any change of the prefix."""
+    def _free_bound_reasoning(self) -> None:
         if not self._prefix_bound:
             return
         for group in self.groups:
@@ -139,6 +143,7 @@ class Trimmer:
                     message = self.messages[index]
                     if without_reasoning(message) is not message and message.id > self._before.frontier:
                         self.freed += self._count(self._shown(index, bare=False)) - self._cost(index)
+                        self._unbound = True
 
     # -- the parts of a message -----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tui.context.groups import without_reasoning
 from tui.context.limits import Budget
 from tui.context.passes import DEFAULT_TRUNCATION, Trimmer, TruncationConfig
 from tui.context.trimming import NO_TRIM, Cut, TrimLog, TrimRecord, TrimState, apply_trim
@@ -112,8 +113,6 @@ def enforce_context_limit(
     goal = current_tokens - int(limit * config.target_fraction)
     work = Trimmer(messages, count, state, pinned, config, goal=goal, prefix_bound=prefix_bound)
     over = current_tokens - limit
-    work.free_bound_reasoning()
-    bound = work.freed
     passes: list[int] = []
     for number, act in (
         (1, work.old_results),
@@ -122,7 +121,7 @@ def enforce_context_limit(
         (4, lambda: work.last_resort(limit)),
     ):
         before = work.freed
-        if (passes and before >= goal) or (number == 4 and before >= over):
+        if (number > 1 and before >= goal) or (number == 4 and before >= over):
             break
         act()
         if work.freed > before:
@@ -133,7 +132,7 @@ def enforce_context_limit(
         if work.freed > before and 4 not in passes:
             passes.append(4)
     grown = work.state()
-    return TrimResult(grown, work.freed if passes else work.freed - bound, work.newly_dropped(), tuple(passes))
+    return TrimResult(grown, work.freed, work.newly_dropped(), tuple(passes))
 
 
 def build_final_prompt(
@@ -146,13 +145,16 @@ def build_final_prompt(
     pinned: frozenset[str] = frozenset(),
     config: TruncationConfig = DEFAULT_TRUNCATION,
     prefix_bound: bool = False,
+    bound: Callable[[Request], int] | None = None,
 ) -> PromptResult:
     """The request that may go out under rolling context.
 
-    `request` is the projection without trims, `estimate` the size of a whole request in tokens (give the upper bound
-    where one is known: what it says fits is sent). Trims and looks again until the estimate fits. Raises
-    `ContextOverflowError` when it cannot; the caller keeps its state then, since nothing was sent.
+    `request` is the projection without trims, `estimate` the size of a whole request in tokens, `bound` the most it may
+    be where that is known. Trims and looks again until the bound fits; what can't be made smaller goes out if the
+    estimate fits. Raises `ContextOverflowError` when it does not; the caller keeps its state then, since nothing was
+    sent.
     """
+    cautious = bound or estimate
 
     def under(trims: TrimState) -> Request:
         messages = apply_trim(request.messages, trims, prefix_bound=prefix_bound)
@@ -160,15 +162,15 @@ def build_final_prompt(
 
     limit = budget.max_input
     sent = under(state)
-    tokens = estimate(sent)
+    tokens = cautious(sent)
     if limit is None:
         return PromptResult(sent, state, tokens, None, tokens)
     if tokens <= limit:
-        back = untrim(request, estimate, budget=budget, state=state, tokens=tokens, config=config)
+        back = untrim(request, cautious, budget=budget, state=state, tokens=tokens, config=config)
         if back is state:
             return PromptResult(sent, state, tokens, limit, tokens)
         sent = under(back)
-        tokens = estimate(sent)
+        tokens = cautious(sent)
         return PromptResult(sent, back, tokens, limit, tokens, untrimmed=True)
 
     before, grown, dropped, passes = tokens, state, 0, set[int]()
@@ -189,14 +191,13 @@ def build_final_prompt(
         grown, dropped = result.state, dropped + result.dropped_messages
         passes.update(result.passes)
         sent = under(grown)
-        tokens = estimate(sent)
+        tokens = cautious(sent)
         if tokens <= (target + limit) // 2:
             break
-    if tokens > limit:
+    if tokens > limit and (tokens := estimate(sent)) > limit:
         raise ContextOverflowError(tokens, limit)
-    return PromptResult(
-        sent, grown, tokens, limit, before, dropped, tuple(sorted(passes)), _changed(request.messages, state, grown)
-    )
+    changed = _changed(request.messages, state, grown, prefix_bound=prefix_bound)
+    return PromptResult(sent, grown, tokens, limit, before, dropped, tuple(sorted(passes)), changed)
 
 
 def untrim(
@@ -221,8 +222,11 @@ def untrim(
     return TrimState(frontier=max((m.id for m in request.messages), default=""))
 
 
-def _changed(messages: Sequence[Message], before: TrimState, after: TrimState) -> tuple[str, ...]:
-    old, new = ({cut.message_id for cut in s.cuts} | s.dropped for s in (before, after))
+def _changed(
+    messages: Sequence[Message], before: TrimState, after: TrimState, *, prefix_bound: bool
+) -> tuple[str, ...]:
     cuts = set(after.cuts) - set(before.cuts)
-    fresh = (new - old) | {cut.message_id for cut in cuts} | (after.dropped - before.dropped)
+    fresh = {cut.message_id for cut in cuts} | (after.dropped - before.dropped)
+    if prefix_bound:
+        fresh |= {m.id for m in messages if before.frontier < m.id <= after.frontier and without_reasoning(m) is not m}
     return tuple(m.id for m in messages if m.id in fresh)
