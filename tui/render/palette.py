@@ -96,7 +96,7 @@ def make_palette(
         heading=on(primary, extra=_BOLD),
         link=on(primary, extra=_UNDERLINE),
         code=on(_readable(accent.blend(text, 0.25), pill), pill) if boxed else on(text, extra=_BOLD),
-        block=on(text, code_ground),
+        block=on(_readable(text, code_ground), code_ground),
         block_muted=on(muted, code_ground),
         edge=on(code_ground),
         bullet=on(primary),

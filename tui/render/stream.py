@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 CUT_CHARS = 1_500
-"""Characters of an open paragraph, list or table beyond which it is cut."""
+"""Characters of an open block beyond which it is cut."""
 CUT_LINES = 40
-"""Lines of an open fence beyond which it is cut."""
+"""Lines of an open block beyond which it is cut."""
 KEEP_LINES = 8
 """Lines of a cut fence or table that stay open."""
 _DELIMITERS = frozenset("`*_[]<>~&\\")  # may still pair up with something that follows
@@ -56,12 +56,13 @@ class StreamRenderer:
         tokens = self._parse()
         frozen: list[Row] = []
         starts = _block_starts(tokens)
-        if len(starts) > 1 and self._line_complete(tokens[starts[-1]]):
-            for begin, end in pairwise(starts):
+        certain = [start for start in starts if self._line_complete(tokens[start])]
+        if len(certain) > 1:
+            for begin, end in pairwise(certain):
                 frozen += self._spaced(self._block(tokens[begin:end]))
                 self._piece, self._glued = WHOLE, False
-            self._drop_lines(_first_line(tokens[starts[-1]]))
-            tokens, starts = tokens[starts[-1] :], [0]
+            self._drop_lines(_first_line(tokens[certain[-1]]))
+            tokens, starts = self._parse(), starts[starts.index(certain[-1]) :]
         if len(starts) == 1 and (rows := self._cut(tokens)) is not None:
             frozen += self._spaced(rows)
             self._glued = True
@@ -121,7 +122,7 @@ class StreamRenderer:
         first = tokens[0]
         if first.type == "fence":
             return self._cut_fence(first)
-        if len(self._pending) < CUT_CHARS:
+        if len(self._pending) < CUT_CHARS and self._pending.count("\n") < CUT_LINES:
             return None
         match first.type:
             case "paragraph_open":
@@ -149,7 +150,7 @@ class StreamRenderer:
     def _cut_paragraph(self) -> list[Row] | None:
         limit = len(self._pending) - CUT_CHARS // 4
         for _ in range(8):
-            limit = self._pending.rfind(" ", 0, limit)
+            limit = self._pending.rfind(" ", 0, max(0, limit))
             if limit <= 0:
                 return None
             head, rest = self._pending[:limit], self._pending[limit + 1 :]
@@ -167,14 +168,16 @@ class StreamRenderer:
 
     def _cut_list(self, tokens: Sequence[Token]) -> list[Row] | None:
         items = [index for index, token in enumerate(tokens) if token.type == "list_item_open" and token.level == 1]
-        if len(items) < 2 or not self._line_complete(tokens[items[-1]]):
+        certain = [index for index in items if self._line_complete(tokens[index])]
+        if len(certain) < 2:
             return None
-        head = [*tokens[: items[-1]], tokens[-1]]
+        last = certain[-1]
+        head = [*tokens[:last], tokens[-1]]
         loose = self._piece.loose or is_loose(tokens)
         number = self._piece.number if self._piece.number is not None else int(tokens[0].attrs.get("start", 1))
         rows = block_rows(head, self._width, self._palette, replace(self._piece, loose=loose))
-        self._drop_lines(_first_line(tokens[items[-1]]))
-        self._piece = Piece(number=number + len(items) - 1, loose=loose)
+        self._drop_lines(_first_line(tokens[last]))
+        self._piece = Piece(number=number + len(certain) - 1, loose=loose)
         return [*rows, blank_row()] if loose else rows
 
     def _cut_table(self, tokens: Sequence[Token]) -> list[Row] | None:

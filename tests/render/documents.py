@@ -1,0 +1,64 @@
+"""Markdown that is hard to draw piece by piece, for the tests of rendering."""
+
+from __future__ import annotations
+
+FENCE = "```python\ndef f(x):\n    return x  # \t tab\n\n\nclass A: ...\n```"
+LONG_FENCE = "```\n" + "".join(f"line {number} of some output\n" for number in range(120)) + "```"
+LONG_LIST = "".join(
+    f"- item {number} with **bold** and `code` and enough words to wrap a line\n" for number in range(60)
+)
+LONG_NUMBERS = "".join(f"{number}. step {number}\n" for number in range(3, 120))
+LONG_PARAGRAPH = "The quick brown fox jumps over **the** lazy dog, `code` and so on. " * 60
+LONG_TABLE = "| name | value |\n|:-----|------:|\n" + "".join(f"| row {n:03} | {n * n:05} |\n" for n in range(100, 190))
+
+PIECES: tuple[str, ...] = (
+    "# Heading\n",
+    "Setext\n======\n",
+    "Some *emphasis*, **strong**, ~~gone~~ and `code` in a paragraph that is long enough to wrap at eighty cells.\n",
+    "one line\nand another\nthird\n",
+    "hard  \nbreak\\\nhere\n",
+    "- a\n- b\n  - c\n    - d\n- e\n",
+    "- loose\n\n- list\n\n  with a paragraph\n",
+    "1. one\n2. two\n   ```sh\n   ls\n   ```\n3. three\n",
+    "- [x] done\n- [ ] open\n* another list\n",
+    "> quote\ncontinued\n>\n> > nested\n> - with a list\n",
+    FENCE + "\n",
+    "~~~\nunusual ``` fence\n~~~\n",
+    "    indented\n\n    code\n",
+    "| a | b |\n|---|--:|\n| 1 | 2 |\n| `x` | **y** |\n",
+    "| only | head |\n|------|------|\n",
+    "***\n",
+    "<details><summary>x</summary>\n\nhidden\n\n</details>\n",
+    "<!-- a\n\ncomment -->\n",
+    "text with <b>inline</b> html<br>and a break\n",
+    "[ref]: https://example.org/x 'title'\n",
+    "a [link](https://example.org), a [ref] and https://example.org/bare?q=1.\n",
+    "![picture](https://example.org/p.png)\n",
+    "日本語のテキストは空白がないので、どこでも折り返す。「括弧」と句読点、など。\n",
+    "emoji 👩‍👩‍👧 🎉 ✅ 🇩🇪 e\u0301 done\n",
+    "x" * 300 + "\n",
+    "escape \x1b[31mred\x1b[0m \x07 bell \u202eover\n",
+    "windows\r\nline\r\n",
+    "a\n#b\n#\n",
+    "- \n-b\n-\n",
+    "a\n---x\n",
+    "* * *text\n",
+    "1) paren\n2) paren\n",
+    "\\# not a heading \\* &amp; &lt;tag&gt;\n",
+)
+"""Blocks to be strung together; each ends with a newline."""
+
+DOCUMENTS: dict[str, str] = {
+    "everything": "\n".join(PIECES),
+    "everything tight": "".join(PIECES),
+    "long fence": f"before\n\n{LONG_FENCE}\n\nafter\n",
+    "long list": f"before\n\n{LONG_LIST}\nafter\n",
+    "long numbers": f"{LONG_NUMBERS}\nafter\n",
+    "long paragraph": f"{LONG_PARAGRAPH}\n\nafter\n",
+    "long table": f"{LONG_TABLE}\nafter\n",
+    "open fence": "text\n\n```js\nconst a = 1\n",
+    "open emphasis": "this **is never closed and `neither is this",
+    "empty": "",
+    "blank": "\n\n  \n",
+    "no newline": "just words",
+}

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import pytest
+
+from tui.messages import Attachment, Message, MessageStatus, Reasoning, Refusal, Text, ToolCall, ToolResult
+from tui.render.message import View, divider_row, message_rows
+from tui.render.palette import Palette
+from tui.render.rows import Row, rows_text
+
+CALL = ToolCall("c1", "read_file", '{"path": "src/parser.py"}')
+
+
+def texts(rows: list[Row]) -> list[str]:
+    return [" ".join(row.text.split()) for row in rows]
+
+
+def test_a_question_has_its_label_and_tokens(palette: Palette) -> None:
+    rows = message_rows(Message("user", (Text("Why?"),)), 40, palette, View("you", (1_234, "measured")))
+    assert texts(rows) == ["", "you 1.2k tok", "Why?"]
+    assert rows[1].cells == 40
+
+
+def test_what_a_person_typed_is_no_markdown(palette: Palette) -> None:
+    rows = message_rows(Message("user", (Text("# not a heading\n  *stars*"),)), 40, palette, View("you"))
+    assert [row.text for row in rows[2:]] == ["# not a heading", "  *stars*"]
+
+
+def test_an_answer_folds_reasoning_and_calls(palette: Palette) -> None:
+    message = Message("assistant", (Reasoning("deep\n\nthoughts", tokens=840), Text("**Yes.**"), CALL))
+    rows = message_rows(message, 60, palette, View("claude", thought=6.2))
+    assert texts(rows) == [
+        "",
+        "claude",
+        "▸ thought for 6 s · 840 tok",
+        "",
+        "Yes.",
+        "▸ read_file src/parser.py",
+    ]
+    assert [row.part for row in rows if row.fold] == [0, 2]
+
+
+def test_unfolded_parts_stand_under_their_line(palette: Palette) -> None:
+    message = Message("assistant", (Reasoning("deep"), CALL))
+    rows = texts(message_rows(message, 60, palette, View("claude", open=frozenset({0, 1}))))
+    assert rows[2:4] == ["▾ thought", "│ deep"]
+    assert any('"path": "src/parser.py"' in row for row in rows)
+
+
+def test_a_result_takes_the_place_of_its_call(palette: Palette) -> None:
+    answered = message_rows(Message("assistant", (CALL,)), 60, palette, View("", answered={"c1"}))
+    assert texts(answered) == [""]
+    result = Message("tool", (ToolResult("c1", "read_file", "a\n\x1b[31mb\x1b[0m\n"),))
+    view = View("", (2_100, "estimated"), calls={"c1": CALL})
+    assert texts(message_rows(result, 60, palette, view)) == ["▸ read_file src/parser.py · 2 lines · ~2.1k tok"]
+    opened = View("", None, frozenset({0}), {"c1": CALL})
+    assert rows_text(message_rows(result, 60, palette, opened)).strip() == "a\nb"
+
+
+def test_a_failed_call_says_so(palette: Palette) -> None:
+    result = Message("tool", (ToolResult("c1", "read_file", "no such file", True),))
+    rows = message_rows(result, 80, palette, View("", calls={"c1": CALL}))
+    assert texts(rows) == ["▸ read_file src/parser.py · failed: no such file"]
+    assert rows[0].segments[0].style == palette.error
+
+
+def test_a_long_paste_shows_its_beginning(palette: Palette) -> None:
+    text = "\n".join([f"line {number}" for number in range(300)])
+    message = Message("user", (Text(text),))
+    folded = message_rows(message, 60, palette, View("you"))
+    assert texts(folded)[2:] == [*[f"line {n}" for n in range(6)], "▸ 294 more lines · 2.5k characters"]
+    opened = message_rows(message, 60, palette, View("you", open=frozenset({0})))
+    assert [row.copy for row in opened if row.copy] == text.split("\n")
+    assert [row.text for row in opened[:8]] == [row.text for row in folded[:8]]  # what was visible stays in place
+
+
+def test_one_endless_line_is_folded_too(palette: Palette) -> None:
+    rows = message_rows(Message("user", (Text("x" * 1_000_000),)), 60, palette, View("you"))
+    assert len(rows) < 20
+    assert "999k characters" in rows[-1].text
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "words"),
+    [
+        ("cancelled", None, "stopped by you"),
+        ("interrupted", None, "connection ended early"),
+        ("failed", "529 overloaded\n\x1b[31m", "✗ 529 overloaded · /retry"),
+    ],
+)
+def test_an_answer_that_did_not_end_well_says_what_to_do(
+    status: MessageStatus, error: str | None, words: str, palette: Palette
+) -> None:
+    last = message_rows(Message("assistant", (Text("half"),), status=status, error=error), 80, palette)[-1].text
+    assert words in last and "/retry" in last
+
+
+def test_what_is_not_sent_is_dim_and_divided(palette: Palette) -> None:
+    message = Message("assistant", (Text("# Old\n\n**answer**"),))
+    rows = message_rows(
+        message, 60, palette, View("claude", not_sent="trimmed", divider="not sent any more: 2 messages")
+    )
+    colours = {segment.style.color for row in rows for segment in row.segments if segment.style}
+    assert colours == {palette.muted.color, palette.faint.color}
+    assert rows[-1].text == "┄┄┄ not sent any more: 2 messages ┄┄┄"
+
+
+def test_left_out_messages_say_so(palette: Palette) -> None:
+    rows = message_rows(Message("user", (Text("x"),)), 40, palette, View("you", (5, "measured"), not_sent="excluded"))
+    assert texts(rows)[1] == "you left out · 5 tok"
+
+
+def test_a_divider_fits_a_narrow_screen(palette: Palette) -> None:
+    text = "not sent any more: 12 messages, 38.4k tokens (rolling context)"
+    for width in (20, 36, 60, 80):
+        assert divider_row(text, width, palette).cells <= width
+    assert "(rolling context)" in divider_row(text, 80, palette).text
+
+
+def test_attachments_refusals_summaries(palette: Palette) -> None:
+    image = Attachment("image", "a\x1b[2J.png", "image/png", "0" * 64, 120_000, 640, 480)
+    assert texts(message_rows(Message("user", (Text("see"), image)), 60, palette))[-1] == "@ a.png · 640×480 · 120 kB"
+    assert texts(message_rows(Message("assistant", (Refusal("I can't."),)), 60, palette))[-1] == "refused: I can't."
+    summary = Message("user", (Text("## Goals"),), kind="summary")
+    assert texts(message_rows(summary, 60, palette, View("summary", (900, "estimated"))))[-1] == (
+        "▸ summary of the earlier conversation · ~900 tok"
+    )
+
+
+def test_private_reasoning_is_named(palette: Palette) -> None:
+    rows = message_rows(Message("assistant", (Reasoning("", redacted="xyz"),)), 60, palette)
+    assert "kept private" in rows[-1].text
+    assert "xyz" not in rows_text(rows)
+
+
+@pytest.mark.parametrize("width", [8, 20, 38])
+def test_every_kind_of_row_fits(width: int, palette: Palette) -> None:
+    message = Message("assistant", (Reasoning("x " * 40, tokens=123_456), CALL, Text("word " * 30)), status="failed")
+    view = View(
+        "a-very-long-model-name-for-a-label", (123_456, "estimated"), frozenset({0, 1}), divider="not sent any more"
+    )
+    assert all(row.cells <= width for row in message_rows(message, width, palette, view))

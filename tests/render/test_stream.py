@@ -1,0 +1,85 @@
+"""Streamed in any pieces, Markdown must look as if it had been drawn at once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.render.documents import DOCUMENTS, PIECES
+from tui.render.markdown import markdown_rows
+from tui.render.palette import Palette, make_palette
+from tui.render.rows import Row
+from tui.render.stream import CUT_LINES, StreamRenderer
+
+PLAIN = make_palette({})
+
+
+def streamed(source: str, width: int, palette: Palette, sizes: list[int]) -> list[Row]:
+    renderer = StreamRenderer(width, palette)
+    rows: list[Row] = []
+    tail: list[Row] = []
+    position = number = 0
+    while position < len(source) or not number:
+        size = sizes[number % len(sizes)]
+        renderer.feed(source[position : position + size])
+        frozen, tail = renderer.update()
+        rows += frozen
+        position, number = position + size, number + 1
+    return rows + tail
+
+
+def drawn(rows: list[Row], *, styles: bool = False) -> list[tuple[object, ...]]:
+    return [(row.segments if styles else row.text, row.start, row.end, row.joint) for row in rows]
+
+
+@pytest.mark.parametrize("width", [24, 80])
+@pytest.mark.parametrize("sizes", [[1], [4], [1, 30, 2], [500], [1_000_000]], ids=str)
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_streamed_equals_whole(name: str, sizes: list[int], width: int, palette: Palette) -> None:
+    source = DOCUMENTS[name].replace("[ref]:", "[other]:")  # late definitions: see below
+    if sizes in ([1], [4]):
+        source = source[: 500 * sizes[0]]
+    assert drawn(streamed(source, width, palette, sizes)) == drawn(markdown_rows(source, width, palette))
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([piece for piece in PIECES if "[ref]" not in piece]), st.sampled_from(["", "\n"])),
+        max_size=8,
+    ),
+    st.lists(st.integers(1, 60), min_size=1, max_size=5),
+)
+def test_any_document_in_any_pieces(parts: list[tuple[str, str]], sizes: list[int]) -> None:
+    source = "".join([piece + gap for piece, gap in parts])
+    assert drawn(streamed(source, 50, PLAIN, sizes), styles=True) == drawn(
+        markdown_rows(source, 50, PLAIN), styles=True
+    )
+
+
+@pytest.mark.parametrize("source", ["a\n#b", "a\n#b\nc", "x\n``` a`b\ny", "- a\n-b", "a\n---x", "[a]: /u\nb [a]"])
+def test_an_unfinished_line_decides_nothing(source: str, palette: Palette) -> None:
+    assert drawn(streamed(source, 40, palette, [1])) == drawn(markdown_rows(source, 40, palette))
+
+
+def test_definitions_known_before_their_use_work(palette: Palette) -> None:
+    source = "[x]: https://example.org/defined\n\nfirst\n\nsecond [x]\n\nthird [x]\n"
+    whole = drawn(markdown_rows(source, 40, palette))
+    assert drawn(streamed(source, 40, palette, [1])) == whole
+
+
+def test_half_a_line_end_is_held_back(palette: Palette) -> None:
+    assert drawn(streamed("a\r\n\r\nb", 40, palette, [1])) == drawn(markdown_rows("a\n\nb", 40, palette))
+
+
+@pytest.mark.parametrize("name", ["long fence", "long list", "long numbers", "long paragraph", "long table"])
+def test_the_open_part_stays_small(name: str, palette: Palette) -> None:
+    source = DOCUMENTS[name].removesuffix("\nafter\n").removesuffix("```\n")
+    renderer = StreamRenderer(80, palette)
+    most = 0
+    for position in range(0, len(source), 50):
+        renderer.feed(source[position : position + 50])
+        most = max(most, len(renderer.update()[1]))
+    assert most <= CUT_LINES + 4
+    assert len(markdown_rows(source, 80, palette)) > most

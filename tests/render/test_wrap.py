@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.style import Style
+
+from tui.render.wrap import Run, wrap
+
+PLAIN, BOLD = Style(color="red"), Style(bold=True)
+TEXT = st.text(alphabet=st.sampled_from("ab c-日本。（👩é "), max_size=120)
+
+
+def lines(text: str, width: int) -> list[str]:
+    return ["".join([run.text for run in line.runs]) for line in wrap([Run(text, PLAIN)], width)]
+
+
+@given(st.lists(TEXT, max_size=5), st.integers(4, 30))
+def test_lines_fit_and_joined_again_they_are_the_text(texts: list[str], width: int) -> None:
+    runs = [Run(text, (PLAIN, BOLD)[number % 2]) for number, text in enumerate(texts)]
+    wrapped = wrap(runs, width)
+    assert all(line.cells == sum(cell_len(run.text) for run in line.runs) <= width for line in wrapped)
+    joined = "".join(["".join([run.text for run in line.runs]) + line.joint for line in wrapped])
+    assert joined.replace(" ", "").rstrip("\n") == "".join(texts).replace(" ", "")
+
+
+@given(st.lists(st.text("abcdefgh", min_size=1, max_size=9), min_size=1, max_size=20), st.integers(10, 30))
+def test_words_that_fit_are_never_cut(words: list[str], width: int) -> None:
+    text = " ".join(words)
+    assert " ".join(lines(text, width)) == text
+
+
+def test_breaks_between_words() -> None:
+    assert lines("the quick brown fox", 10) == ["the quick", "brown fox"]
+
+
+def test_styles_inside_a_word_do_not_break_it() -> None:
+    wrapped = wrap([Run("aaaa bb", PLAIN), Run("bb", BOLD), Run("b c", PLAIN)], 8)
+    assert [[run.text for run in line.runs] for line in wrapped] == [["aaaa"], ["bb", "bb", "b", " ", "c"]]
+
+
+def test_long_words_are_cut() -> None:
+    wrapped = wrap([Run("abcdefghij", PLAIN)], 4)
+    assert [line.runs[0].text for line in wrapped] == ["abcd", "efgh", "ij"]
+    assert [line.joint for line in wrapped] == ["", "", "\n"]
+
+
+def test_wide_text_breaks_anywhere_but_not_before_its_full_stop() -> None:
+    assert lines("日本語です。日本", 10) == ["日本語で", "す。日本"]
+    assert lines("あい（うえ", 6) == ["あい", "（うえ"]
+
+
+def test_graphemes_stay_whole() -> None:
+    family = "👩\u200d👩\u200d👧"
+    assert "".join(lines(family * 6, 5)) == family * 6
+    assert all(line.count("👧") == line.count("👩") / 2 for line in lines(family * 6, 5))
+
+
+def test_the_indent_of_a_line_stays() -> None:
+    assert lines("    indented code here", 16) == ["    indented", "code here"]
+
+
+def test_newlines_make_lines() -> None:
+    assert lines("a\n\nb", 10) == ["a", "", "b"]
