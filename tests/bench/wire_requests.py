@@ -16,6 +16,7 @@ from tui.messages import (
     Part,
     Reasoning,
     Request,
+    Role,
     SystemSection,
     Text,
     ToolCall,
@@ -28,12 +29,14 @@ from tui.messages import (
 class Row:
     """One recorded request: `actual` is the provider's count of its input, in tokens."""
 
-    family: str  # "openai" or "anthropic"
+    family: str  # "openai", "anthropic" (their own servers) or "others"
     api: str
     model: str
     request: Request
     actual: int
     origin: str
+    visible_output: int = 0  # output tokens less reasoning
+    forced: bool = False  # the model had to call a tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Skipped:
     model: str
 
 
-class _NotOurs(Exception):
+class _NotOursError(Exception):
     """The request holds something whose size is not in it (a server-run tool, a remote file)."""
 
 
@@ -52,24 +55,40 @@ HOSTS = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}
 
 
 def read_rows(path: Path) -> Iterator[Row | Skipped]:
-    """All rows of `requests.jsonl` that went to OpenAI or Anthropic themselves."""
+    """The rows of `requests.jsonl` in these dialects; those to other servers are of family "others"."""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             data = json.loads(line)
             family = HOSTS.get(data["host"])
-            if family is None:
+            if family is None and not data["api"].endswith(("/chat/completions", "/responses")):
                 continue
+            family = family or "others"
             model = str(data["model"])
             if not data["input_tokens"]:
                 yield Skipped("no input count", model)
                 continue
             try:
                 request = to_request(family, data["api"], data["request"], model)
-            except _NotOurs as reason:
+            except _NotOursError as reason:
                 yield Skipped(str(reason), model)
                 continue
             origin = f"{data['path']}#{data['i']}"
-            yield Row(family, data["api"], model, request, int(data["input_tokens"]), origin)
+            yield Row(
+                family, data["api"], model, request, int(data["input_tokens"]), origin, _visible(data), _forced(data)
+            )
+
+
+def _visible(data: Mapping[str, Any]) -> int:
+    usage = data.get("usage") or {}
+    details = usage.get("output_tokens_details") or usage.get("completion_tokens_details") or {}
+    hidden = details.get("reasoning_tokens") or details.get("thinking_tokens") or 0
+    return int(data.get("output_tokens") or 0) - int(hidden)
+
+
+def _forced(data: Mapping[str, Any]) -> bool:
+    choice = data["request"].get("tool_choice")
+    kind = choice.get("type") if isinstance(choice, dict) else choice
+    return kind in ("any", "tool", "required", "function")
 
 
 def to_request(family: str, api: str, body: Mapping[str, Any], model: str) -> Request:
@@ -130,16 +149,18 @@ def _openai_parts(content: Any) -> list[Part]:
         elif kind in ("image_url", "input_image"):
             url = block["image_url"]["url"] if isinstance(block.get("image_url"), dict) else block.get("image_url", "")
             if not str(url).startswith("data:"):
-                raise _NotOurs("remote image")
+                raise _NotOursError("remote image")
             head, _, data = str(url).partition(",")
             found.append(_image(data, head[5:].partition(";")[0]))
         else:
-            raise _NotOurs(f"content block {kind}")
+            raise _NotOursError(f"content block {kind}")
     return found
 
 
 def _chat(body: Mapping[str, Any], model: str) -> Request:
-    system, messages, names = [], [], {}
+    system: list[str] = []
+    messages: list[Message] = []
+    names: dict[str, str] = {}
     for message in body["messages"]:
         role = message["role"]
         if role in ("system", "developer"):
@@ -155,9 +176,9 @@ def _chat(body: Mapping[str, Any], model: str) -> Request:
                 parts.append(ToolCall(tool_call["id"], function["name"], function["arguments"]))
             messages.append(Message("user" if role == "user" else "assistant", tuple(parts)))
     if body.get("response_format", {}).get("type") == "json_schema":
-        raise _NotOurs("output schema")
+        raise _NotOursError("output schema")
     if body.get("web_search_options") or body.get("functions"):
-        raise _NotOurs("server-run tool")
+        raise _NotOursError("server-run tool")
     tools = _tools(body.get("tools") or [], lambda tool: tool["function"])
     return Request("openai", model, tuple(messages), _system(*system), tools)
 
@@ -166,19 +187,22 @@ def _tools(tools: Sequence[Mapping[str, Any]], inner: Any) -> tuple[ToolSchema, 
     found = []
     for tool in tools:
         if tool.get("type") != "function" or tool.get("defer_loading"):
-            raise _NotOurs("server-run tool")
+            raise _NotOursError("server-run tool")
         function = inner(tool)
         found.append(_schema(function["name"], function.get("description"), function.get("parameters")))
     return tuple(found)
 
 
 def _responses(body: Mapping[str, Any], model: str) -> Request:
-    system, messages, names = [body.get("instructions") or ""], [], {}
+    system: list[str] = [body.get("instructions") or ""]
+    messages: list[Message] = []
+    names: dict[str, str] = {}
     if body.get("previous_response_id") or body.get("conversation"):
-        raise _NotOurs("history kept by the server")
+        raise _NotOursError("history kept by the server")
     if (body.get("text") or {}).get("format", {}).get("type") == "json_schema":
-        raise _NotOurs("output schema")
+        raise _NotOursError("output schema")
     source = body["input"]
+    items: Sequence[Mapping[str, Any]]
     items = [{"role": "user", "content": source}] if isinstance(source, str) else source
     for item in items:
         kind = item.get("type", "message")
@@ -186,7 +210,8 @@ def _responses(body: Mapping[str, Any], model: str) -> Request:
             if item["role"] in ("system", "developer"):
                 system.append(_flat(item["content"]))
             else:
-                messages.append(Message(item["role"], tuple(_openai_parts(item["content"]))))
+                role: Role = "user" if item["role"] == "user" else "assistant"
+                messages.append(Message(role, tuple(_openai_parts(item["content"]))))
         elif kind == "function_call":
             names[item["call_id"]] = item["name"]
             messages.append(Message("assistant", (ToolCall(item["call_id"], item["name"], item["arguments"]),)))
@@ -197,19 +222,19 @@ def _responses(body: Mapping[str, Any], model: str) -> Request:
         elif kind == "reasoning":
             messages.append(Message("assistant", (Reasoning("", encrypted=item.get("encrypted_content")),)))
         else:
-            raise _NotOurs(f"item {kind}")
+            raise _NotOursError(f"item {kind}")
     return Request("openai", model, tuple(messages), _system(*system), _tools(body.get("tools") or [], lambda t: t))
 
 
 def _anthropic(body: Mapping[str, Any], model: str) -> Request:
     if body.get("mcp_servers") or body.get("container") or body.get("context_management"):
-        raise _NotOurs("server-run tool")
+        raise _NotOursError("server-run tool")
     if (body.get("output_config") or {}).get("format") or body.get("output_format"):
-        raise _NotOurs("output schema")
+        raise _NotOursError("output schema")
     tools = []
     for tool in body.get("tools") or []:
         if tool.get("type", "custom") != "custom" or tool.get("defer_loading"):
-            raise _NotOurs("server-run tool")
+            raise _NotOursError("server-run tool")
         tools.append(_schema(tool["name"], tool.get("description"), tool["input_schema"]))
     system = body.get("system") or ""
     texts = [system] if isinstance(system, str) else [block["text"] for block in system]
@@ -217,11 +242,14 @@ def _anthropic(body: Mapping[str, Any], model: str) -> Request:
     names: dict[str, str] = {}
     for message in body["messages"]:
         messages += _anthropic_message(message, names)
-    return Request("anthropic", model, tuple(messages), _system(*texts), tuple(tools))
+    thinks = (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
+    reasoning = "high" if thinks else None
+    return Request("anthropic", model, tuple(messages), _system(*texts), tuple(tools), reasoning=reasoning)
 
 
 def _anthropic_message(message: Mapping[str, Any], names: dict[str, str]) -> list[Message]:
     content = message["content"]
+    blocks: Sequence[Mapping[str, Any]]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     results: list[Part] = []
     parts: list[Part] = []
@@ -239,15 +267,15 @@ def _anthropic_message(message: Mapping[str, Any], names: dict[str, str]) -> lis
             case "tool_result":
                 inner = block.get("content") or ""
                 if not isinstance(inner, str) and any(piece.get("type") != "text" for piece in inner):
-                    raise _NotOurs("result that is no text")
+                    raise _NotOursError("result that is no text")
                 call = block["tool_use_id"]
                 results.append(ToolResult(call, names.get(call, ""), _flat(inner), bool(block.get("is_error"))))
             case "image":
                 if block["source"]["type"] != "base64":
-                    raise _NotOurs("remote image")
+                    raise _NotOursError("remote image")
                 parts.append(_image(block["source"]["data"], block["source"]["media_type"]))
             case kind:
-                raise _NotOurs(f"content block {kind}")
+                raise _NotOursError(f"content block {kind}")
     found = [Message("tool", tuple(results))] if results else []
     if parts:
         found.append(Message("user" if message["role"] == "user" else "assistant", tuple(parts)))

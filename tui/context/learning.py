@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tui.context.estimator import Situation
 
 TRUNCATED = 0.6  # of the prediction: an input below was cut by the server (SPEC 6.4), it teaches nothing
+PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # an estimate is off by a tenth; more than this share is not told apart
 MEDIA_SHARE = 0.25  # of what is new: with less of it, images and PDFs can't be told from the error of the text
 
 
@@ -23,8 +24,9 @@ def learn(calibration: Calibration, situation: Situation, actual: int) -> Calibr
     fresh = account.since(base.covered)
     key, total = situation.preamble.digest.hex(), situation.preamble.total
     if not base.measured:
-        if base.match.measurement is None:
-            rest = actual - fresh.known - learned(fresh, calibration)
+        guess = learned(fresh, calibration)
+        rest = actual - fresh.known - guess
+        if base.match.measurement is None and PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest):
             calibration = calibration.learn_preamble(key, total, rest)
         return calibration
     if base.uncertain == 0 and account.messages[base.covered :]:

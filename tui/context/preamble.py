@@ -51,7 +51,8 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
         tools.append(float(counted))
     fixed = prior.tools_fixed if tools else 0.0
     digest = preamble_digest(request.system, request.tools)
-    markup = prior.per_request + (prior.per_message if any(sections) else 0.0)
+    asked = request.reasoning not in (None, "off")
+    markup = prior.per_request + prior.thinking * asked + (prior.per_message if any(sections) else 0.0)
     return Preamble(digest, tuple(sections), tuple(tools), fixed, markup, failed)
 
 

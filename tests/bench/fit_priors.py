@@ -1,0 +1,318 @@
+"""`python -m tests.bench fit_priors`: fit the table of `tui/context/priors.py` and say how good it is.
+
+Source: recorded request bodies with the provider's count of their input (`requests.jsonl` of the corpus). Three steps
+for each family, each a fit of least absolute relative error:
+
+1. Pairs of requests of one conversation, the later one longer by a reply and what followed it:
+   input' - input - output = per_result x results + after_calls (or after_reply + per_message) + factor x content.
+2. Requests without tools: input = per_request + per_message x messages + factor x content.
+   + thinking, where it is on
+3. Requests with tools, given 1 and 2: the rest = tools_fixed + per_tool x tools + schema_factor x schemas
+   + per_call x calls + per_argument x arguments. (Requests that force a tool call get a term of their own, which the
+   program has no use for.)
+
+The error that is printed is of models that were left out of the fit, one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+from tests.bench.linear import least_absolute
+from tests.bench.wire_requests import Row, Skipped, read_rows
+from tui.context import priors
+from tui.context.counting import TokenCounter
+from tui.context.priors import Prior
+from tui.context.schemas import schema_text
+from tui.context.tokenizers import O200K, get_tokenizer, plain_name
+from tui.messages import Attachment, Message, Reasoning, Request, Text, ToolCall, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A group of models that share a prior. `start` holds what the data can't say and what a fit is drawn to.
+
+    `kin` are the models that share tokenizer and markup, `holds` those of them that share the cost of tools.
+    """
+
+    name: str
+    kin: Callable[[str], bool]
+    start: Prior
+    factor: float | None  # None: the tokenizer is the models' own
+    holds: Callable[[str], bool] = lambda name: True
+
+
+def _newer_gpt(name: str) -> bool:
+    return name.startswith(("gpt-", "o1", "o3", "o4")) and not _older_gpt(name) and not name.startswith("gpt-oss")
+
+
+def _older_claude(name: str) -> bool:
+    return name.startswith("claude") and not _newer_claude(name)
+
+
+def _claude_4_5(name: str) -> bool:
+    return any(mark in name for mark in ("-4-5", "-4-6"))
+
+
+def _newer_claude(name: str) -> bool:
+    return name.startswith("claude") and any(
+        mark in name for mark in ("opus-4-7", "opus-4-8", "opus-5", "sonnet-5", "haiku-5", "fable", "mythos")
+    )
+
+
+def _named(family: str) -> Callable[[str], bool]:
+    aliases = {"mistral": ("mistral", "ministral", "magistral", "pixtral"), "glm": ("glm", "zai-glm")}
+    return lambda name: name.startswith(aliases.get(family, (family,)))
+
+
+def _older_gpt(name: str) -> bool:
+    return name.startswith(("gpt-4", "gpt-3", "chatgpt-4", "computer-use"))
+
+
+_GPT = Prior(schema_style="typescript", schema_factor=1.0, per_tool=0.0)
+_CLAUDE = Prior(factor=1.2, tools_fixed=350.0, per_tool=20.0, per_argument=10.0)  # 346: Anthropic's own table
+_OPEN = Prior(factor=1.1, tools_fixed=60.0, per_tool=20.0)
+FAMILIES = (
+    Family("gpt-4", _older_gpt, _GPT, None),
+    Family("gpt", _newer_gpt, _GPT, None),
+    Family("claude", _older_claude, _CLAUDE, 1.2, lambda name: not _claude_4_5(name)),
+    Family("claude-4.5+", _older_claude, _CLAUDE, 1.2, _claude_4_5),
+    Family("claude-4.7+", _newer_claude, replace(_CLAUDE, factor=1.45), 1.45),
+    *(Family(name, _named(name), _OPEN, 1.1) for name in ("gpt-oss", "llama", "qwen", "deepseek", "mistral", "glm")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a request consists of: tokens by the tokenizer, and numbers of things."""
+
+    content: int
+    messages: int  # those that cost `per_message`: all but tool results, and the system prompt once
+    calls: int
+    arguments: int
+    results: int
+    tools: int
+    schemas: int
+    thinks: int  # 1 where reasoning is asked for
+
+
+def facts(request: Request, style: str) -> Facts:
+    """Count `request`."""
+    count = get_tokenizer(request.model).count
+    content = sum(count(section.text) for section in request.system)
+    messages = int(bool(request.system))
+    calls = arguments = results = 0
+    for message in request.messages:
+        messages += message.role != "tool"
+        for part in message.parts:
+            match part:
+                case Text(text):
+                    content += count(text)
+                case ToolResult(text=text):
+                    content += count(text)
+                    results += 1
+                case ToolCall(name=name, arguments=given):
+                    content += count(name) + count(given)
+                    calls += 1
+                    arguments += len(json.loads(given)) if given.startswith("{") else 0
+                case _:
+                    pass
+    schemas = sum(count(schema_text(tool, "typescript" if style == "typescript" else "json")) for tool in request.tools)
+    return Facts(
+        content, messages, calls, arguments, results, len(request.tools), schemas, int(bool(request.reasoning))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two requests of a conversation: what the second cost more than the first and its output, in tokens."""
+
+    model: str
+    rest: float
+    content: int
+    results: int
+    users: int
+
+
+def pairs(rows: Sequence[Row]) -> list[Pair]:
+    """Consecutive requests of one recording where a reply and what followed it came on top."""
+    found = []
+    for earlier in rows:
+        for later in rows:
+            start = len(earlier.request.messages)
+            fresh = later.request.messages[start + 1 :]
+            if earlier.origin.split("#")[0] != later.origin.split("#")[0] or not fresh or earlier.model != later.model:
+                continue
+            same = later.request.messages[:start] == earlier.request.messages
+            preamble = (earlier.request.system, earlier.request.tools) == (later.request.system, later.request.tools)
+            if same and preamble and all(message.role != "assistant" for message in fresh) and earlier.visible_output:
+                found.append(_pair(earlier, later, fresh))
+    return found
+
+
+def _pair(earlier: Row, later: Row, fresh: Sequence[Message]) -> Pair:
+    count = get_tokenizer(later.model).count
+    parts = [part for message in fresh for part in message.parts]
+    content = sum(count(part.text) for part in parts if isinstance(part, Text | ToolResult))
+    results = sum(isinstance(part, ToolResult) for part in parts)
+    users = sum(message.role == "user" for message in fresh)
+    rest = float(later.actual - earlier.actual - earlier.visible_output)
+    return Pair(later.model, rest, content, results, users)
+
+
+def fit(family: Family, rows: Sequence[Row], links: Sequence[Pair]) -> Prior:
+    """The prior of `family` from these rows and pairs."""
+    style = family.start.schema_style
+    prior = replace(family.start, factor=family.factor or 1.0)
+    plain = [(facts(row.request, style), row.actual) for row in rows if not row.request.tools]
+    plain = [(f, actual) for f, actual in plain if not f.calls]
+    exact = family.factor is None
+    if plain:
+        table = [[1.0, f.messages, 0.0 if exact else f.content, f.thinks] for f, _ in plain]
+        goal = [float(actual - (f.content if exact else 0)) for f, actual in plain]
+        drawn = [(3.0, 2.0), (4.0, 1.0), (prior.factor, 0.03), (0.0, 0.01 if exact else 30.0)]
+        request, message, factor, thinking = least_absolute(table, goal, [1 / max(a, 20) for _, a in plain], drawn)
+        prior = replace(
+            prior, per_request=request, per_message=message, factor=1.0 if exact else factor, thinking=thinking
+        )
+    prior = _fit_links(prior, links)
+    chosen = [row for row in rows if row.request.tools and family.holds(plain_name(row.model))]
+    tooled = [(facts(row.request, style), row.actual, float(row.forced)) for row in chosen]
+    if tooled:
+        table = [[1.0, f.tools, f.schemas, f.calls, f.arguments, forced] for f, _, forced in tooled]
+        goal = [
+            float(actual)
+            - prior.per_request
+            - prior.thinking * f.thinks
+            - prior.per_message * f.messages
+            - prior.factor * f.content
+            - prior.per_result * f.results
+            for f, actual, _ in tooled
+        ]
+        drawn = [
+            (prior.tools_fixed, 1000.0),
+            (prior.per_tool, 15.0),
+            (prior.schema_factor, 0.1),
+            (prior.per_call, 6.0),
+            (prior.per_argument, 4.0),
+            (0.0, 0.01 if exact else 100.0),
+        ]
+        weights = [1 / max(actual, 20) for _, actual, _ in tooled]
+        fixed_cost, tool, schema, call, argument, _ = least_absolute(table, goal, weights, drawn)
+        prior = replace(
+            prior, tools_fixed=fixed_cost, per_tool=tool, schema_factor=schema, per_call=call, per_argument=argument
+        )
+    return prior
+
+
+def _fit_links(prior: Prior, links: Sequence[Pair]) -> Prior:
+    called = [pair for pair in links if pair.results and not pair.users]
+    if called:
+        goal = [pair.rest - prior.factor * pair.content for pair in called]
+        table = [[float(pair.results), 1.0] for pair in called]
+        result, closing = least_absolute(table, goal, [1 / 50] * len(called), [(8.0, 10.0), (0.0, 20.0)])
+        prior = replace(prior, per_result=result, after_calls=closing)
+    said = [pair.rest - prior.factor * pair.content - prior.per_message for pair in links if not pair.results]
+    whole = [float(rest) for rest in said if rest > -20]  # below: reasoning of the earlier turn left
+    return replace(prior, after_reply=median(whole)) if whole else prior
+
+
+def predicted(request: Request, prior: Prior) -> float:
+    """The estimate of a whole request with `prior` in place of its family's."""
+    f = facts(request, prior.schema_style)
+    tools = prior.tools_fixed + prior.per_tool * f.tools + prior.schema_factor * f.schemas if f.tools else 0.0
+    return (
+        prior.per_request
+        + prior.thinking * f.thinks
+        + prior.per_message * f.messages
+        + prior.factor * f.content
+        + prior.per_call * f.calls
+        + prior.per_argument * f.arguments
+        + prior.per_result * f.results
+        + tools
+        + media(request)
+    )
+
+
+def media(request: Request) -> int:
+    """Tokens of images, by the program's own formula."""
+    counter = TokenCounter()
+    seen = [m for m in request.messages if any(isinstance(part, Attachment) for part in m.parts)]
+    return round(sum(counter.count_message(message, request.model).media for message in seen))
+
+
+def left_out(family: Family, rows: Sequence[Row], links: Sequence[Pair]) -> list[tuple[Row, float]]:
+    """Each row with the relative error of a prior that was fitted without its model."""
+    found = []
+    for model in sorted({row.model for row in rows}):
+        others = [row for row in rows if row.model != model]
+        prior = fit(family, others, [pair for pair in links if pair.model != model])
+        for row in rows:
+            if row.model == model and family.holds(plain_name(model)):
+                found.append((row, abs(predicted(row.request, prior) - row.actual) / row.actual))
+    return found
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Print the fit. `arguments`: the path of `requests.jsonl`, else the corpus beside the repository."""
+    path = Path(arguments[0]) if arguments else _default_path()
+    if not path.is_file():
+        print(f"{path} is not there: set CHATCTX_CORPUS or give the path", file=sys.stderr)
+        return 2
+    O200K.load()
+    everything = list(read_rows(path))
+    rows = [row for row in everything if isinstance(row, Row)]
+    skipped = [row for row in everything if isinstance(row, Skipped)]
+    print(f"{len(everything)} rows in these dialects, {len(rows)} used, {len(skipped)} left out:")
+    for reason in sorted({row.reason for row in skipped}):
+        print(f"  {sum(row.reason == reason for row in skipped):4} {reason}")
+    errors: dict[str, list[tuple[Row, float]]] = {"openai": [], "anthropic": [], "others": []}
+    for family in FAMILIES:
+        chosen = [row for row in rows if family.kin(plain_name(row.model)) and not _thinks(row.request)]
+        links = pairs(chosen)
+        prior = fit(family, chosen, links)
+        own = [row for row in chosen if family.holds(plain_name(row.model))]
+        bare = sum(not row.request.tools for row in chosen)
+        tooled = sum(bool(row.request.tools) for row in own)
+        print(f"\n{family.name}: {bare} rows without tools, {tooled} with, {len(links)} pairs")
+        print(f"  {_shown(prior)}")
+        for row, error in left_out(family, chosen, links):
+            errors[row.family].append((row, error))
+    print("\nleave one model out, median relative error:")
+    for name, found in errors.items():
+        for tools in (False, True):
+            some = [error for row, error in found if bool(row.request.tools) == tools]
+            if not some:
+                continue
+            label = "with tools" if tools else "plain"
+            print(f"  {name:10} {label:11} {100 * median(some):6.2f} % ({len(some)} rows)")
+    print("\nthe table in use (tui/context/priors.py):")
+    for name, prior in priors.PRIORS.items():
+        print(f"  {name}: {_shown(prior)}")
+    return 0
+
+
+def _thinks(request: Request) -> bool:
+    """Reasoning that may or may not be rendered says nothing about the rest."""
+    return any(isinstance(part, Reasoning) for message in request.messages for part in message.parts)
+
+
+def _shown(prior: Prior) -> str:
+    numbers = {name: getattr(prior, name) for name in Prior.__dataclass_fields__ if name != "schema_style"}
+    return ", ".join(f"{name}={value:.4g}" for name, value in numbers.items())
+
+
+def _default_path() -> Path:
+    import os
+
+    root = Path(__file__).resolve().parents[2]
+    return Path(os.environ.get("CHATCTX_CORPUS") or root.parent / "shared" / "corpus") / "requests.jsonl"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
