@@ -43,6 +43,14 @@ class Row:
         """The characters a copy takes."""
         return self.text[self.start : self.end]
 
+    def link_at(self, index: int) -> str:
+        """The address of the link at a character; "" for none."""
+        for text, style, _ in self.segments:
+            if index < len(text):
+                return (style.link or "") if style is not None and index >= 0 else ""
+            index -= len(text)
+        return ""
+
     @property
     def cells(self) -> int:
         """Width in terminal cells."""

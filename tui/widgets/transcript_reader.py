@@ -16,14 +16,14 @@ from tui.widgets.transcript_view import Place, TranscriptView
 class TranscriptReader(TranscriptView):
     """A `TranscriptView` one can work with."""
 
-    class LinkClicked(TextualMessage):
+    class LinkClicked(TextualMessage, namespace="transcript"):
         """A link in a message was clicked. Only http, https and mailto addresses get here."""
 
         def __init__(self, url: str) -> None:
             super().__init__()
             self.url = url
 
-    class CursorMoved(TextualMessage):
+    class CursorMoved(TextualMessage, namespace="transcript"):
         """The block cursor stands on another message, or (None) on none."""
 
         def __init__(self, message_id: str | None) -> None:
@@ -101,7 +101,7 @@ class TranscriptReader(TranscriptView):
         document = self.document
         document.realise(index)
         top, bottom = document.heights.top(index), document.heights.top(index + 1)
-        height = self.scrollable_content_region.height
+        height = self.view_size.height
         line = round(self.scroll_y)
         if top < line or bottom - top > height:
             self._show((index, 0))
@@ -139,7 +139,7 @@ class TranscriptReader(TranscriptView):
         spans = search.place(document.entries[hit.entry].rows or [])
         row = spans[0][0] if spans else 0
         line = document.heights.top(hit.entry) + row
-        height = self.scrollable_content_region.height
+        height = self.view_size.height
         top = round(self.scroll_y)
         if not top <= line < top + height:
             top = max(0, line - height // 3)
@@ -161,7 +161,12 @@ class TranscriptReader(TranscriptView):
     def on_click(self, event: Click) -> None:
         """Fold lines fold, links open, two clicks choose a word, three a message; the mark below leads to the end."""
         event.prevent_default()  # the base class would select the whole conversation on a double click
-        if self._unseen and not self._follow and event.y == self.size.height - 1 and event.x >= self.size.width - 15:
+        if (
+            self._unseen
+            and not self._follow
+            and event.y == self.view_size.height - 1
+            and event.x >= self.view_size.width - 15
+        ):
             self.scroll_end()
             return
         document = self.document
@@ -174,13 +179,14 @@ class TranscriptReader(TranscriptView):
         if number >= len(rows):
             return
         row = rows[number]
+        character = cell_index(row.text, event.x - GUTTER)
         if event.chain == 1 and row.fold:
             message = document.entries[index].message
             self.toggle_fold(message.id if message else None, row.part)
-        elif event.chain == 1 and (url := clean_url(event.style.link or "")):
+        elif event.chain == 1 and (url := clean_url(row.link_at(character))):
             self.post_message(self.LinkClicked(url))
         elif event.chain == 2:
-            start, end = word_at(row.text, cell_index(row.text, event.x - GUTTER))
+            start, end = word_at(row.text, character)
             self.screen.selections = {self: rows_selection(index, (number, start), (number, end))}
         elif event.chain == 3:
             last = len(rows) - 1

@@ -58,6 +58,11 @@ class TranscriptView(ScrollView, can_focus=True):
         return self._document
 
     @property
+    def view_size(self) -> Size:
+        """Cells of the view without its scrollbar."""
+        return self.scrollable_content_region.size
+
+    @property
     def following(self) -> bool:
         """Whether the view keeps to the end."""
         return self._follow
@@ -106,7 +111,7 @@ class TranscriptView(ScrollView, can_focus=True):
     def _settle(self, place: Place | None = None) -> None:
         """Draw what the view shows, and set heights and scroll position accordingly. `place` goes to the top."""
         document = self.document
-        size = self.scrollable_content_region.size
+        size = self.view_size
         width = min(MAX_WIDTH, size.width - GUTTER - 1)
         if width < 1 or size.height < 1:
             return
@@ -156,7 +161,7 @@ class TranscriptView(ScrollView, can_focus=True):
             self._unseen = False
             self._catch_up()
         elif new < old and document.width:
-            size = self.scrollable_content_region.size
+            size = self.view_size
             new += document.realise_above(old, min(old - new, 3 * size.height))
             self._move(document.heights.total, max(0, new), size.width)
         self._settle()
@@ -188,18 +193,11 @@ class TranscriptView(ScrollView, can_focus=True):
         self._follow = round(self.scroll_y) >= self.max_scroll_y
         self.refresh()
 
-    def _in_place(self, change: bool) -> None:
-        """Settle after a change that must not move what the reader sees; `change` False means nothing to redraw."""
-        if not change:
-            return
-        self._settle(self._place_of_reader())
-        self.refresh()
-
     # --- drawing
 
     def render_line(self, y: int) -> Strip:
         """Line `y` of the view."""
-        width = self.size.width
+        width, height = self.view_size
         document = self.document
         if not document.entries and self._static is not None:
             return self._render_static(self._static, y, width)
@@ -221,7 +219,7 @@ class TranscriptView(ScrollView, can_focus=True):
                 spans=self._hits(index, row) if self._search else (),
                 selected=row_span(selection, index, row, rows[row].end) if selection else None,
             )
-        if self._unseen and not self._follow and y == self.size.height - 1:
+        if self._unseen and not self._follow and y == height - 1:
             return paint_mark(strip, "↓ more below", width, document.palette)
         return strip
 
