@@ -117,7 +117,7 @@ def problems(messages: Sequence[Message]) -> list[str]:
     return found
 
 
-_size = st.one_of(st.integers(0, 60), st.integers(100, 3000))
+_size = st.one_of(st.integers(0, 60), st.integers(100, 3000), st.integers(20_000, 60_000))
 
 
 @st.composite

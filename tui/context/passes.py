@@ -126,7 +126,7 @@ class Trimmer:
         """The grown state; the same object when nothing was left out."""
         dropped = self._before.dropped | {self.messages[i].id for g in self._gone for i in g.indices}
         cuts = tuple(self._cuts.values())
-        if cuts == self._before.cuts and dropped == self._before.dropped and not self._unbound:
+        if set(cuts) == set(self._before.cuts) and dropped == self._before.dropped and not self._unbound:
             return self._before
         return TrimState(cuts, frozenset(dropped), max((m.id for m in self.messages), default=""))
 
@@ -167,8 +167,7 @@ class Trimmer:
             self._put(index, Cut(*key, self._marker(group, tokens)))
 
     def _cap(self, group: Group, index: int, part: ToolCall | ToolResult, cap: int) -> None:
-        call = part.call_id if isinstance(part, ToolResult) else part.id
-        key = (self.messages[index].id, call)
+        key = (self.messages[index].id, _call_of(part))
         tokens = self._part_tokens(index, part)
         if key in self._cuts or tokens <= cap:
             return
@@ -183,18 +182,21 @@ class Trimmer:
         self._put(index, cut)
 
     def _cap_running(self, limit: int) -> None:
+        """Cut the running step's results and arguments so that the step costs `limit`; never less than they are cut."""
         group = self._open
         if group is None:
             return
-        parts = [(i, p, self._part_tokens(i, p)) for g, i, p in self._tool_parts(lambda g: g == group)]
+        parts = [(i, p, self._part_tokens(i, self._shown_part(i, p))) for g, i, p in self._tool_parts(group.__eq__)]
         size = sum(tokens for _, _, tokens in parts)
-        room = limit - (self._cost_of(group) - size)
-        cap = _level([tokens for _, _, tokens in parts], room)
-        for index, part, _ in parts:
-            key = (self.messages[index].id, part.call_id if isinstance(part, ToolResult) else part.id)
-            self._cuts.pop(key, None)
-            self._costs.pop(index, None)
-            self._cap(group, index, part, cap)
+        cap = _level([tokens for _, _, tokens in parts], limit - (self._cost_of(group) - size))
+        for index, part, tokens in parts:
+            if tokens > cap:
+                self._uncut(index, (self.messages[index].id, _call_of(part)))
+                self._cap(group, index, part, cap)
+
+    def _shown_part(self, index: int, part: ToolCall | ToolResult) -> Part:
+        at = self.messages[index].parts.index(part)
+        return self._shown(index, bare=False).parts[at]
 
     def _marker(self, group: Group, tokens: int) -> str:
         age = self._age(group)
@@ -205,6 +207,12 @@ class Trimmer:
         self._cuts[cut.message_id, cut.call_id] = cut
         self._costs.pop(index, None)
         self.freed += before - self._cost(index)
+
+    def _uncut(self, index: int, key: tuple[str, str]) -> None:
+        before = self._cost(index)
+        if self._cuts.pop(key, None) is not None:
+            self._costs.pop(index, None)
+            self.freed -= self._cost(index) - before
 
     def _drop(self, group: Group, *, summaries: bool = False) -> None:
         if group in self._gone or any(self._protected(i, summaries=summaries) for i in group.indices):
@@ -241,6 +249,10 @@ class Trimmer:
     def _part_tokens(self, index: int, part: Part) -> int:
         message = self.messages[index]
         return self._count(message if message.parts == (part,) else replace(message, parts=(part,)))
+
+
+def _call_of(part: ToolCall | ToolResult) -> str:
+    return part.call_id if isinstance(part, ToolResult) else part.id
 
 
 def _head_and_tail(key: tuple[str, str], text: str, marker: str, share: float) -> Cut:
