@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from tui import commands
+from tui.screens.base import SHORT
 from tui.screens.chat import ChatScreen, OpenWorkspace
 from tui.screens.ports import SettingsLike
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
@@ -41,6 +42,7 @@ class ChatApp(App[None]):
         self._pressed = 0.0
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-tall")]
         self.chat = ChatScreen(open_workspace, settings)
         self._start_theme()
 
@@ -75,12 +77,16 @@ class ChatApp(App[None]):
         """The person's keys; what was wrong with the theme."""
         self.set_keymap(dict(self.settings.keys))
         if self._theme_complaint:
-            self.call_after_refresh(self.chat.transcript.add_notice, "warning", self._theme_complaint)
+            self.notify(self._theme_complaint, severity="warning", timeout=8, markup=False)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette offers what the slash commands do."""
         for command in commands.COMMANDS:
-            yield SystemCommand(command.usage, command.help, lambda name=command.name: self.chat.action_command(name))
+            yield SystemCommand(
+                f"/{command.name}: {command.help}",
+                command.usage,
+                lambda name=command.name: self.chat.action_command(name),
+            )
 
     async def action_quit(self) -> None:
         """Leave: the running answer ends and is kept, so is the draft."""

@@ -11,6 +11,9 @@ from textual.widget import Widget
 
 Result = TypeVar("Result")
 
+SHORT = 24
+"""Lines of a screen below which nothing is kept free around a panel."""
+
 
 class GuardedMouse(Screen[Result]):
     """A screen on which a press never reaches a widget that was removed a moment ago.
@@ -35,13 +38,14 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
     """A panel that lies over the conversation, which stays where it is and can be seen around it."""
 
     DEFAULT_CSS = """
-    Panel { align: center middle; background: $background 40%; }
+    Panel { align: center top; background: $background 40%; }
     Panel:ansi { background: transparent; }
     Panel > .panel {
         width: 100%; max-width: 112; height: auto; max-height: 100%;
         background: $surface; border: round $border; border-title-color: $foreground; border-title-style: bold;
-        border-subtitle-color: $text-muted; padding: 0 2;
+        border-subtitle-color: $text-muted; padding: 0 2; margin-top: 2;
     }
+    Panel.-short > .panel { margin-top: 0; }
     Panel.-narrow > .panel { padding: 0 1; }
     """
 

@@ -15,7 +15,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.context.usage import ContextUsage
-from tui.screens.base import Panel
+from tui.screens.base import SHORT, Panel
 from tui.screens.context_fits import FitsPanel
 from tui.screens.context_history import HistoryPanel
 from tui.screens.context_messages import MessagesPanel
@@ -25,9 +25,6 @@ from tui.widgets.context_picture import picture_lines
 from tui.widgets.context_table import Line, basis_lines, headline, table_lines
 
 log = logging.getLogger(__name__)
-
-SHORT = 24
-"""Lines of a screen below which nothing is kept free around the panel."""
 
 
 def footer_keys(keys: Mapping[str, str], width: int) -> Content:
@@ -44,8 +41,6 @@ class ContextPanel(Panel[str]):
     """Headline, picture, rows, basis. Dismissed with "compact" where that was asked for, else None."""
 
     DEFAULT_CSS = """
-    ContextPanel { align: center top; }
-    ContextPanel > .panel { margin-top: 2; }
     ContextPanel .context-head, ContextPanel .context-keys { height: auto; }
     ContextPanel .context-head { margin-bottom: 1; }
     ContextPanel .context-keys { margin-top: 1; }
@@ -53,7 +48,7 @@ class ContextPanel(Panel[str]):
         height: auto; border: none; padding: 0; background: transparent; scrollbar-size-vertical: 1;
     }
     ContextPanel OptionList > .option-list--option-disabled { color: $text-muted; background: transparent; }
-    ContextPanel.-short > .panel, ContextPanel.-short .context-head, ContextPanel.-short .context-keys { margin: 0; }
+    ContextPanel.-short .context-head, ContextPanel.-short .context-keys { margin: 0; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -100,10 +95,17 @@ class ContextPanel(Panel[str]):
             self.usage = await self.session.refresh_usage()
         self.redraw()
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_resize(self, _event: events.Resize) -> None:
         """Draw for the new size."""
-        self.set_class(event.size.height < SHORT, "-short")
         self.redraw()
+
+    def on_screen_suspend(self) -> None:
+        """One of the views lies over this one: two frames on one another would be hard to read."""
+        self.query_one(".panel").visible = False
+
+    def on_screen_resume(self) -> None:
+        """Back from a view."""
+        self.query_one(".panel").visible = True
 
     @property
     def room(self) -> int:

@@ -121,7 +121,7 @@ class Picker(Panel[str]):
         options.clear_options()
         room = max(20, options.size.width or self.app.size.width - 8)
         widest = max((cell_len(item.label) for item in self.items), default=0)
-        label = min(widest, max(10, room * 3 // 5))
+        label = min(widest, room - 8 if room < 50 else room * 3 // 5)
         options.add_options(Option(self._line(item, label, room)) for item in self.items)
         current = next((index for index, item in enumerate(self.items) if item.current and not query), 0)
         options.highlighted = current if self.items else None

@@ -47,7 +47,7 @@ def fits(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | None]]) 
 def fit_line(fit: Fit, width: int) -> Content:
     """One line: name, window, percentage, and what would have to go."""
     wide = width >= 64
-    room = max(8, width - (2 + 9 + 8 + (25 if wide else 2)))
+    room = max(8, width - (2 + 9 + 8 + (30 if wide else 2)))
     share = f"~{percent(fit.percent)}" if fit.percent is not None else "?"
     if fit.too_much is None:
         verdict, style, sign = "window unknown", "$text-muted", "?"

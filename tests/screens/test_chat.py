@@ -1,0 +1,327 @@
+"""The chat screen over a scripted session: what is typed, what is shown, what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from textual import events
+
+from tests.fakes import FakeSession, FakeSettings, FakeWorkspace, assistant, make_usage, user
+from tests.screens.conftest import SIZES, running
+from tui.app import ChatApp
+from tui.chat.events import ContextTrimmed, Notice, RetryScheduled, SessionEvent, TurnFailed
+from tui.screens.base import BaseScreen
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_message_is_answered_and_the_numbers_follow(size: tuple[int, int]) -> None:
+    async with running(size=size) as run:
+        await run.type("hello there")
+        await run.press("enter")
+        await run.shows("hello there", "You said: hello there.")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert run.session.sent == ["hello there"]
+        assert run.chat.composer.value == ""
+        await run.shows("52.2k / 200k · 26 %")
+        lines = run.text.splitlines()
+        assert lines[0].startswith(" hello there ─")
+        assert lines[-2].startswith(" › ask, or / for commands")
+        assert all(len(line) <= size[0] for line in lines)
+
+
+async def test_keys_and_messages_before_the_workspace_is_there_are_not_lost() -> None:
+    gate = asyncio.Event()
+    async with running(gate=gate, wait=False) as run:
+        await run.type("first")
+        await run.press("enter")
+        await run.type("and a draft")
+        await run.shows("queued  first", "› and a draft", "starting …")
+        assert run.session.sent == []
+        gate.set()
+        await run.shows("You said: first.")
+        assert run.chat.composer.value == "and a draft"
+        assert "queued" not in run.text
+
+
+async def test_an_empty_conversation_teaches() -> None:
+    session = FakeSession(provider="local", model="smol", usage=make_usage(120, 8_192, source="estimated"))
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.shows("smol  8.2k token window", "It runs on this machine", "ask anything", "/context", "/model")
+        await run.type("x")
+        await run.press("enter")
+        await run.shows("You said: x.")
+        assert "ask anything" not in run.text
+
+
+async def test_esc_stops_the_answer_and_keeps_what_arrived() -> None:
+    session = FakeSession(gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.type("go on")
+        await run.press("enter")
+        await run.shows("● answering", "esc stops")
+        await run.press("escape")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert session.messages[-1].status == "cancelled"
+        assert "● answering" not in run.text
+
+
+async def test_messages_wait_for_the_running_turn_in_order() -> None:
+    session = FakeSession(gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        for text in ("one", "two", "three"):
+            await run.type(text)
+            await run.press("enter")
+        await run.shows("queued  two", "queued  three")
+        assert session.sent == ["one"]
+        assert session.gate is not None
+        session.gate.set()
+        await run.until(lambda: session.sent == ["one", "two", "three"] and not run.chat.turns.busy)
+        await run.shows("You said: three.")
+        assert "queued" not in run.text
+
+
+async def test_the_last_waiting_message_comes_back_with_up_and_esc_brings_all() -> None:
+    session = FakeSession(gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        for text in ("one", "two", "three", "four"):
+            await run.type(text)
+            await run.press("enter")
+        await run.press("up")
+        await run.until(lambda: run.chat.composer.value == "four")
+        await run.press("escape")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert run.chat.composer.value == "two\n\nthree\n\nfour"
+        assert session.sent == ["one"]
+
+
+async def test_a_failed_turn_says_so_and_does_not_send_what_waits() -> None:
+    async def fails(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
+        await session.pause()
+        yield TurnFailed("The server can't be reached. Nothing was lost: /retry when it is back.")
+
+    session = FakeSession(script=fails, gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        for text in ("one", "two"):
+            await run.type(text)
+            await run.press("enter")
+        assert session.gate is not None
+        session.gate.set()
+        await run.shows("The server can't be reached. Nothing was lost: /retry when it is back.")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert run.chat.composer.value == "two"
+        assert session.sent == ["one"]
+
+
+async def test_an_error_of_the_program_is_one_line_and_the_screen_lives_on() -> None:
+    async def breaks(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
+        if text == "break":
+            raise ZeroDivisionError("division by\nzero")
+        yield Notice("info", "fine again")
+
+    settings = FakeSettings(log_file=Path("/somewhere/chatctx.log"))
+    async with running(FakeWorkspace(session=FakeSession(script=breaks)), settings=settings) as run:
+        await run.type("break")
+        await run.press("enter")
+        await run.shows("ZeroDivisionError: division by zero", "/somewhere/chatctx.log")
+        assert "Traceback" not in run.text
+        await run.type("again")
+        await run.press("enter")
+        await run.shows("fine again")
+
+
+async def test_what_happens_on_the_way_is_shown() -> None:
+    async def script(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
+        yield ContextTrimmed(12, 38_400, ("m1",))
+        yield RetryScheduled(5, 1, "rate limit")
+        await session.pause()
+        yield Notice("warning", "The server cut the prompt: set num_ctx.")
+
+    session = FakeSession(script=script, gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.type("x")
+        await run.press("enter")
+        await run.shows("Context trimmed: 12 messages, 38,400 tokens left out", "rate limit; trying again in 5 s")
+        assert session.gate is not None
+        session.gate.set()
+        await run.shows("The server cut the prompt: set num_ctx.")
+
+
+async def test_compaction_reports_what_it_did() -> None:
+    async with running() as run:
+        await run.command("/compact keep the plan")
+        await run.shows("Compacted 142 messages: 121,400 -> 18,300 tokens (-85 %)")
+        assert run.session.log == ["compact keep the plan"]
+
+
+@pytest.mark.parametrize("key", ["shift+enter", "ctrl+j", "alt+enter"])
+async def test_a_new_line_is_not_a_message(key: str) -> None:
+    async with running() as run:
+        await run.type("one")
+        await run.press(key)
+        await run.type("two")
+        assert run.chat.composer.value == "one\ntwo"
+        await run.press("enter")
+        await run.until(lambda: run.session.sent == ["one\ntwo"])
+
+
+async def test_the_prompt_grows_and_the_lines_below_stay() -> None:
+    async with running(size=(60, 20)) as run:
+        for _ in range(20):
+            await run.press("ctrl+j")
+        await run.pilot.pause()
+        assert run.chat.composer.area.size.height == 10
+        assert run.chat.status_bar.region.y == 19
+        assert run.chat.transcript.size.height > 0
+
+
+async def test_up_and_down_go_through_earlier_prompts_and_keep_the_draft() -> None:
+    async with running(FakeWorkspace(prompts=["older", "two\nlines"])) as run:
+        await run.type("draft")
+        await run.press("up")
+        assert run.chat.composer.value == "two\nlines"
+        await run.press("up")
+        assert run.chat.composer.value == "older"
+        await run.press("down", "down", "down")
+        assert run.chat.composer.value == "draft"
+
+
+async def test_prompts_are_remembered_for_later_runs() -> None:
+    async with running() as run:
+        await run.type("remember me")
+        await run.press("enter")
+        await run.until(lambda: run.workspace.prompts == ["remember me"])
+
+
+async def test_the_draft_is_counted_and_its_cost_does_not_grow_with_what_was_pasted() -> None:
+    async with running() as run:
+        await run.type("a" * 40)
+        await run.shows("draft ~10 tok · +0.0 %")
+        big = "line of text\n" * 80_000
+        run.chat.composer.area.post_message(events.Paste(big))
+        await run.shows("[paste 1: 80,001 lines, 1.0 MB]", "draft ~260,010 tok · +130.0 %")
+        before = len(run.session.counted)
+        await run.type("!")
+        await run.shows("draft ~260,011 tok")
+        assert max(run.session.counted[before:]) < 100
+        await run.press("enter")
+        await run.until(lambda: run.session.sent == ["a" * 40 + big + "!"])
+
+
+async def test_a_chip_is_deleted_whole() -> None:
+    async with running() as run:
+        run.chat.composer.area.post_message(events.Paste("x" * 3_000))
+        await run.until(lambda: "[paste 1" in run.chat.composer.area.text)
+        await run.press("backspace")
+        assert run.chat.composer.area.text == ""
+
+
+async def test_the_draft_is_kept_and_comes_back() -> None:
+    session = FakeSession()
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.type("unfinished")
+        await run.until(lambda: session.draft == "unfinished")
+    async with running(FakeWorkspace(session=session)) as run:
+        assert run.chat.composer.value == "unfinished"
+        await run.press("enter")
+        await run.until(lambda: session.sent == ["unfinished"] and session.draft == "")
+
+
+async def test_leaving_stops_the_answer_keeps_the_draft_and_closes() -> None:
+    session = FakeSession(gate=asyncio.Event())
+    workspace = FakeWorkspace(session=session)
+    async with running(workspace) as run:
+        await run.type("one")
+        await run.press("enter")
+        await run.type("two")
+        await run.press("enter")
+        await run.type("three")
+        await run.press("ctrl+q")
+        await run.until(lambda: workspace.closed)
+    assert session.messages[-1].status == "cancelled"
+    assert session.draft == "two\n\nthree"
+
+
+async def test_ctrl_c_stops_then_clears_then_leaves() -> None:
+    session = FakeSession(gate=asyncio.Event())
+    workspace = FakeWorkspace(session=session)
+    async with running(workspace) as run:
+        await run.type("one")
+        await run.press("enter")
+        await run.type("draft")
+        await run.press("ctrl+c")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert run.chat.composer.value == "draft"
+        await run.press("ctrl+c")
+        assert run.chat.composer.value == ""
+        await run.press("up")
+        assert run.chat.composer.value == "draft"
+        await run.press("ctrl+c", "ctrl+c")
+        assert not workspace.closed
+        await run.press("ctrl+c")
+        await run.until(lambda: workspace.closed)
+
+
+async def test_a_workspace_that_does_not_open_ends_with_one_line_and_code_1() -> None:
+    async def fails() -> FakeWorkspace:
+        raise OSError("disk full")
+
+    app = ChatApp(FakeSettings(), fails)
+    async with app.run_test() as pilot:
+        await pilot.pause(0.1)
+    assert app.return_code == 1
+
+
+async def test_a_workspace_that_does_not_open_keeps_what_was_typed() -> None:
+    gate = asyncio.Event()
+
+    async def fails() -> FakeWorkspace:
+        await gate.wait()
+        raise OSError("disk full")
+
+    app = ChatApp(FakeSettings(), fails)
+    async with app.run_test() as pilot:
+        await pilot.press(*"precious")
+        gate.set()
+        await pilot.pause(0.1)
+        assert app.is_running
+        assert app.chat.composer.value == "precious"
+
+
+async def test_history_shows_stored_messages_with_their_tokens() -> None:
+    session = FakeSession(messages=[user("old question"), assistant("old answer")], title="old times")
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.shows("old question", "old answer", "old times", "6.0k tok", "9.6k tok")
+
+
+async def test_numbers_that_are_not_there_yet_are_fetched() -> None:
+    async with running(FakeWorkspace(session=FakeSession(usage=None))) as run:
+        await run.shows("/ 200k")
+
+
+async def test_keys_can_be_changed_by_id() -> None:
+    async with running(settings=FakeSettings(keys={"chat.context": "f9"})) as run:
+        await run.press("f2")
+        assert run.app.screen is run.chat
+        await run.press("f9")
+        await run.shows("next request, as it would be sent")
+
+
+async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running() as run:
+        gone = BaseScreen.get_widget_and_offset_at
+
+        def stale(self: BaseScreen, x: int, y: int) -> object:
+            from textual.geometry import Offset
+            from textual.screen import Screen
+            from textual.widgets import Static
+
+            monkeypatch.setattr(Screen, "get_widget_and_offset_at", lambda *_: (Static("gone"), Offset(1, 1)))
+            return gone(self, x, y)
+
+        monkeypatch.setattr(BaseScreen, "get_widget_and_offset_at", stale)
+        await run.pilot.mouse_down(offset=(5, 5))
+        await run.pilot.mouse_up(offset=(5, 5))
+        assert run.app.is_running

@@ -1,0 +1,260 @@
+"""Slash commands, completion, pickers, themes, help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import FakeInfo, FakeSession, FakeSettings, FakeWorkspace, assistant, user
+from tests.screens.conftest import SIZES, running
+from tui import commands
+
+INFOS = (FakeInfo("s7", "refactor the parser"), FakeInfo("s8", "why is the build slow"))
+
+
+def test_names_and_aliases_are_unique() -> None:
+    names = [name for command in commands.COMMANDS for name in (command.name, *command.aliases)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("text", "yes"),
+    [
+        ("/help", True),
+        ("/etc/passwd?", False),
+        ("//x", False),
+        ("/", False),
+        ("/a\nb", False),
+        (" /help", False),
+        ("x", False),
+    ],
+)
+def test_what_is_meant_as_a_command(text: str, yes: bool) -> None:
+    assert commands.is_command(text) is yes
+
+
+@pytest.mark.parametrize(
+    ("query", "best"), [("co", "context"), ("cont", "context"), ("rol", "rolling-context"), ("rc", "rolling-context")]
+)
+def test_letters_in_order_find_a_command(query: str, best: str) -> None:
+    ranked = sorted(commands.COMMANDS, key=lambda command: -commands.match(query, command.name))
+    assert ranked[0].name == best
+
+
+def test_what_does_not_fit_scores_nothing() -> None:
+    assert commands.match("xyz", "context") == 0
+    assert commands.match("", "context") > 0
+
+
+async def test_completion_is_offered_taken_and_run() -> None:
+    async with running() as run:
+        await run.type("/rol")
+        await run.shows("/rolling-context [on|off]", "leave old content out")
+        await run.press("tab")
+        assert run.chat.composer.value == "/rolling-context "
+        await run.shows("trim old content when it gets tight")
+        await run.press("enter")
+        await run.until(lambda: run.session.log == ["rolling True"])
+        await run.shows("Rolling context is on", "rolling on")
+
+
+async def test_enter_takes_the_choice_and_esc_closes_the_list() -> None:
+    async with running() as run:
+        await run.type("/he")
+        await run.shows("commands and keys")
+        await run.press("escape")
+        await run.until(lambda: not run.chat.composer.completions.open)
+        await run.type("l")
+        await run.shows("commands and keys")
+        await run.press("enter")
+        await run.shows("Commands", "/rolling-context [on|off]", "Keys")
+
+
+async def test_the_list_lies_over_the_conversation() -> None:
+    async with running(size=(60, 20)) as run:
+        place = run.chat.composer.region
+        await run.type("/")
+        await run.shows("what fills the context")
+        assert run.chat.composer.region == place
+        await run.press("down", "up", "up")
+        assert run.chat.composer.completions.current is not None
+        assert run.chat.composer.completions.current.label == "/quit"
+
+
+async def test_an_unknown_command_is_named_and_the_text_stays() -> None:
+    async with running() as run:
+        await run.command("/contxt please")
+        await run.shows("There is no command /contxt. Did you mean /context?")
+        assert run.chat.composer.value == "/contxt please"
+        assert run.session.sent == []
+
+
+async def test_a_blank_before_a_slash_makes_it_a_message() -> None:
+    async with running() as run:
+        await run.command(" /help is a command")
+        await run.until(lambda: run.session.sent == ["/help is a command"])
+
+
+@pytest.mark.parametrize(
+    "line", ["/rolling-context maybe", "/window lots", "/theme nowhere", "/find absent", "/copy", "/undo"]
+)
+async def test_a_bad_argument_is_one_clear_line(line: str) -> None:
+    async with running() as run:
+        await run.command(line)
+        await run.shows("!")
+        assert run.app.screen is run.chat
+
+
+async def test_new_starts_an_empty_conversation() -> None:
+    session = FakeSession(messages=[user("old"), assistant("older")], title="old")
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.command("/new")
+        await run.shows("new conversation", "ask anything")
+        assert run.session.id == "s1n"
+
+
+async def test_a_model_is_picked_by_search() -> None:
+    async with running() as run:
+        await run.command("/model")
+        await run.shows("Models", "openai/gpt-x", "128k window", "200k window (models API)", "? window")
+        await run.type("gpt")
+        await run.until(lambda: "local/smol" not in run.text)
+        await run.press("enter")
+        await run.until(lambda: run.session.log == ["model openai/gpt-x"])
+        await run.shows("openai/gpt-x answers from now on.")
+        assert run.text.splitlines()[0].endswith("openai/gpt-x")
+
+
+async def test_a_model_is_named_without_its_provider() -> None:
+    async with running() as run:
+        await run.command("/model smol")
+        await run.until(lambda: run.session.log == ["model local/smol"])
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_conversation_is_found_and_opened(size: tuple[int, int]) -> None:
+    workspace = FakeWorkspace(infos=INFOS)
+    async with running(workspace, size=size) as run:
+        await run.press("ctrl+r")
+        await run.shows("Conversations", "refactor the parser", "why is the build slow")
+        await run.type("slow")
+        await run.until(lambda: "refactor" not in run.text)
+        await run.press("enter")
+        await run.until(lambda: workspace.resumed == ["s8"])
+        await run.shows("older", "why is the build")
+
+
+async def test_nothing_found_is_said_and_esc_changes_nothing() -> None:
+    async with running(FakeWorkspace(infos=INFOS)) as run:
+        await run.press("ctrl+r")
+        await run.type("zzz")
+        await run.shows("nothing fits")
+        await run.press("enter")
+        await run.until(lambda: run.app.screen is run.chat)
+        assert run.workspace.resumed == []
+
+
+async def test_a_list_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(self: FakeWorkspace) -> None:
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(FakeWorkspace, "models", fails)
+    async with running() as run:
+        await run.command("/model")
+        await run.shows("no route to host")
+
+
+async def test_themes_are_tried_on_and_kept_or_not(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("colors = 1", encoding="utf-8")
+    async with running(settings=FakeSettings(themes_dir=tmp_path)) as run:
+        await run.command("/theme")
+        await run.shows("Themes", "chatctx-dark", "ember", "terminal colours")
+        await run.type("ember")
+        await run.until(lambda: run.app.theme == "ember")
+        await run.press("escape")
+        await run.until(lambda: run.app.theme == "chatctx-dark")
+        await run.shows("theme bad.toml: colors is a table")
+        await run.press("escape")
+        await run.command("/theme ember")
+        await run.until(lambda: run.workspace.theme == "ember" and run.app.theme == "ember")
+
+
+@pytest.mark.parametrize(
+    "name", ["chatctx-light", "chatctx-contrast", "chatctx-terminal", "paper", "nord", "ansi-light"]
+)
+async def test_every_theme_draws_every_screen(name: str) -> None:
+    async with running(settings=FakeSettings(theme=name)) as run:
+        await run.press("f2", "m", "escape", "h", "escape", "f", "escape", "escape", "f1", "escape", "ctrl+o")
+        await run.shows("Models")
+
+
+async def test_a_theme_that_is_not_there_is_said_and_the_default_stands_in() -> None:
+    async with running(settings=FakeSettings(theme="nowhere")) as run:
+        await run.shows("There is no theme 'nowhere'")
+        assert run.app.theme == "chatctx-dark"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_help_lists_every_command(size: tuple[int, int]) -> None:
+    async with running(size=size) as run:
+        await run.press("f1")
+        await run.shows("Help", "/context")
+        await run.press("end")
+        await run.shows("ctrl+q")
+
+
+async def test_the_palette_offers_the_same_commands() -> None:
+    async with running() as run:
+        titles = [command.title for command in run.app.get_system_commands(run.app.screen)]
+        assert titles == [f"/{command.name}: {command.help}" for command in commands.COMMANDS]
+        await run.press("ctrl+p")
+        await run.type("what fills")
+        await run.shows("/context: what fills")
+        await run.press("enter")
+        await run.shows("next request, as it would be sent")
+
+
+async def test_commands_wait_for_the_answer_where_they_must() -> None:
+    import asyncio
+
+    session = FakeSession(gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.type("x")
+        await run.press("enter")
+        await run.command("/new")
+        await run.shows("An answer is still coming: Esc stops it")
+        assert run.session is session
+
+
+async def test_commands_before_the_workspace_is_there_say_so() -> None:
+    import asyncio
+
+    async with running(gate=asyncio.Event(), wait=False) as run:
+        await run.command("/model")
+        await run.shows("Still starting: try again in a moment.")
+
+
+async def test_find_goes_to_the_words() -> None:
+    messages = [user(f"question {n}", f"m{n}") for n in range(60)]
+    async with running(FakeWorkspace(session=FakeSession(messages=messages))) as run:
+        await run.command("/find question 7")
+        await run.shows("1 of 1", "question 7")
+
+
+async def test_the_window_is_set_and_reset() -> None:
+    async with running() as run:
+        await run.command("/window 128k")
+        await run.shows("The window of this model is 128k tokens.", "/ 128k")
+        await run.command("/window reset")
+        await run.until(lambda: run.session.log == ["window 128000", "window None"])
+
+
+async def test_copy_says_only_what_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TMUX", "DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    session = FakeSession(messages=[user("q"), assistant("the answer")])
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.command("/copy")
+        await run.shows("Sent 10 characters to the terminal's clipboard")
+        assert run.app.clipboard == "the answer"
