@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeAlias
 Compaction: TypeAlias = float | int | Literal["off"]
 """When compaction starts: a float is percent of the input budget, an int is tokens."""
 
+DEFAULT_THEME = "chatctx-dark"
+THEME_FILE = "theme"
 PROVIDER_KINDS = ("openai-compatible", "openai", "anthropic")
 
 
@@ -46,7 +48,7 @@ class Settings:
 
     model: str | None = None  # "provider/model"; None: chosen at start
     gguf: Path | None = None  # weights for the embedded model
-    theme: str = "chatctx-dark"
+    theme: str = DEFAULT_THEME
     rolling_context: bool = False
     compaction: Compaction = 85.0
     reserve_output: int = 16_000
@@ -104,11 +106,12 @@ def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> 
     config_file = Path(env["CHATCTX_CONFIG"]).expanduser() if env.get("CHATCTX_CONFIG") else config_dir / "config.toml"
     if env.get("CHATCTX_CONFIG") and not config_file.exists():
         raise ConfigError(f"CHATCTX_CONFIG names {config_file}, which does not exist: create it or unset the variable")
-    settings = _from_file(config_file)
+    data_dir = Path(env["CHATCTX_DATA_DIR"]).expanduser() if env.get("CHATCTX_DATA_DIR") else data_dir
+    settings = _from_file(config_file, Settings(theme=remembered_theme(data_dir) or DEFAULT_THEME))
     settings = replace(
         settings,
         config_file=config_file,
-        data_dir=Path(env["CHATCTX_DATA_DIR"]).expanduser() if env.get("CHATCTX_DATA_DIR") else data_dir,
+        data_dir=data_dir,
         log_dir=Path(env["CHATCTX_LOG_DIR"]).expanduser() if env.get("CHATCTX_LOG_DIR") else log_dir,
         model=env.get("CHATCTX_MODEL") or settings.model,
         theme=env.get("CHATCTX_THEME") or settings.theme,
@@ -117,16 +120,30 @@ def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> 
     return replace(settings, **given)
 
 
-def _from_file(path: Path) -> Settings:
+def remembered_theme(data_dir: Path) -> str | None:
+    """The theme chosen on screen last. A file of its own: it is read before the first frame, the database is not."""
+    try:
+        return (data_dir / THEME_FILE).read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None  # nothing was chosen yet, or it can't be known: the default does
+
+
+def remember_theme(data_dir: Path, name: str) -> None:
+    """Start with this theme from now on, where the config file names none. Raises OSError."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    (data_dir / THEME_FILE).write_text(name + "\n", encoding="utf-8")
+
+
+def _from_file(path: Path, defaults: Settings) -> Settings:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return Settings()
+        return defaults
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} can't be read ({error}): fix or remove it") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}; correct that line") from None
-    return _Reader(path).settings(data)
+    return _Reader(path).settings(data, defaults)
 
 
 class _Reader:
@@ -138,7 +155,7 @@ class _Reader:
     def fail(self, text: str) -> ConfigError:
         return ConfigError(f"{self.path}: {text}")
 
-    def settings(self, data: dict[str, Any]) -> Settings:
+    def settings(self, data: dict[str, Any], defaults: Settings) -> Settings:
         known = {f.name for f in fields(Settings)} - {"config_file", "data_dir", "log_dir"}
         self.check_names(data, known, "")
         values: dict[str, Any] = {}
@@ -161,7 +178,7 @@ class _Reader:
                 case "keys":
                     table = self.table(name, value)
                     values[name] = {key: self.typed(f"keys.{key}", keys, str, "text") for key, keys in table.items()}
-        return Settings(**values)
+        return replace(defaults, **values)
 
     def provider(self, name: str, value: object) -> ProviderSettings:
         where = f"providers.{name}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tui.context.usage import ContextUsage
 from tui.messages import Message
+
+if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui.chat import history
 from tui.chat.compactor import Compactor
 from tui.chat.conversation import Conversation
-from tui.chat.events import ContextTrimmed, Notice, SessionEvent
+from tui.chat.events import CompactionFinished, ContextTrimmed, Notice, SessionEvent
 from tui.chat.meter import Meter
 from tui.chat.summarize import SummaryFailedError
 from tui.context.compaction import CompactionRefusedError, Trigger
@@ -29,21 +29,22 @@ class Room:
         self._conversation = conversation
         self._meter = meter
         self._compactor = compactor
+        self._told = False  # that compacting is of no use here
 
-    async def make(self, *, refused: Refused | None = None) -> AsyncIterator[SessionEvent]:
+    async def make(self, *, refused: bool = False) -> AsyncIterator[SessionEvent]:
         """See to it that the next request fits. Raises `ContextOverflowError` when it can't be made to.
 
         `refused`: the server has just refused it as too large, whatever the numbers here say.
         """
         usage = await self._meter.usage()
-        if refused is None and _doubtful(usage) and await self._meter.count_exactly():
+        if not refused and _doubtful(usage) and await self._meter.count_exactly():
             usage = await self._meter.usage()
-        budget = usage.budget if refused is None else refused.narrow(usage)
+        budget = _narrowed(usage) if refused else usage.budget
         if self._conversation.info.rolling:
             async for event in self._trim(budget):
                 yield event
         else:
-            async for event in self._compact(usage, budget, "auto" if refused is None else "overflow"):
+            async for event in self._compact(usage, budget, "overflow" if refused else "auto"):
                 yield event
         usage = await self._meter.usage()
         if not check_budget(usage.total, budget).within_budget:
@@ -92,10 +93,13 @@ class Room:
         enabled = self._meter.settings.for_model(self._meter.full_name).compaction != "off"
         try:
             async for event in self._compactor.run(trigger, usage=usage):
+                self._told = self._told and not isinstance(event, CompactionFinished)
                 yield event
         except CompactionRefusedError as error:
             if check_budget(usage.total, budget).within_budget:
-                yield Notice("warning", str(error))
+                if not self._told:
+                    yield Notice("warning", str(error))
+                self._told = True  # until a compaction succeeds: it would be the same before every request
                 return
         except (SummaryFailedError, ProviderError) as error:
             yield Notice("warning", f"Compaction failed: {str(error).rstrip('.')}. Old content is left out instead")
@@ -107,17 +111,16 @@ class Room:
                 yield event
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A server's refusal: `limit` is the window it named, in tokens, None where it named none."""
+def _narrowed(usage: ContextUsage) -> Budget:
+    """The budget after a server refused what `usage` measures.
 
-    limit: int | None
-
-    def narrow(self, usage: ContextUsage) -> Budget:
-        """The budget that this leaves: the named window less the answer's part, or nine tenths of what was refused."""
-        budget = usage.budget
-        most = usage.total * 9 // 10 if self.limit is None else self.limit * 3 // 4
-        return replace(budget, max_input=most if budget.max_input is None else min(most, budget.max_input))
+    A limit that the refusal named is in `usage.budget` already. Where the request was thought to fit that all the same,
+    the numbers here are too low, nobody knows by how much: nine tenths of what was refused.
+    """
+    budget = usage.budget
+    if budget.max_input is not None and usage.total > budget.max_input:
+        return budget
+    return replace(budget, max_input=usage.total * 9 // 10)
 
 
 def _doubtful(usage: ContextUsage) -> bool:

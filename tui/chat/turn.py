@@ -24,7 +24,7 @@ from tui.chat.events import (
 from tui.chat.ids import new_id
 from tui.chat.meter import Meter, answer_tokens
 from tui.chat.recovery import Action, Clamp, MakeRoom, Recovery, Wait, WithoutAttachment, WithoutReasoning
-from tui.chat.room import Refused, Room
+from tui.chat.room import Room
 from tui.chat.services import Services
 from tui.chat.stream import StreamProcessor
 from tui.context.usage import ContextUsage
@@ -72,7 +72,7 @@ class Turn:
 
     async def run(self) -> AsyncIterator[SessionEvent]:
         """Answer the conversation as it stands. Raises `TurnError`, `ContextOverflowError`, `StoreError`."""
-        refused: Refused | None = None
+        refused = False
         for _ in range(MOST_STEPS):
             self._aim()
             try:
@@ -97,7 +97,7 @@ class Turn:
             if action is not None:
                 async for event in self._remedy(action):
                     yield event
-                refused = Refused(self._named_limit()) if isinstance(action, MakeRoom) else None
+                refused = isinstance(action, MakeRoom)
                 continue
             if reply is None or reply.status == "failed":
                 raise TurnError(self._failure())
@@ -107,7 +107,7 @@ class Turn:
                 return
             async for event in self._run_tools(calls):
                 yield event
-            refused = None
+            refused = False
             self._recovery = Recovery()
         raise TurnError(f"Stopped after {MOST_STEPS} tool steps. /retry lets it go on.")
 

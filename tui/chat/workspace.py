@@ -21,7 +21,7 @@ from tui.chat.services import NoTools, Services
 from tui.chat.session import LAST_MODELS, ChatSession
 from tui.chat.store import SessionInfo, SessionStore
 from tui.chat.windows import Windows
-from tui.config import Settings
+from tui.config import Settings, remember_theme
 from tui.context.calibration import CalibrationBook
 from tui.context.costs import CostBook
 from tui.context.counting import TokenCounter
@@ -212,7 +212,7 @@ class Workspace:
 
     async def save_theme(self, name: str) -> None:
         """Start with this theme from now on, where the settings name none."""
-        await asyncio.to_thread(self.store.put_state, "theme", name)
+        await asyncio.to_thread(remember_theme, self.settings.data_dir, name)
 
     def place(self, provider: str) -> str:
         """Where a provider's model runs, in one sentence for the first screen."""

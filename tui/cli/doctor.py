@@ -97,9 +97,10 @@ def _providers(settings: Settings) -> list[Finding]:
             found.append(Finding("problem" if missing else "ok", "provider", text))
     local = asyncio.run(answering(configs))
     found += [Finding("ok", "server", f"{name} answers at {configs[name].base_url}") for name in local]
-    if not found:
-        found.append(Finding("note", "providers", "no key and no local server; the embedded model answers"))
     lacking = missing_part(settings.gguf)
+    if not found:
+        answers = "only the demo answers" if lacking else "the embedded model answers"
+        found.append(Finding("note", "providers", f"no key and no local server; {answers}"))
     found.append(Finding("note" if lacking else "ok", "embedded", lacking or configs["local"].default_model))
     return found
 
