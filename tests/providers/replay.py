@@ -42,6 +42,7 @@ class ReplayServer:
         self.asked: list[Asked] = []
         self.hung_up = asyncio.Event()  # a client went away before it had everything
         self.url = ""
+        self.tasks: set[asyncio.Task[Any]] = set()
 
     def stream(self, *payloads: object, done: bool = True, end: End = "clean", named: bool = False) -> None:
         """Answer next with these JSON payloads as server-sent events. `named`: each with an `event:` line."""
@@ -61,10 +62,12 @@ class ReplayServer:
             self.by_path[path] = answer
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if task := asyncio.current_task():
+            self.tasks.add(task)
         try:
             while await self._one(reader, writer):
                 pass
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             self.hung_up.set()
         finally:
             writer.close()
@@ -116,7 +119,7 @@ class ReplayServer:
 
 def sse(payload: object, *, named: bool = False) -> bytes:
     """One server-sent event."""
-    name = f"event: {payload['type']}\n" if named and isinstance(payload, dict) else ""
+    name = f"event: {payload['type']}\n" if named and isinstance(payload, dict) and "type" in payload else ""
     return f"{name}data: {json.dumps(payload)}\n\n".encode()
 
 
@@ -130,4 +133,6 @@ async def replay_server() -> AsyncIterator[ReplayServer]:
         yield replay
     finally:
         server.close()
-        server.close_clients() if hasattr(server, "close_clients") else None
+        for task in replay.tasks:
+            task.cancel()
+        await asyncio.gather(*replay.tasks, return_exceptions=True)

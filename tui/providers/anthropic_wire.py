@@ -43,6 +43,9 @@ def to_wire(request: Request, *, cache: bool = True) -> Json:
     for message_body in messages:
         if message_body["role"] == "user":  # results come first, directly behind their calls
             message_body["content"].sort(key=lambda block: block["type"] != "tool_result")
+    if messages and messages[-1]["role"] == "assistant" and messages[-1]["content"][-1]["type"] == "text":
+        last = messages[-1]["content"][-1]  # an answer to be continued must not end with blanks
+        last["text"] = last["text"].rstrip()
     system = [{"type": "text", "text": section.text} for section in request.system if section.text.strip()]
     tools = [
         {"name": tool.name, "description": tool.description, "input_schema": schema_object(tool.parameters)}
@@ -116,11 +119,8 @@ def _blocks(message: Message, request: Request, ids: ToolIds) -> list[Json]:
                 blocks.append(_attachment(part, request))
             case _ if (text := plain_text(part)).strip():
                 blocks.append({"type": "text", "text": text})
-    if message.role == "assistant":
-        if all("thinking" in block["type"] for block in blocks):
-            return []  # an answer of nothing but thinking is refused as empty
-        if blocks[-1]["type"] == "text":
-            blocks[-1]["text"] = blocks[-1]["text"].rstrip()  # "final assistant content cannot end with whitespace"
+    if message.role == "assistant" and all("thinking" in block["type"] for block in blocks):
+        return []  # an answer of nothing but thinking is refused as empty
     return blocks
 
 

@@ -163,6 +163,11 @@ _HINTS: Mapping[ErrorKind, str] = {
 }
 
 
+def _inner_status(codes: set[str]) -> int | None:
+    """The HTTP status that an error inside a stream names as its code."""
+    return next((int(code) for code in sorted(codes) if code.isdigit() and 400 <= int(code) < 600), None)
+
+
 def classify_error(
     status: int | None,
     body: object,
@@ -184,7 +189,7 @@ def classify_error(
     codes = {
         str(value) for key, value in pairs if key in ("code", "type", "error_code", "status") and value is not None
     }
-    kind = kind_of(status if status != 200 else None, text, codes, provider)
+    kind = kind_of(_inner_status(codes) if status in (None, 200) else status, text, codes, provider)
     numbers = OverflowNumbers()
     if kind in ("overflow_input", "overflow_output"):
         numbers = overflow_numbers(text, pairs)

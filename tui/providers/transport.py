@@ -10,13 +10,14 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from tui.providers.base import ProviderError
 from tui.providers.error_text import one_line
+from tui.providers.keys import redact
 from tui.providers.overflow import classify_error
 from tui.providers.wire import Json
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     Client: TypeAlias = AsyncOpenAI | AsyncAnthropic
 
 log = logging.getLogger(__name__)
+
+ClientT = TypeVar("ClientT")
 
 # Sent where a server wants no key: the SDKs refuse an empty one.
 NO_KEY = "none"
@@ -57,7 +60,7 @@ async def openai_client(base_url: str, key: str | None, headers: Mapping[str, st
             http_client=openai.DefaultAsyncHttpxClient(trust_env=not is_loopback(base_url)),
         )
 
-    return await asyncio.to_thread(build)
+    return await _built(build, base_url)
 
 
 async def anthropic_client(base_url: str, key: str | None, headers: Mapping[str, str]) -> AsyncAnthropic:
@@ -66,15 +69,30 @@ async def anthropic_client(base_url: str, key: str | None, headers: Mapping[str,
     def build() -> AsyncAnthropic:
         import anthropic
 
+        official = urlsplit(base_url).hostname == "api.anthropic.com"
         return anthropic.AsyncAnthropic(
             api_key=key or NO_KEY,
             base_url=base_url,
             max_retries=0,
-            default_headers=dict(headers),
+            # The SDK sends a bearer token; servers that merely speak the dialect often know only the older header.
+            default_headers={**({"x-api-key": key} if key and not official else {}), **headers},
             http_client=anthropic.DefaultAsyncHttpxClient(trust_env=not is_loopback(base_url)),
         )
 
-    return await asyncio.to_thread(build)
+    return await _built(build, base_url)
+
+
+async def _built(build: Callable[[], ClientT], base_url: str) -> ClientT:
+    try:
+        if urlsplit(base_url).port == 0:  # reading it raises for a port that is none
+            raise ValueError("no port 0")
+        return await asyncio.to_thread(build)
+    except Exception as error:
+        import httpx2
+
+        if isinstance(error, ValueError | httpx2.InvalidURL):
+            raise ProviderError("bad_request", f"{redact(base_url)} is no usable address. Check base_url.") from error
+        raise
 
 
 async def events(client: Client, path: str, body: Json, provider: str) -> AsyncGenerator[Json, None]:
@@ -150,37 +168,28 @@ def translate(error: Exception, provider: str, base_url: str) -> ProviderError |
             provider=provider,
             now=time.time(),
         )
+    where, lead = redact(base_url), f"{provider}: "
     cause: BaseException = error.__cause__ if isinstance(error.__cause__, httpx2.HTTPError) else error
+    reason = one_line(str(cause), 120) or type(cause).__name__
     match cause:
         case httpx2.TimeoutException():
-            return ProviderError(
-                "network", f"{provider}: {base_url} did not answer in time. Check the server, then /retry."
-            )
-        case httpx2.ConnectError():
-            reason = one_line(str(cause), 120) or "no connection"
-            return ProviderError(
-                "network",
-                f"{provider}: cannot reach {base_url} ({reason}). Check that the server runs, and its base_url.",
-            )
+            text = f"{where} did not answer in time. Check the server, then /retry."
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-            return ProviderError("bad_request", f"{provider}: {base_url} is no usable address. Check base_url.")
+            return ProviderError("bad_request", f"{lead}{where} is no usable address. Check base_url.")
+        case httpx2.ConnectError():
+            text = f"cannot reach {where} ({reason}). Check that the server runs, and its base_url."
         case httpx2.HTTPError():
-            reason = one_line(str(cause), 120) or type(cause).__name__
-            return ProviderError(
-                "network", f"{provider}: the connection broke ({reason}). What arrived is kept; /retry goes on."
-            )
+            text = f"the connection to {where} broke ({reason}). What arrived is kept; /retry goes on."
         case json.JSONDecodeError() | UnicodeDecodeError():
             return ProviderError(
-                "protocol", f"{provider}: the server sent broken JSON. What arrived is kept; /retry goes on."
+                "protocol", f"{lead}the server sent broken JSON. What arrived is kept; /retry goes on."
             )
-    if type(error).__name__ == "APITimeoutError":
-        return ProviderError(
-            "network", f"{provider}: {base_url} did not answer in time. Check the server, then /retry."
-        )
-    if type(error).__name__ == "APIConnectionError":
-        return ProviderError(
-            "network", f"{provider}: the connection to {base_url} failed. Check the network, then /retry."
-        )
+        case _ if type(error).__name__ in ("APITimeoutError", "APIConnectionError"):
+            text = f"cannot reach {where}. Check that the server runs, and its base_url."
+        case _:
+            text = ""
+    if text:
+        return ProviderError("network", lead + text)
     if hasattr(error, "body") and hasattr(error, "message"):  # openai.APIError: an error event under HTTP 200
         return classify_error(None, error.body, message=str(error.message), provider=provider)
     return None

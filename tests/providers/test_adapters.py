@@ -1,0 +1,482 @@
+"""The adapters against a server that misbehaves in every known way, through the real SDKs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.providers.collect import collect
+from tests.providers.replay import Answer, End, ReplayServer, replay_server, sse
+from tui.messages import Message, Request, Text, Usage
+from tui.providers.base import Provider, StreamEnd, TextDelta
+from tui.providers.config import Dialect, ProviderConfig
+from tui.providers.registry import make_provider
+
+DIALECTS: tuple[Dialect, ...] = ("openai-chat", "anthropic", "openai-responses")
+REQUEST = Request("p", "m", (Message("user", (Text("Hi"),)),), max_output=100)
+
+
+@asynccontextmanager
+async def serving(dialect: Dialect, **config: Any) -> AsyncIterator[tuple[ReplayServer, Provider]]:
+    async with replay_server() as server:
+        provider = make_provider("p", ProviderConfig("p", dialect, f"{server.url}/v1", **config))
+        try:
+            yield server, provider
+        finally:
+            await provider.close()
+
+
+def chunk(text: str | None = None, finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    delta = {} if text is None else {"content": text}
+    return {
+        "object": "chat.completion.chunk",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+        **fields,
+    }
+
+
+USAGE = {"object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
+
+CHAT = [chunk("Hel"), chunk("lo"), chunk(finish="stop"), USAGE]
+ANTHROPIC: list[dict[str, Any]] = [
+    {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "ping"},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "lo"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+    {"type": "message_stop"},
+]
+RESPONSES: list[dict[str, Any]] = [
+    {"type": "response.created", "response": {}},
+    {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "m1"}},
+    {"type": "response.output_text.delta", "output_index": 0, "item_id": "m1", "delta": "Hel"},
+    {"type": "response.output_text.delta", "output_index": 0, "item_id": "m1", "delta": "lo"},
+    {"type": "response.completed", "response": {"usage": {"input_tokens": 9, "output_tokens": 2}}},
+]
+WHOLE: dict[str, list[dict[str, Any]]] = {"openai-chat": CHAT, "anthropic": ANTHROPIC, "openai-responses": RESPONSES}
+
+
+def pieces(dialect: Dialect, count: int | None = None) -> list[bytes]:
+    return [sse(payload, named=True) for payload in WHOLE[dialect][:count]]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_whole_answer(dialect: Dialect) -> None:
+    async with serving(dialect) as (server, provider):
+        server.answers.append(Answer(pieces(dialect)))
+        got = await collect(provider, REQUEST)
+    assert (got.text, got.usage) == ("Hello", Usage(9, 2))
+    assert got.end is not None and got.end.kind == "stop"
+    assert isinstance(got.events[-1], StreamEnd)
+    path = {"openai-chat": "/v1/chat/completions", "anthropic": "/v1/messages", "openai-responses": "/v1/responses"}
+    assert server.asked[0].path == path[dialect]
+    assert server.asked[0].body["stream"] is True
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("end", ["clean", "short", "cut"])
+async def test_a_stream_without_its_end_mark_has_no_end(dialect: Dialect, end: End) -> None:
+    async with serving(dialect) as (server, provider):
+        server.answers.append(
+            Answer(pieces(dialect, {"openai-chat": 2, "anthropic": 5, "openai-responses": 4}[dialect]), end=end)
+        )
+        got = await collect(provider, REQUEST)
+    assert got.text == "Hello"
+    assert got.end is None
+    assert (got.error.kind if got.error else None) == ("network" if end == "cut" else None)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_connection_lost_after_the_end_mark_is_a_whole_answer(dialect: Dialect) -> None:
+    count = {"openai-chat": 3, "anthropic": 7, "openai-responses": 5}[dialect]
+    async with serving(dialect) as (server, provider):
+        server.answers.append(Answer(pieces(dialect, count), end="cut"))
+        got = await collect(provider, REQUEST)
+    assert got.error is None
+    assert got.text == "Hello"
+    assert got.end is not None and got.end.kind == "stop"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_broken_json_keeps_what_came_before(dialect: Dialect) -> None:
+    name = b"event: content_block_delta\n" if dialect == "anthropic" else b""
+    async with serving(dialect) as (server, provider):
+        server.answers.append(Answer([*pieces(dialect, 4), name + b'data: {"a": \n\n']))
+        got = await collect(provider, REQUEST)
+    assert got.text.startswith("Hel")
+    if dialect != "openai-chat":  # its third chunk ended the answer
+        assert got.error is not None and got.error.kind == "protocol"
+        assert got.end is None
+
+
+# What real servers send in mid-stream under HTTP 200. A name stands for the `event:` line.
+FULL = "Your input exceeds the context window of this model."
+MID_STREAM: list[tuple[Dialect, str, dict[str, Any], str]] = [
+    ("openai-chat", "", {"error": {"code": 500, "message": "Failed to parse input", "type": "server_error"}}, "server"),
+    (
+        "openai-chat",
+        "",
+        {"error": {"code": 429, "message": "Slow"}, "choices": [{"finish_reason": "error"}]},
+        "rate_limit",
+    ),
+    ("openai-chat", "", {"error": {"message": "Context size has been exceeded.", "code": 400}}, "overflow_input"),
+    ("openai-chat", "", {"object": "error", "message": "CUDA went away", "code": 500}, "server"),
+    ("anthropic", "error", {"type": "error", "error": {"type": "overloaded_error", "message": "Busy"}}, "overloaded"),
+    ("anthropic", "error", {"code": 500, "message": "Failed to parse input", "type": "server_error"}, "server"),
+    ("openai-responses", "", {"type": "error", "code": "context_length_exceeded", "message": FULL}, "overflow_input"),
+    ("openai-responses", "", {"type": "error", "error": {"code": "context_length_exceeded"}}, "overflow_input"),
+    ("openai-responses", "", {"type": "response.failed", "response": {"error": {"message": FULL}}}, "overflow_input"),
+    (
+        "openai-responses",
+        "",
+        {"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded"}}},
+        "rate_limit",
+    ),
+    ("openai-responses", "", {"type": "response.failed", "response": {"error": {"code": "server_error"}}}, "server"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "name", "payload", "kind"), MID_STREAM)
+async def test_an_error_in_mid_stream(dialect: Dialect, name: str, payload: dict[str, Any], kind: str) -> None:
+    wire = (f"event: {name}\n".encode() if name else b"") + sse(payload)
+    count = {"openai-chat": 1, "anthropic": 4, "openai-responses": 3}[dialect]
+    async with serving(dialect) as (server, provider):
+        server.answers.append(Answer([*pieces(dialect, count), wire]))
+        got = await collect(provider, REQUEST)
+    assert got.text == "Hel"
+    assert got.end is None
+    assert got.error is not None and got.error.kind == kind
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_http_errors_are_classified_and_never_retried_here(dialect: Dialect) -> None:
+    body = {"error": {"type": "rate_limit_error", "message": "Slow down"}}
+    async with serving(dialect) as (server, provider):
+        server.json(body, 429, {"retry-after": "7"})
+        got = await collect(provider, REQUEST)
+        assert len(server.asked) == 1
+    assert got.error is not None
+    assert (got.error.kind, got.error.status, got.error.retry_after) == ("rate_limit", 429, 7.0)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html><title>400 Bad Request</title></html>",
+        b'[{"error":{"message":"input token count (9) exceeds the maximum"}}]',
+    ],
+)
+async def test_odd_error_bodies(dialect: Dialect, body: bytes) -> None:
+    async with serving(dialect) as (server, provider):
+        server.answers.append(
+            Answer([body] if body else [], 400, content_type="text/html" if b"<" in body else "application/json")
+        )
+        error = (await collect(provider, REQUEST)).error
+    assert error is not None
+    assert error.kind == ("overflow_input" if b"token" in body else "bad_request")
+    assert str(error).startswith("p: HTTP 400: ")
+    assert "<" not in str(error)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_nobody_listens(dialect: Dialect) -> None:
+    async with replay_server() as server:
+        url = server.url
+    provider = make_provider("p", ProviderConfig("p", dialect, f"{url}/v1"))
+    try:
+        error = (await collect(provider, REQUEST)).error
+    finally:
+        await provider.close()
+    assert error is not None and error.kind == "network"
+    assert url in str(error)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://", "nonsense", "http://[::1", "ftp://127.0.0.1/v1", "http://127.0.0.1:99999/v1"]
+)
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_address_that_is_none(dialect: Dialect, url: str) -> None:
+    provider = make_provider("p", ProviderConfig("p", dialect, url))
+    try:
+        error = (await collect(provider, REQUEST)).error
+    finally:
+        await provider.close()
+    assert error is not None and error.kind in ("network", "bad_request")
+    assert "base_url" in str(error)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_closing_the_stream_hangs_up(dialect: Dialect) -> None:
+    count = {"openai-chat": 1, "anthropic": 4, "openai-responses": 3}[dialect]
+    async with serving(dialect) as (server, provider):
+        server.answers.append(Answer(pieces(dialect, count), end="hang"))
+        async with aclosing(provider.stream(REQUEST)) as stream:
+            async for event in stream:
+                if isinstance(event, TextDelta):
+                    break
+        async with asyncio.timeout(5):
+            await server.hung_up.wait()
+
+
+class TestChatQuirks:
+    async def test_usage_after_the_finish_reason_and_in_a_chunk_without_choices(self) -> None:
+        async with serving("openai-chat") as (server, provider):
+            server.stream(*CHAT)
+            got = await collect(provider, REQUEST)
+        assert got.usage == Usage(9, 2)
+
+    async def test_cumulative_usage_in_every_chunk(self) -> None:
+        def usage(output: int) -> dict[str, int]:
+            return {"prompt_tokens": 9, "completion_tokens": output}
+
+        async with serving("openai-chat") as (server, provider):
+            server.stream(
+                *(chunk("x", usage=usage(count)) for count in range(1, 101)), chunk(finish="stop", usage=usage(100))
+            )
+            got = await collect(provider, REQUEST)
+        assert got.usage == Usage(9, 100)
+
+    async def test_no_usage_is_none(self) -> None:
+        async with serving("openai-chat") as (server, provider):
+            server.stream(
+                chunk("x", usage=None), chunk(finish="stop", usage={"prompt_tokens": 0, "completion_tokens": 0})
+            )
+            got = await collect(provider, REQUEST)
+        assert got.usage is None
+
+    @pytest.mark.parametrize("status", [400, 422])
+    async def test_a_server_that_refuses_include_usage_is_asked_without_it_from_then_on(self, status: int) -> None:
+        refusal = {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]}
+        async with serving("openai-chat") as (server, provider):
+            server.json(refusal, status)
+            server.stream(*CHAT[:3])
+            first = await collect(provider, REQUEST)
+            second = await collect(provider, REQUEST)
+            asked = ["stream_options" in item.body for item in server.asked]
+        assert first.text == second.text == "Hello"
+        assert asked == [True, False, False]
+
+    async def test_another_400_is_not_repeated(self) -> None:
+        async with serving("openai-chat") as (server, provider):
+            server.json({"error": {"message": "roles must alternate"}}, 400)
+            got = await collect(provider, REQUEST)
+            assert len(server.asked) == 1
+        assert got.error is not None and got.error.kind == "bad_request"
+
+    async def test_a_refusal_that_stays_is_not_repeated_for_ever(self) -> None:
+        async with serving("openai-chat") as (server, provider):
+            server.json({"error": {"message": "unknown field"}}, 400)
+            got = await collect(provider, REQUEST)
+            assert len(server.asked) == 2
+        assert got.error is not None
+
+    async def test_the_other_name_of_max_tokens(self) -> None:
+        words = (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+        )
+        async with serving("openai-chat") as (server, provider):
+            server.json({"error": {"message": words}}, 400)
+            server.stream(*CHAT)
+            got = await collect(provider, REQUEST)
+            assert server.asked[1].body["max_completion_tokens"] == 100
+            assert "max_tokens" not in server.asked[1].body
+        assert got.text == "Hello"
+
+    async def test_odd_chunks_do_no_harm(self) -> None:
+        odd: list[Any] = [
+            {"choices": None},
+            {"choices": [{"index": 0, "delta": None}]},
+            {"choices": [{}]},
+            {"choices": [{"delta": {"content": None, "tool_calls": None, "reasoning_details": None}}]},
+            {"choices": [{"delta": {"tool_calls": [None, {"index": 0, "function": None}]}}]},
+            {"x": 1},
+            [1, 2],
+            "text",
+            None,
+            7,
+        ]
+        async with serving("openai-chat") as (server, provider):
+            server.stream(*odd, *CHAT)
+            got = await collect(provider, REQUEST)
+        assert got.error is None
+        assert got.text == "Hello"
+
+    @pytest.mark.parametrize(
+        ("calls", "expected"),
+        [
+            pytest.param(
+                [
+                    {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x"'}},
+                    {"index": 0, "function": {"arguments": ":1}"}},
+                    {"index": 1, "id": "b", "function": {"name": "g", "arguments": "{}"}},
+                ],
+                [("a", "f", '{"x":1}'), ("b", "g", "{}")],
+                id="as promised",
+            ),
+            pytest.param(
+                [
+                    {"id": "a", "function": {"name": "f", "arguments": "{"}},
+                    {"id": "a", "function": {"name": "f", "arguments": "}"}},
+                    {"id": "b", "function": {"name": "g", "arguments": "{}"}},
+                ],
+                [("a", "f", "{}"), ("b", "g", "{}")],
+                id="no index, repeated id and name",
+            ),
+            pytest.param(
+                [
+                    {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}},
+                    {"index": 0, "id": "b", "function": {"name": "f", "arguments": '{"y":2}'}},
+                ],
+                [("a", "f", "{}"), ("b", "f", '{"y":2}')],
+                id="every call is number 0",
+            ),
+            pytest.param(
+                [{"function": {"name": "f", "arguments": "{"}}, {"function": {"arguments": "}"}}],
+                [("", "f", "{}")],
+                id="neither index nor id",
+            ),
+            pytest.param(
+                [{"index": 0, "id": "a", "function": {"name": "f", "arguments": {"x": 1}}}],
+                [("a", "f", '{"x": 1}')],
+                id="arguments as an object",
+            ),
+        ],
+    )
+    async def test_tool_calls(self, calls: list[dict[str, Any]], expected: list[tuple[str, str, str]]) -> None:
+        chunks = [{"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]} for call in calls]
+        async with serving("openai-chat") as (server, provider):
+            server.stream(*chunks, chunk(finish="tool_calls"))
+            got = await collect(provider, REQUEST)
+        assert [(call.id, call.name, call.arguments) for call in got.calls.values()] == expected
+        assert got.end == StreamEnd("tool_calls", "tool_calls")
+
+    @pytest.mark.parametrize(
+        "delta",
+        [
+            {"reasoning_content": "hm"},
+            {"reasoning": "hm"},
+            {"reasoning_text": "hm"},
+            {"reasoning_content": "hm", "reasoning": "hm"},
+            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]},
+            {"reasoning_details": [{"type": "reasoning.text", "text": "hm", "index": 0}]},
+            {"reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm", "index": 0}]},
+        ],
+    )
+    async def test_reasoning_under_every_name(self, delta: dict[str, Any]) -> None:
+        async with serving("openai-chat") as (server, provider):
+            server.stream({"choices": [{"delta": delta}]}, *CHAT)
+            got = await collect(provider, REQUEST)
+        assert (got.thoughts, got.text) == ("hm", "Hello")
+
+    async def test_organisation_headers_go_to_nobody_else(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-secret")
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1")
+        async with serving("openai-chat") as (server, provider):
+            server.stream(*CHAT)
+            assert (await collect(provider, REQUEST)).text == "Hello"
+            assert "secret" not in str(server.asked[0].headers)
+
+    async def test_proxies_of_the_environment_are_not_asked_for_this_machine(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, "http://127.0.0.1:1")
+        for dialect in DIALECTS:
+            async with serving(dialect) as (server, provider):
+                server.answers.append(Answer(pieces(dialect)))
+                assert (await collect(provider, REQUEST)).text == "Hello"
+
+
+class TestAnthropicQuirks:
+    async def test_blocks_that_are_open_together(self) -> None:
+        """As llama.cpp sends them: deltas for an earlier block after a later one began, all stops at the end."""
+
+        def delta(index: int, kind: str, **fields: Any) -> dict[str, Any]:
+            return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **fields}}
+
+        def start(index: int, **block: Any) -> dict[str, Any]:
+            return {"type": "content_block_start", "index": index, "content_block": block}
+
+        events = [
+            ANTHROPIC[0],
+            start(0, type="thinking", thinking=""),
+            delta(0, "thinking_delta", thinking="hm"),
+            start(1, type="text", text=""),
+            delta(1, "text_delta", text="Hel"),
+            start(2, type="tool_use", id="c1", name="look", input={}),
+            delta(2, "input_json_delta", partial_json='{"a":'),
+            delta(1, "text_delta", text="lo"),
+            delta(2, "input_json_delta", partial_json="1}"),
+            delta(0, "signature_delta", signature=""),
+            *({"type": "content_block_stop", "index": index} for index in range(3)),
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}},
+            {"type": "message_stop"},
+        ]
+        async with serving("anthropic") as (server, provider):
+            server.stream(*events, named=True, done=False)
+            got = await collect(provider, REQUEST)
+        assert (got.thoughts, got.text) == ("hm", "Hello")
+        assert [(call.id, call.name, call.arguments) for call in got.calls.values()] == [("c1", "look", '{"a":1}')]
+        assert [meta.signature for meta in got.meta[0]] == [""]
+        assert {event.block for event in got.events if isinstance(event, TextDelta)} == {1}
+
+    async def test_usage_is_replaced_not_added(self) -> None:
+        events = [dict(event) for event in ANTHROPIC]
+        events[0] = {"type": "message_start", "message": {"usage": {"input_tokens": 500, "output_tokens": 1}}}
+        events[6] = {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"input_tokens": 500, "output_tokens": 40},
+        }
+        async with serving("anthropic") as (server, provider):
+            server.stream(*events, named=True, done=False)
+            got = await collect(provider, REQUEST)
+        assert got.usage == Usage(500, 40)
+
+    @pytest.mark.parametrize(
+        ("reason", "kind"),
+        [
+            ("max_tokens", "length"),
+            ("tool_use", "tool_calls"),
+            ("model_context_window_exceeded", "window_full"),
+            ("refusal", "refusal"),
+            ("pause_turn", "other"),
+            ("brand_new", "other"),
+        ],
+    )
+    async def test_stop_reasons(self, reason: str, kind: str) -> None:
+        events = [*ANTHROPIC[:6], {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {}}]
+        async with serving("anthropic") as (server, provider):
+            server.stream(*events, named=True, done=False)
+            got = await collect(provider, REQUEST)
+        assert got.end is not None
+        assert (got.end.kind, got.end.raw) == (kind, reason)
+
+    async def test_the_key_and_both_headers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MY_KEY", "key-123456")
+        monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "other-secret")
+        async with serving("anthropic", key_env=("MY_KEY",), headers={"x-extra": "1"}) as (server, provider):
+            server.stream(*ANTHROPIC, named=True, done=False)
+            await collect(provider, REQUEST)
+            headers = server.asked[0].headers
+        assert (headers["authorization"], headers["x-api-key"]) == ("Bearer key-123456", "key-123456")
+        assert headers["x-extra"] == "1"
+        assert "other-secret" not in str(headers)
+
+
+async def test_extra_body_reaches_every_dialect() -> None:
+    for dialect in DIALECTS:
+        async with serving(dialect, extra_body={"seed": 7}) as (server, provider):
+            server.answers.append(Answer(pieces(dialect)))
+            await collect(provider, replace(REQUEST, model="m"))
+            assert server.asked[0].body["seed"] == 7
