@@ -229,11 +229,6 @@ class Turn:
             await asyncio.to_thread(self._services.windows.learn, request.provider, request.model, error.limit)
         return self._recovery.decide(error, arrived=processor.arrived, max_output=request.max_output)
 
-    def _named_limit(self) -> int | None:
-        return (
-            self._processor.error.limit if self._processor is not None and self._processor.error is not None else None
-        )
-
     async def _remedy(self, action: Action) -> AsyncIterator[SessionEvent]:
         error = self._processor.error if self._processor is not None else None
         match action:
