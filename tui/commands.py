@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -107,6 +106,8 @@ def parse(text: str) -> tuple[Command, str] | Unknown:
     command = names.get(name.lower())
     if command is not None:
         return command, args.strip()
+    import difflib  # only a mistyped command needs it
+
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     hint = f"Did you mean /{names[near[0]].name}?" if near else "/help lists what there is."
     return Unknown(f"There is no command /{name}. {hint} To send it as a message, put a blank before it.")

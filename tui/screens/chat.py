@@ -6,14 +6,13 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from tui import commands
-from tui.context.usage import ContextUsage
 from tui.screens import clipboard
 from tui.screens.base import BaseScreen
 from tui.screens.chat_commands import ChatCommands
@@ -28,6 +27,9 @@ from tui.widgets.status_bar import Status, StatusBar
 from tui.widgets.title_bar import TitleBar
 from tui.widgets.transcript import Transcript
 from tui.widgets.welcome import welcome
+
+if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage
 
 log = logging.getLogger(__name__)
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tui import commands
 from tui.config import parse_tokens
-from tui.context.usage import ContextUsage
 from tui.messages import Message
-from tui.screens.context import ContextPanel
-from tui.screens.help import HelpPanel
-from tui.screens.picker import Item, Picker, filtered
+from tui.screens.items import Item, Source, filtered
 from tui.screens.ports import SessionInfoLike, SessionLike, WorkspaceLike
 from tui.widgets.completion import Choice
 from tui.widgets.figures import age, tokens_short
 
 if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage
     from tui.screens.chat import ChatScreen
 
 log = logging.getLogger(__name__)
@@ -60,12 +58,27 @@ class ChatCommands:
             self.refuse("Still starting: try again in a moment.")
         return self.screen.workspace
 
+    def pick(
+        self,
+        title: str,
+        source: Source,
+        done: Callable[[str | None], None],
+        placeholder: str,
+        preview: Callable[[str], None] | None = None,
+    ) -> None:
+        """Let the person choose. Panels are imported when they are opened: the first frame does not wait for them."""
+        from tui.screens.picker import Picker
+
+        self.screen.app.push_screen(Picker(title, source, placeholder=placeholder, preview=preview), done)
+
     # -- context -------------------------------------------------------------------------------------------------
 
     async def show_context(self, _args: str) -> None:
         """Open the panel."""
         if (session := self.ready()) is None:
             return
+        from tui.screens.context import ContextPanel
+
         panel = ContextPanel(session, self.screen.workspace, hints=self.hints, changed=self.recounted)
         self.screen.app.push_screen(panel, self._context_closed)
 
@@ -168,8 +181,7 @@ class ChatCommands:
         async def source(query: str) -> Sequence[Item]:
             return self._session_items(await workspace.sessions(query or args))
 
-        picker = Picker("Conversations", source, placeholder=args or "search in all conversations")
-        self.screen.app.push_screen(picker, self._resume)
+        self.pick("Conversations", source, self._resume, args or "search in all conversations")
 
     def _session_items(self, infos: Sequence[SessionInfoLike]) -> list[Item]:
         present = self.screen.session.id if self.screen.session is not None else ""
@@ -199,8 +211,7 @@ class ChatCommands:
         if session is None or workspace is None:
             return
         if not args:
-            picker = Picker("Models", filtered(self._model_items), placeholder="search models")
-            self.screen.app.push_screen(picker, self._use_model)
+            self.pick("Models", filtered(self._model_items), self._use_model, "search models")
             return
         name = args
         if "/" not in name:
@@ -256,8 +267,7 @@ class ChatCommands:
             else:
                 self.screen.action_command(f"theme {name}")
 
-        picker = Picker("Themes", filtered(self._theme_items), placeholder="search themes", preview=preview)
-        app.push_screen(picker, chosen)
+        self.pick("Themes", filtered(self._theme_items), chosen, "search themes", preview)
 
     async def _theme_items(self) -> list[Item]:
         present = self.screen.app.theme
@@ -296,6 +306,8 @@ class ChatCommands:
 
     async def help(self, _args: str) -> None:
         """`/help`."""
+        from tui.screens.help import HelpPanel
+
         self.screen.app.push_screen(HelpPanel(commands.COMMANDS))
 
     async def quit(self, _args: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -14,7 +14,6 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.context.usage import ContextUsage
 from tui.screens.base import SHORT, Panel
 from tui.screens.context_fits import FitsPanel
 from tui.screens.context_history import HistoryPanel
@@ -23,6 +22,9 @@ from tui.screens.ports import SessionLike, WorkspaceLike
 from tui.widgets.cells import clip
 from tui.widgets.context_picture import picture_lines
 from tui.widgets.context_table import Line, basis_lines, headline, table_lines
+
+if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -13,11 +13,13 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.context.limits import ModelLimits
-from tui.context.usage import ContextUsage
 from tui.screens.base import Panel
 from tui.screens.ports import WorkspaceLike
 from tui.widgets.cells import plain
 from tui.widgets.context_fits import fit_line, fits
+
+if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage
 
 log = logging.getLogger(__name__)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from rich.cells import cell_len
 from textual import work
@@ -16,38 +15,11 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.commands import match
 from tui.screens.base import Panel
+from tui.screens.items import Item, Source
 from tui.widgets.cells import clip, pad, plain
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One thing to choose. `key` is the result; `label` and `detail` are shown and searched."""
-
-    key: str
-    label: str
-    detail: str = ""
-    current: bool = False
-
-
-Source: TypeAlias = Callable[[str], Awaitable[Sequence[Item]]]
-"""Items for a search text, best first. May raise; what it says becomes the list's only line."""
-
-
-def filtered(load: Callable[[], Awaitable[Sequence[Item]]]) -> Source:
-    """A source that loads once and filters by the letters typed."""
-    loaded: list[Item] = []
-
-    async def source(query: str) -> Sequence[Item]:
-        if not loaded:
-            loaded.extend(await load())
-        ranked = [(match(query, f"{item.label} {item.detail}"), item) for item in loaded]
-        return [item for score, item in sorted(ranked, key=lambda pair: -pair[0]) if score > 0]
-
-    return source
 
 
 class Picker(Panel[str]):

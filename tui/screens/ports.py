@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tui.chat.events import SessionEvent
 from tui.context.limits import ModelLimits
-from tui.context.usage import ContextUsage
 from tui.messages import Attachment, Message
+
+if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage
 
 
 class SettingsLike(Protocol):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.content import Content
 
-from tui.context.usage import ContextUsage
 from tui.widgets.context_table import urgency
+
+if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage
 
 
 def context_bar(usage: ContextUsage | None, width: int) -> Content:

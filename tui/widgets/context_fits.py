@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from tui.context.limits import BudgetSettings, ModelLimits, check_budget, make_budget
-from tui.context.usage import ContextUsage
 from tui.widgets.cells import pad, plain
 from tui.widgets.figures import percent, tokens_exact, tokens_short
+
+if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage
 
 
 @dataclass(frozen=True, slots=True)

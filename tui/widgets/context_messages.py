@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.context.usage import ContextUsage, CountSource
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.widgets.cells import clip, pad, plain
 from tui.widgets.context_picture import MESSAGE_KEYS, category
 from tui.widgets.figures import age, tokens_exact
+
+if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage, CountSource
 
 _RANK: tuple[CountSource, ...] = ("measured", "counted", "derived", "estimated")
 """From the surest to the least sure: a sum is as sure as its least sure part."""

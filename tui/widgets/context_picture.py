@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.context.usage import ContextUsage, UsageRow
 from tui.widgets.figures import share
+
+if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage, UsageRow
 
 MESSAGE_KEYS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
 

@@ -6,13 +6,16 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.context.usage import ContextUsage, UsageItem, UsageRow
 from tui.widgets.cells import clip, pad, plain
 from tui.widgets.context_picture import CATEGORIES, MESSAGE_KEYS, category, picture_lines
 from tui.widgets.figures import percent, share, tokens_exact, tokens_short
+
+if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage, UsageItem, UsageRow
 
 ITEMS_SHOWN = 12
 """Items listed under an unfolded row; the rest is one line. The messages view lists everything."""

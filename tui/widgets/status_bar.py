@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.context.usage import ContextUsage
 from tui.widgets.context_bar import context_bar
 from tui.widgets.context_table import alarm, mark, urgency
 from tui.widgets.figures import money, percent, tokens_short
+
+if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage
 
 GAP = 3
 """Blanks between two pieces."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.content import Content
 
-from tui.context.usage import ContextUsage
 from tui.widgets.cells import plain
 from tui.widgets.context_picture import CATEGORIES
 from tui.widgets.figures import tokens_short
+
+if TYPE_CHECKING:
+    from tui.context.usage import ContextUsage
 
 TRY = (
     ("ask anything", "enter sends, ctrl+j new line"),
