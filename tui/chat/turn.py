@@ -227,6 +227,10 @@ class Turn:
         error = processor.error
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
             await asyncio.to_thread(self._services.windows.learn, request.provider, request.model, error.limit)
+        if error.kind == "overflow_input":
+            await self._meter.in_thread(
+                self._services.estimator.note_refusal, request, error.input_tokens, at=time.time()
+            )
         return self._recovery.decide(error, arrived=processor.arrived, max_output=request.max_output)
 
     async def _remedy(self, action: Action) -> AsyncIterator[SessionEvent]:

@@ -16,7 +16,7 @@ from tui.context.calibration import Calibration, CalibrationBook
 from tui.context.costs import Cost, CostBook
 from tui.context.counting import MessageCount, TokenCounter
 from tui.context.digests import MessageDigest, chain, message_digest
-from tui.context.learning import derive_costs, learn
+from tui.context.learning import derive_costs, learn, learn_refusal
 from tui.context.ledger import Account, Ledger, make_entry
 from tui.context.preamble import Preamble, estimate_preamble
 from tui.context.prediction import ConversationEstimate, TotalSource, learned, predict
@@ -138,6 +138,16 @@ class HybridTokenEstimator:
             self._anchor(
                 request, self._session(request), self.situation(request), Message("assistant", ()), usage, tokens, at
             )
+
+    def note_refusal(self, request: Request, tokens: int | None, *, at: float) -> None:
+        """A server refused `request` as too large, though it was thought to fit: as `tokens` of input, or unnamed."""
+        with self._lock:
+            calibration = self.calibrations.get(request.provider, request.model)
+            taught = learn_refusal(calibration, self.situation(request), tokens)
+            if taught is not calibration:
+                self.calibrations.put(request.provider, request.model, taught)
+            if tokens is not None:
+                self.note_count(request, tokens, at=at)
 
     def _session(self, request: Request) -> _Session:
         key = (request.session, request.provider, request.model)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 TRUNCATED = 0.6  # of the prediction: an input below was cut by the server (SPEC 6.4), it teaches nothing
 PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # an estimate is off by a tenth; more than this share is not told apart
+REFUSED_EXCESS = 0.1  # by how much an estimate is raised when a server refused it and named no number
 MEDIA_SHARE = 0.25  # of what is new: with less of it, images and PDFs can't be told from the error of the text
 
 
@@ -41,6 +42,18 @@ def learn(calibration: Calibration, situation: Situation, actual: int) -> Calibr
     elif situation.preamble.digest != base.match.measurement.preamble if base.match.measurement else False:
         calibration = _learn_preamble_change(calibration, situation, actual)
     return calibration.note(estimate.tokens, actual, estimate.margin)
+
+
+def learn_refusal(calibration: Calibration, situation: Situation, actual: int | None) -> Calibration:
+    """`calibration` after a server refused the request as too large, of `actual` input tokens where it named them.
+
+    Where it named none, what was estimated is taken to be a tenth too low: repeated refusals bring it to the truth, and
+    measured calls outweigh them. A refusal of what was thought too large as well teaches nothing.
+    """
+    fresh = situation.account.since(situation.base.covered)
+    text = fresh.content * calibration.factor + fresh.markup * calibration.markup_factor
+    excess = text * REFUSED_EXCESS if actual is None else actual - situation.estimate.tokens
+    return calibration.learn(fresh.content, fresh.markup, text + excess) if excess > 0 else calibration
 
 
 def _learn_preamble_change(calibration: Calibration, situation: Situation, actual: int) -> Calibration:
