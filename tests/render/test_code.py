@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from tui.render.code import CONTINUED, code_rows, language_of
+from tui.render.code import CONTINUED, code_rows, language_of, safe_cuts
 from tui.render.palette import Palette
 from tui.render.rows import rows_text
 
@@ -51,3 +51,10 @@ def test_language_words_are_tamed() -> None:
     assert language_of("a|b\x1b[31m") == "a|b"
     assert language_of("") == ""
     assert cell_len(language_of("x" * 100)) == 24
+
+
+def test_safe_cuts_spare_what_spans_lines() -> None:
+    assert safe_cuts("a = 1\nb = '''x\ny'''\n# z\nc\n", "python") == [1, 3, 4, 5]
+    assert safe_cuts("a = '''never\nended\n", "python") == []
+    assert safe_cuts("a\n/* b\nc */\n", "js") == [1, 3]
+    assert safe_cuts("a\nb\n", "") == safe_cuts("a\nb\n", "text") == [1, 2]

@@ -1,8 +1,19 @@
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
-from tui.render.words import arguments_summary, compact, plural, seconds_text, short_model, size_text, tokens_text
+from tui.render.words import (
+    arguments_summary,
+    compact,
+    plural,
+    seconds_text,
+    short_model,
+    size_text,
+    time_text,
+    tokens_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +75,13 @@ def test_arguments_summary(arguments: str, summary: str) -> None:
 
 def test_a_summary_is_short() -> None:
     assert len(arguments_summary('{"path": "' + "x" * 10_000 + '"}')) == 60
+
+
+def test_times_get_shorter_the_nearer_they_are() -> None:
+    now = datetime(2026, 11, 27, 15, 0).timestamp()
+    times = [datetime(2026, 11, 27, 9, 5), datetime(2026, 11, 3, 9, 5), datetime(2025, 11, 3, 9, 5)]
+    assert [time_text(at.timestamp(), now) for at in times] == ["09:05", "3 Nov 09:05", "3 Nov 2025"]
+    assert time_text(0.0, now) == ""
 
 
 def test_units() -> None:

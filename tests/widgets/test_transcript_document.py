@@ -79,6 +79,20 @@ def test_the_same_model_going_on_after_a_tool_is_not_named_again() -> None:
     assert labels(doc) == ["you", "a", "", "", "", "b"]
 
 
+def test_an_answer_after_a_failed_one_is_named_again() -> None:
+    doc = document([Message("assistant", (Text("half"),), "1", model="a", status="failed")])
+    doc.add_notice("error", "The server refused")
+    doc.append(Message("assistant", (Text("whole"),), "2", model="a"))
+    assert labels(doc) == ["a", "", "a"]
+
+
+def test_times_on_request() -> None:
+    doc = document([Message("user", (Text("q"),), "1", created_at=1_764_000_000.0)])
+    assert doc.view(0).when == ""
+    doc.show_times(True, 1_764_000_060.0)
+    assert len(doc.view(0).when) == 5
+
+
 def test_dividers_end_stretches_that_are_not_sent() -> None:
     doc = document(conversation(8))
     doc.set_counts({f"m{number}": (1_000, "measured") for number in range(8)})

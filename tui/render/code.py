@@ -75,6 +75,25 @@ def highlight(source: str, language: str, palette: Palette) -> Iterator[list[Seg
     yield line
 
 
+# Token types whose newline is the end of a line, not a part of something longer.
+_LINE_TOKENS = ("Token.Text", "Token.Comment.Single", "Token.Comment.Preproc", "Token.Generic")
+
+
+def safe_cuts(source: str, info: str) -> list[int]:
+    """Numbers of lines after which `source` can be cut without cutting a string or comment that spans lines."""
+    lexer = find_lexer(language_of(info).lower())
+    if lexer is None:
+        return list(range(1, source.count("\n") + 1))
+    cuts: list[int] = []
+    number = 0
+    for kind, text in lexer.get_tokens(source):
+        lines = text.count("\n")
+        if lines and str(kind).startswith(_LINE_TOKENS) and (lines == 1 or str(kind).startswith("Token.Text")):
+            cuts += range(number + 1, number + lines + 1)
+        number += lines
+    return cuts
+
+
 def _style_of(kind: str, palette: Palette) -> Style:
     name = kind.removeprefix("Token.").removeprefix("Literal.")
     while name:

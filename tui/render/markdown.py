@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui.render.blocks import blocks_rows
 from tui.render.clean import clean_text
+from tui.render.code import find_lexer
 from tui.render.palette import Palette
 from tui.render.rows import Row
 
@@ -25,6 +26,14 @@ def parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
+
+
+def warm_up() -> None:
+    """Import the parser and the usual lexers; for a thread after the first frame, so that no reply waits for them."""
+    parser()
+    for language in ("python", "bash", "json"):
+        if (lexer := find_lexer(language)) is not None:
+            list(lexer.get_tokens("x = 1\n"))
 
 
 def parse(source: str, references: MutableMapping[str, Any] | None = None) -> list[Token]:

@@ -46,6 +46,7 @@ class View:
     not_sent: str = ""
     thought: float | None = None  # seconds
     divider: str = ""
+    when: str = ""
 
 
 NO_VIEW = View()
@@ -105,11 +106,12 @@ def message_rows(message: Message, width: int, palette: Palette, view: View = NO
 
 def head_rows(role: str, width: int, palette: Palette, view: View) -> list[Row]:
     """The blank line above a message and its label with the tokens; without a label the blank line carries them."""
-    tokens = tokens_text(view.count) if role != "tool" else ""
-    if view.not_sent == "excluded":
-        tokens = f"left out{' · ' if tokens else ''}{tokens}"
+    if role == "tool":
+        return []
+    notes = ["left out" if view.not_sent == "excluded" else "", view.when, tokens_text(view.count)]
+    tokens = " · ".join([note for note in notes if note])
     if not view.label:
-        return [_right("", palette.base, tokens, width, palette)] if role != "tool" else []
+        return [_right("", palette.base, tokens, width, palette)]
     style = palette.you if role == "user" else palette.model
     if view.label in ("summary", "context"):
         style = palette.muted

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui.render.blocks import WHOLE, Piece, block_end, block_rows, is_loose, read_table
 from tui.render.clean import clean_text
-from tui.render.code import code_rows
+from tui.render.code import code_rows, safe_cuts
 from tui.render.inline import inline_runs
 from tui.render.markdown import parse
 from tui.render.palette import Palette
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 CUT_CHARS = 1_500
 """Characters of an open block beyond which it is cut."""
-CUT_LINES = 40
+CUT_LINES = 24
 """Lines of an open block beyond which it is cut."""
-KEEP_LINES = 8
+KEEP_LINES = 6
 """Lines of a cut fence or table that stay open."""
 _DELIMITERS = frozenset("`*_[]<>~&\\")  # may still pair up with something that follows
 
@@ -139,6 +139,11 @@ class StreamRenderer:
         if len(lines) <= CUT_LINES or _opening(self._pending).startswith(" "):
             return None
         count = len(lines) - KEEP_LINES
+        safe = [cut for cut in safe_cuts(fence.content, fence.info) if cut <= count]
+        if safe:
+            count = safe[-1]
+        elif len(lines) < 4 * CUT_LINES:
+            return None  # inside a long string: wait for its end, but not for ever
         opener = _opening(self._pending)
         self._drop_lines(count + 1)
         self._pending = f"{opener}\n{self._pending}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 
 from tui.render.clean import clean_line
 
@@ -54,6 +55,16 @@ def seconds_text(seconds: float) -> str:
     """`6 s`, `2 min 5 s`; under a second counts as one."""
     whole = max(1, round(seconds))
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+
+
+def time_text(at: float, now: float) -> str:
+    """`14:02`, `3 Nov 14:02`, `3 Nov 2025`, in local time; "" for unknown. Both in seconds since the epoch."""
+    if at <= 0:
+        return ""
+    then, today = datetime.fromtimestamp(at), datetime.fromtimestamp(now)
+    if then.date() == today.date():
+        return f"{then:%H:%M}"
+    return f"{then.day} {then:%b %H:%M}" if then.year == today.year else f"{then.day} {then:%b %Y}"
 
 
 def short_model(model: str) -> str:

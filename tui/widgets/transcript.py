@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from time import monotonic
+from time import monotonic, time
 from typing import ClassVar, Literal, TypeAlias
 
 from textual.binding import Binding, BindingType
@@ -14,7 +14,7 @@ from tui.messages import Message
 from tui.render.live import DeltaKind, LiveReply
 from tui.render.markdown import code_blocks
 from tui.render.message import Count
-from tui.widgets.transcript_document import Level
+from tui.widgets.transcript_entry import Level
 from tui.widgets.transcript_reader import TranscriptReader
 
 Action: TypeAlias = Literal["copy", "copy_code", "retry", "edit", "fork", "pin", "exclude"]
@@ -125,6 +125,13 @@ class Transcript(TranscriptReader):
         """Tokens of each message id, with the source of the figure (`measured`, `derived`, `counted`, `estimated`)."""
         place = self._place_of_reader()
         self.document.set_counts(counts)
+        self._settle(place)
+        self.refresh()
+
+    def show_times(self, on: bool) -> None:
+        """Show or hide when each message was written."""
+        place = self._place_of_reader()
+        self.document.show_times(on, time())
         self._settle(place)
         self.refresh()
 

@@ -3,37 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
-from tui.messages import Message, Reasoning, Text, ToolCall, ToolResult
+from tui.messages import Message, ToolCall, ToolResult
 from tui.render.clean import clean_text
 from tui.render.live import LiveReply
-from tui.render.message import HEAD_LINES, Count, View, folds, is_long, label_of, message_rows
+from tui.render.message import Count, View, label_of, message_rows
 from tui.render.palette import Palette
-from tui.render.rows import Row, blank_row, prefixed, text_row
-from tui.render.words import MEASURED, compact, plural, short_model
-from tui.render.wrap import plain_rows
+from tui.render.words import time_text
+from tui.widgets.transcript_entry import Entry, Level, estimate, find_dividers, foldable, notice_rows
 from tui.widgets.transcript_heights import Heights
 
-Level: TypeAlias = Literal["info", "warning", "error"]
 KEPT_ROWS = 6_000
 """Rows kept ready outside the screen; beyond that the farthest are drawn again when they are needed."""
-_REASONS = {"trimmed": "rolling context", "compacted": "compacted"}
-_GLYPHS: dict[Level, str] = {"info": "·", "warning": "!", "error": "✗"}
-
-
-@dataclass(slots=True)
-class Entry:
-    """A message, the reply that is arriving, or a notice. `exact`: the height is that of drawn rows, at this width."""
-
-    message: Message | None = None
-    live: LiveReply | None = None
-    notice: tuple[Level, str] | None = None
-    open: set[int] = field(default_factory=set)
-    thought: float | None = None
-    rows: list[Row] | None = None
-    exact: bool = False
 
 
 class Document:
@@ -51,6 +32,14 @@ class Document:
         self._answered: set[str] = set()
         self._dividers: dict[int, str] = {}
         self._drawn: set[int] = set()
+        self._times = False
+        self._now = 0.0
+
+    def show_times(self, on: bool, now: float) -> None:
+        """Show when each message was written, as seen from `now` (seconds since the epoch)."""
+        self._times, self._now = on, now
+        for index in list(self._drawn):
+            self.redraw(index)
 
     def set_messages(self, messages: Sequence[Message], not_sent: Mapping[str, str]) -> None:
         """Show these messages. Folds opened before stay open where the message is still there."""
@@ -63,7 +52,7 @@ class Document:
             self._register(message, len(self.entries))
             self.entries.append(entry)
         self._not_sent = not_sent
-        self._dividers = self._find_dividers()
+        self._dividers = find_dividers(self.entries, self._not_sent, self._counts)
         self._estimate_all()
 
     def _register(self, message: Message, index: int) -> None:
@@ -112,7 +101,7 @@ class Document:
 
     def _add(self, entry: Entry) -> None:
         self.entries.append(entry)
-        self.heights.append(self._estimate(entry) if self.width else 1)
+        self.heights.append(estimate(entry, self.width) if self.width else 1)
 
     def set_counts(self, counts: Mapping[str, Count]) -> None:
         """Tokens by message id, with where each figure comes from."""
@@ -131,45 +120,14 @@ class Document:
         self._update_dividers()
 
     def _update_dividers(self) -> None:
-        before, self._dividers = self._dividers, self._find_dividers()
+        before, self._dividers = self._dividers, find_dividers(self.entries, self._not_sent, self._counts)
         for index in before.keys() | self._dividers.keys():
             if before.get(index) != self._dividers.get(index):
                 self.redraw(index)
 
-    def _find_dividers(self) -> dict[int, str]:
-        """One line after each stretch of messages that are not sent; results alone are marked on their own line."""
-        if not self._not_sent:
-            return {}
-        dividers: dict[int, str] = {}
-        run: list[int] = []
-        reason = ""
-        for index, entry in enumerate([*self.entries, Entry(Message("user", ()))]):
-            if entry.message is None:
-                continue
-            own = self._not_sent.get(entry.message.id, "") if index < len(self.entries) else ""
-            if own != reason:
-                if reason in _REASONS and any(self._role(number) != "tool" for number in run):
-                    dividers[run[-1]] = self._divider(run, reason)
-                run, reason = [], own
-            run.append(index)
-        return dividers
-
-    def _divider(self, run: Sequence[int], reason: str) -> str:
-        counts = [self._count(index) for index in run]
-        known = [count[0] for count in counts if count is not None and count[0] is not None]
-        text = f"not sent any more: {plural(len(run), 'message')}"
-        if known and len(known) == len(run):
-            exact = all(count is not None and count[1] in MEASURED for count in counts)
-            text += f", {'' if exact else '~'}{compact(sum(known))} tokens"
-        return f"{text} ({_REASONS[reason]})"
-
     def _id(self, index: int) -> str:
         message = self.entries[index].message
         return message.id if message else ""
-
-    def _role(self, index: int) -> str:
-        message = self.entries[index].message
-        return message.role if message else ""
 
     def _count(self, index: int) -> Count | None:
         return self._counts.get(self._id(index))
@@ -189,6 +147,7 @@ class Document:
             not_sent=self._reason(index),
             thought=entry.thought,
             divider=self._dividers.get(index, ""),
+            when=time_text(entry.message.created_at, self._now) if self._times and entry.message else "",
         )
 
     def _label(self, index: int) -> str:
@@ -199,12 +158,16 @@ class Document:
         label = label_of(message)
         if message.role != "assistant" or message.kind != "chat":
             return label
+        after_tool = False
         for number in range(index - 1, -1, -1):
             before = self.entries[number].message
-            if before is None or before.role == "tool":
+            if before is None:
                 continue
-            same = before.role == "assistant" and before.kind == "chat" and number < index - 1
-            return "" if same and short_model(before.model) == short_model(message.model) else label
+            if before.role == "tool":
+                after_tool = True
+                continue
+            same = before.role == "assistant" and before.kind == "chat" and before.model == message.model
+            return "" if after_tool and same else label
         return label
 
     def realise(self, index: int, now: float = 0.0) -> int:
@@ -215,18 +178,13 @@ class Document:
                 entry.live.draw(self.width, self.palette, self.view(index), now)
                 entry.rows = entry.live.rows
             elif entry.notice is not None:
-                entry.rows = self._notice_rows(index, *entry.notice)
+                follows = index > 0 and self.entries[index - 1].notice is not None
+                entry.rows = notice_rows(*entry.notice, follows, self.width, self.palette)
             elif entry.message is not None:
                 entry.rows = message_rows(entry.message, self.width, self.palette, self.view(index))
             self._drawn.add(index)
         entry.exact = True
         return self.heights.set(index, len(entry.rows or ()))
-
-    def _notice_rows(self, index: int, level: Level, text: str) -> list[Row]:
-        style = {"info": self.palette.info, "warning": self.palette.warning, "error": self.palette.error}[level]
-        mark, rest = text_row(f"{_GLYPHS[level]} ", style).segments, text_row("  ", style).segments
-        rows = prefixed(plain_rows(text, style, self.width - 2), mark, rest)
-        return rows if index and self.entries[index - 1].notice else [blank_row(), *rows]
 
     def redraw(self, index: int) -> None:
         """Drop the rows of an entry; its height serves on until it is drawn again."""
@@ -250,24 +208,7 @@ class Document:
     def _estimate_all(self) -> None:
         for entry in self.entries:
             entry.exact = False
-        self.heights = Heights([self._estimate(entry) if self.width else 1 for entry in self.entries])
-
-    def _estimate(self, entry: Entry) -> int:
-        """Rows an entry will probably take; only scrolling far through messages never drawn relies on it."""
-        message = entry.message
-        if message is None:
-            return 2
-        rows = 0 if message.role == "tool" else 2
-        for index, part in enumerate(message.parts):
-            if not isinstance(part, Text):
-                rows += 1 if isinstance(part, Reasoning | ToolResult) else 0
-                continue
-            lines, length = part.text.count("\n"), len(part.text)
-            if message.role == "user" and index not in entry.open and is_long(part.text):
-                rows += HEAD_LINES + 1
-            else:
-                rows += 1 + lines + max(0, length - lines * self.width // 2) // max(1, self.width)
-        return max(1, rows)
+        self.heights = Heights([estimate(entry, self.width) if self.width else 1 for entry in self.entries])
 
     def evict(self, first: int, last: int) -> None:
         """Keep the rows of entries `first` to `last`; let others go when too many are held."""
@@ -329,14 +270,8 @@ class Document:
     # --- folds
 
     def foldable(self, index: int) -> set[int]:
-        """The parts of an entry that fold."""
-        entry = self.entries[index]
-        if entry.live is not None:
-            return {number for number, part in enumerate(entry.live.parts) if part.kind == "reasoning"}
-        message = entry.message
-        if message is None:
-            return set()
-        return {number for number, part in enumerate(message.parts) if folds(message, part)}
+        """The parts of entry `index` that fold."""
+        return foldable(self.entries[index])
 
     def fold(self, index: int, open_parts: set[int]) -> None:
         """Unfold exactly these parts of an entry."""

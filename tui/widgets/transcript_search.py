@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tui.messages import Part, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.render.rows import Row
-from tui.widgets.transcript_document import Entry
+from tui.widgets.transcript_entry import Entry
 
 Span = tuple[int, int, int]
 """Row, first character, character after the last."""

@@ -1,0 +1,40 @@
+"""`python -m tests.bench [GROUP ...]`: what is fast, as ratios against a reference in the same process.
+
+`python -m tests.bench` runs every group of rows; a name runs that group alone. `fit_priors` and `simulate` are
+programs of their own with their own arguments. Exit code 1 when a row is over its limit.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+
+from tests.bench.rows import BenchRow, table
+
+# One module for each group of rows: it has `rows() -> Iterable[BenchRow]`. Add yours here.
+GROUPS = ("accounting", "transcript")
+# One module for each program: it has `main(arguments) -> int`.
+PROGRAMS = ("fit_priors", "simulate")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what was asked for."""
+    if arguments and arguments[0] in PROGRAMS:
+        code: int = import_module(f"tests.bench.{arguments[0]}").main(list(arguments[1:]))
+        return code
+    unknown = [name for name in arguments if name not in GROUPS]
+    if unknown:
+        print(f"no group {unknown[0]}: {', '.join((*GROUPS, *PROGRAMS))}", file=sys.stderr)
+        return 2
+    found: list[BenchRow] = []
+    for name in arguments or GROUPS:
+        if find_spec(f"tests.bench.{name}") is not None:
+            found += import_module(f"tests.bench.{name}").rows()
+    print(table(found))
+    return 0 if all(row.ok for row in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

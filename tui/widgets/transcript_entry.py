@@ -1,0 +1,104 @@
+"""One entry of the transcript, and what can be said of entries without drawing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from tui.messages import Message, Reasoning, Text, ToolResult
+from tui.render.live import LiveReply
+from tui.render.message import HEAD_LINES, Count, folds, is_long
+from tui.render.palette import Palette
+from tui.render.rows import Row, blank_row, prefixed, text_row
+from tui.render.words import MEASURED, compact, plural
+from tui.render.wrap import plain_rows
+
+Level: TypeAlias = Literal["info", "warning", "error"]
+_REASONS = {"trimmed": "rolling context", "compacted": "compacted"}
+_GLYPHS: dict[Level, str] = {"info": "·", "warning": "!", "error": "✗"}
+
+
+@dataclass(slots=True)
+class Entry:
+    """A message, the reply that is arriving, or a notice. `exact`: the height is that of drawn rows, at this width."""
+
+    message: Message | None = None
+    live: LiveReply | None = None
+    notice: tuple[Level, str] | None = None
+    open: set[int] = field(default_factory=set)
+    thought: float | None = None
+    rows: list[Row] | None = None
+    exact: bool = False
+
+
+def foldable(entry: Entry) -> set[int]:
+    """The parts of an entry that fold."""
+    if entry.live is not None:
+        return {number for number, part in enumerate(entry.live.parts) if part.kind == "reasoning"}
+    message = entry.message
+    if message is None:
+        return set()
+    return {number for number, part in enumerate(message.parts) if folds(message, part)}
+
+
+def estimate(entry: Entry, width: int) -> int:
+    """Rows an entry will probably take; only scrolling far through messages never drawn relies on it."""
+    message = entry.message
+    if message is None:
+        return 2
+    rows = 0 if message.role == "tool" else 2
+    for index, part in enumerate(message.parts):
+        if not isinstance(part, Text):
+            rows += 1 if isinstance(part, Reasoning | ToolResult) else 0
+            continue
+        lines, length = part.text.count("\n"), len(part.text)
+        if message.role == "user" and index not in entry.open and is_long(part.text):
+            rows += HEAD_LINES + 1
+        else:
+            rows += 1 + lines + max(0, length - lines * width // 2) // max(1, width)
+    return max(1, rows)
+
+
+def notice_rows(level: Level, text: str, follows: bool, width: int, palette: Palette) -> list[Row]:
+    """A notice; `follows` another one, so that no blank line separates them."""
+    style = {"info": palette.info, "warning": palette.warning, "error": palette.error}[level]
+    mark, rest = text_row(f"{_GLYPHS[level]} ", style).segments, text_row("  ", style).segments
+    rows = prefixed(plain_rows(text, style, width - 2), mark, rest)
+    return rows if follows else [blank_row(), *rows]
+
+
+def find_dividers(entries: Sequence[Entry], not_sent: Mapping[str, str], counts: Mapping[str, Count]) -> dict[int, str]:
+    """Lines that end stretches of messages that are not sent, by the index of the last entry of each.
+
+    A stretch of tool results alone gets none: they are marked on their own lines.
+    """
+    dividers: dict[int, str] = {}
+    run: list[Message] = []
+    reason, last = "", -1
+
+    def end() -> None:
+        if reason in _REASONS and any(message.role != "tool" for message in run):
+            dividers[last] = _divider([counts.get(message.id) for message in run], reason)
+
+    for index, entry in enumerate(entries if not_sent else ()):
+        if entry.message is None:
+            continue
+        own = not_sent.get(entry.message.id, "")
+        if own != reason:
+            end()
+            run, reason = [], own
+        run.append(entry.message)
+        last = index
+    end()
+    return dividers
+
+
+def _divider(counts: Sequence[Count | None], reason: str) -> str:
+    text = f"not sent any more: {plural(len(counts), 'message')}"
+    known = [count for count in counts if count is not None]
+    tokens = [count[0] for count in known if count[0] is not None]
+    if tokens and len(tokens) == len(counts):
+        exact = all(count[1] in MEASURED for count in known)
+        text += f", {'' if exact else '~'}{compact(sum(tokens))} tokens"
+    return f"{text} ({_REASONS[reason]})"
