@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 
@@ -31,6 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(command: str, args: object) -> int:
     from importlib import import_module
 
+    from tui.cli.logs import start_logging
     from tui.config import ConfigError, load_settings
 
     module, _, function = command.partition(":")
@@ -39,6 +44,7 @@ def _run(command: str, args: object) -> int:
         settings = load_settings(
             model=getattr(args, "model", None), gguf=getattr(args, "gguf", None), theme=getattr(args, "theme", None)
         )
+        start_logging(settings.log_file)
         code: int = getattr(import_module(f"tui.cli.{module}"), function)(args, settings)
         return code
     except ConfigError as error:
@@ -47,7 +53,7 @@ def _run(command: str, args: object) -> int:
         known = _known_error(error)
         if known is not None:
             return complain(str(error), known)
-        return _unexpected(error, str(settings.log_file) if settings else "")
+        return _unexpected(error, settings.log_file if settings else None)
 
 
 def complain(text: str, code: int = FAILED) -> int:
@@ -62,9 +68,9 @@ def _known_error(error: Exception) -> int | None:
     return next((codes[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in codes), None)
 
 
-def _unexpected(error: Exception, log_file: str) -> int:
+def _unexpected(error: Exception, log_file: Path | None) -> int:
     import logging
 
     logging.getLogger("tui").critical("unexpected error", exc_info=error)
-    where = f"details are in {log_file}" if log_file else "start with CHATCTX_LOG_DIR set to get details"
-    return complain(f"an error of its own: {type(error).__name__}: {error}. Nothing stored is lost; {where}")
+    where = f"; details are in {log_file}" if log_file else ""
+    return complain(f"an error of its own: {type(error).__name__}: {error}. Nothing stored is lost{where}")

@@ -22,14 +22,12 @@ from tui.chat.events import (
 from tui.chat.session import ChatSession
 from tui.chat.workspace import UsageError, Workspace
 from tui.cli import FAILED, INTERRUPTED, complain
-from tui.cli.logs import start_logging
 from tui.config import Settings
 from tui.messages import Message
 
 
 def run(args: Namespace, settings: Settings) -> int:
     """Ask and print. 0 for a whole answer, 1 for none or part of one, 130 when interrupted."""
-    start_logging(settings.log_file)
     return asyncio.run(_ask(args, settings))
 
 

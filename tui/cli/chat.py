@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from tui.cli.logs import start_logging
 from tui.config import Settings
 
 if TYPE_CHECKING:
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 def run(args: Namespace, settings: Settings) -> int:
     """Open the chat. Everything but the screen is loaded after the first frame."""
     from tui.app import ChatApp
-
-    start_logging(settings.log_file)
 
     async def open_workspace() -> Workspace:
         from tui.chat.workspace import Workspace

@@ -10,14 +10,12 @@ from argparse import Namespace
 
 from tui.chat.workspace import Workspace
 from tui.cli.listing import write
-from tui.cli.logs import start_logging
 from tui.config import Settings
 from tui.context.usage import ContextUsage, usage_to_json
 
 
 def run(args: Namespace, settings: Settings) -> int:
     """Measure and print. Changes nothing in the session."""
-    start_logging(settings.log_file)
     usage = asyncio.run(_measure(args, settings))
     if args.json:
         write(json.dumps(usage_to_json(usage)))

@@ -13,7 +13,6 @@ from datetime import datetime
 from tui.chat.export import export_session
 from tui.chat.store import SessionStore
 from tui.chat.workspace import UsageError, Workspace
-from tui.cli.logs import start_logging
 from tui.config import Settings
 
 
@@ -64,7 +63,6 @@ def sessions(args: Namespace, settings: Settings) -> int:
 
 def models(args: Namespace, settings: Settings) -> int:
     """List the models of every provider that can be used now."""
-    start_logging(settings.log_file)
     return asyncio.run(_models(args, settings))
 
 

@@ -1,0 +1,207 @@
+"""The command line as a person meets it: separate processes, bad input, exit codes, what is loaded when."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tui.chat.schema import MIGRATIONS
+from tui.chat.store import SessionStore
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+HEAVY = ("textual", "rich", "openai", "anthropic", "tiktoken", "genai_prices", "mcp", "sqlite3", "httpx2", "xllamacpp")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs `chatctx` with everything it keeps in a folder of its own, no keys, and the demo as its model."""
+
+    def call(*args: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+        clean = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and not k.startswith("CHATCTX_")}
+        config = tmp_path / "config.toml"
+        config.touch()
+        own = {
+            "CHATCTX_CONFIG": str(config),
+            "CHATCTX_DATA_DIR": str(tmp_path / "data"),
+            "CHATCTX_LOG_DIR": str(tmp_path / "log"),
+            "CHATCTX_MODEL": "demo",
+        }
+        return subprocess.run(
+            [sys.executable, "-m", "tui", *args],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**clean, **own, **env},
+        )
+
+    return call
+
+
+def one_line(text: str) -> str:
+    assert text.count("\n") == 1, text
+    assert "Traceback" not in text
+    assert text.startswith("chatctx: ")
+    return text
+
+
+def test_version_and_help_load_nothing_heavy(tmp_path: Path) -> None:
+    for args in (["--version"], ["--help"], ["ask", "--help"]):
+        code = (
+            f"import sys; from tui.cli import main; code = main({args!r});"
+            f"print('LOADED', [m for m in {HEAVY!r} if m in sys.modules]); sys.exit(code)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == 0
+        assert "LOADED []" in done.stdout
+
+
+def test_ask_answers_and_the_session_is_kept(run: Run) -> None:
+    done = run("ask", "hello", "there")
+    assert done.returncode == 0
+    assert "demo" in done.stdout.lower()
+    listed = json.loads(run("sessions", "--json").stdout)
+    assert [(s["title"], s["messages"]) for s in listed] == [("hello there", 2)]
+    again = json.loads(run("ask", "--session", listed[0]["id"], "--json", "more").stdout)
+    assert again["session"] == listed[0]["id"]
+    assert again["status"] == "complete"
+    assert len(json.loads(run("sessions", "--json").stdout)) == 1
+
+
+def test_ask_reads_standard_input(run: Run) -> None:
+    assert run("ask", "-", stdin="from a pipe\n").returncode == 0
+    assert json.loads(run("sessions", "--json").stdout)[0]["title"] == "from a pipe"
+    assert run("ask", "review this", "-", stdin="+ line").returncode == 0
+    assert json.loads(run("sessions", "--json").stdout)[0]["title"] == "review this + line"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["--nonsense"], 2, "unrecognized arguments"),
+        (["ask"], 2, "TEXT"),
+        (["ask", " "], 2, "the question is empty"),
+        (["ask", "-m", "nowhere/x", "hi"], 2, "unknown provider 'nowhere'"),
+        (["ask", "-m", "antropic/x", "hi"], 2, "did you mean anthropic?"),
+        (["ask", "-m", "justaname", "hi"], 2, "provider/model"),
+        (["ask", "-m", "openai/gpt-5.6", "hi"], 1, "OPENAI_API_KEY"),
+        (["ask", "--session", "feed", "hi"], 2, "chatctx sessions"),
+        (["context", "feed"], 2, "chatctx sessions"),
+        (["context"], 2, "no session yet"),
+        (["export", "feed", "x.md"], 2, "chatctx sessions"),
+        (["replay", "missing.jsonl"], 1, "missing.jsonl"),
+        (["ask", "--gguf", "none.gguf", "-m", "local", "hi"], 1, "none.gguf"),
+    ],
+)
+def test_bad_input_is_one_clear_line(run: Run, args: list[str], code: int, words: str) -> None:
+    done = run(*args)
+    assert words in one_line(done.stderr)
+    assert done.returncode == code
+    assert done.stdout == ""
+
+
+def test_unreachable_server_and_wrong_key(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\n')
+    done = run("ask", "-m", "mine/x", "hi")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "/retry" in done.stderr.splitlines()[-1]
+    assert "127.0.0.1:9" in done.stderr
+    stored = json.loads(run("sessions", "--json").stdout)
+    assert stored[0]["title"] == "hi"
+
+
+def test_broken_config(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("model = \n")
+    done = run("ask", "hi")
+    assert "config.toml" in one_line(done.stderr)
+    assert done.returncode == 2
+
+
+def test_unwritable_data_directory(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("ask", "hi", CHATCTX_DATA_DIR=str(tmp_path / "file" / "data"))
+    assert "CHATCTX_DATA_DIR" in one_line(done.stderr)
+    assert done.returncode == 1
+
+
+def test_a_newer_database_is_left_alone(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "data" / "chatctx.db"
+    SessionStore(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    db.close()
+    before = path.read_bytes()
+    for args in (["ask", "hi"], ["sessions"], ["context"]):
+        done = run(*args)
+        assert "update chatctx" in one_line(done.stderr)
+        assert done.returncode == 1
+    assert path.read_bytes() == before
+
+
+def test_context_as_json_holds_its_sums(run: Run) -> None:
+    run("ask", "hello " * 200)
+    usage = json.loads(run("context", "--json").stdout)
+    assert set(usage) >= {
+        *("session", "provider", "model", "window", "total", "upper_bound", "source", "percent", "basis", "rows"),
+        *("output_reserve", "compaction_buffer", "free", "over", "until_compaction"),
+    }
+    assert set(usage["window"]) == {"context", "input", "output", "source"}
+    assert sum(row["tokens"] for row in usage["rows"]) == usage["total"]
+    for row in usage["rows"]:
+        assert sum(item["tokens"] for item in row["items"]) == row["tokens"]
+    assert set(usage["basis"]) >= {
+        *("last_input", "last_output", "last_output_sent_back", "new_messages", "last_error_percent", "factor"),
+    }
+    if usage["window"]["context"] is not None:
+        parts = usage["output_reserve"] + usage["compaction_buffer"] + usage["free"] - usage["over"]
+        assert usage["total"] + parts == usage["window"]["context"]
+
+
+def test_context_as_text_fits_its_width(run: Run) -> None:
+    run("ask", "hello")
+    for columns in ("40", "100"):
+        done = run("context", COLUMNS=columns)
+        assert done.returncode == 0
+        assert max(map(len, done.stdout.splitlines())) <= int(columns)
+
+
+def test_export_and_its_endings(run: Run, tmp_path: Path) -> None:
+    run("ask", "hello")
+    ident = json.loads(run("sessions", "--json").stdout)[0]["id"]
+    for name in ("out.md", "out.jsonl"):
+        assert run("export", ident, str(tmp_path / name)).returncode == 0
+        assert "hello" in (tmp_path / name).read_text()
+    assert "ending" in one_line(run("export", ident, str(tmp_path / "out.doc")).stderr)
+    assert "can't be written" in one_line(run("export", ident, str(tmp_path / "no" / "out.md")).stderr)
+
+
+def test_a_key_never_shows(run: Run, tmp_path: Path) -> None:
+    key = "sk-live-0123456789abcdefghij"
+    (tmp_path / "config.toml").write_text(
+        '[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\napi_key_env = "MINE"\n'
+    )
+    done = run("ask", "-m", "mine/x", "hi", MINE=key)
+    shown = done.stdout + done.stderr + run("doctor", MINE=key).stdout
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert key not in shown
+    assert key.encode() not in kept
+
+
+def test_doctor(run: Run) -> None:
+    done = run("doctor")
+    assert done.returncode == 0
+    assert "Everything works" in done.stdout
+
+
+def test_the_reader_of_a_pipe_may_leave(run: Run) -> None:
+    run("ask", "hello")
+    done = subprocess.run(f"{sys.executable} -m tui --help | head -1", shell=True, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
