@@ -7,7 +7,6 @@ A request shares its message objects with the request before it. The longest com
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import is_
 from typing import NamedTuple
 
 from tui.context.costs import Cost, CostBook, CountSource
@@ -15,6 +14,7 @@ from tui.context.counting import MessageCount, TokenCounter, reasoning_tokens
 from tui.context.digests import CHAIN_START, MessageDigest, chain, message_digest
 from tui.messages import Message, ToolCall
 
+_CHUNK = 512  # messages compared at once
 MESSAGE_ROWS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
 
 
@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 
 
 class Account(NamedTuple):
-    """A snapshot of a ledger: the first `len(messages)` entries of lists that are shared and only ever grow.
+    """What a ledger says of `messages`. The lists are the ledger's own: good until its next update (`lines` for later).
 
     `sums[i]` is over the first i entries; `rows` holds the tokens by row key and how many of them are estimated.
     """
@@ -62,6 +62,15 @@ class Account(NamedTuple):
     chains: list[bytes]
     sums: list[Sums]
     rows: Mapping[str, tuple[float, float]]
+    ledger: Ledger
+    version: int
+
+    def lines(self) -> list[Entry]:
+        """The entries, also after the ledger has moved on."""
+        found = self.entries[: len(self.messages)]
+        if self.ledger.version == self.version:  # asked after copying: a change raises the version first
+            return found
+        return self.ledger.entries_of(self.messages)
 
     def since(self, covered: int) -> Sums:
         """The sums over the entries after the first `covered`."""
@@ -112,6 +121,8 @@ class Ledger:
 
     def update(self, messages: tuple[Message, ...]) -> Account:
         """The account of `messages`."""
+        if messages is self._messages:
+            return self.account()
         kept = _common(self._messages, messages)
         if kept < len(self._entries):
             self._cut(kept)
@@ -122,7 +133,14 @@ class Ledger:
 
     def account(self) -> Account:
         """The account as it stands."""
-        return Account(self._messages, self._entries, self._chains, self._sums, self._rows)
+        return Account(self._messages, self._entries, self._chains, self._sums, self._rows, self, self.version)
+
+    def entries_of(self, messages: Sequence[Message]) -> list[Entry]:
+        """The entries of any messages; what was counted before is not counted again."""
+        digests = [message_digest(message) for message in messages]
+        counts = self._counter.count_messages(messages, self._model, digests)
+        costs = self._costs.get(self._provider, self._model, [digest.full for digest in digests])
+        return [make_entry(*line) for line in zip(messages, digests, counts, costs, strict=True)]
 
     def refresh(self, start: int) -> None:
         """Read the costs from message `start` on again: something was learned about them."""
@@ -130,42 +148,45 @@ class Ledger:
         self._append(self._messages[start:])
 
     def _cut(self, kept: int) -> None:
-        # New lists: earlier accounts share the old ones.
-        self._entries, self._chains = self._entries[:kept], self._chains[:kept]
-        self._sums = self._sums[: kept + 1]
-        self._rows = _rows({}, self._entries)
         self.version += 1
+        removed = self._entries[kept:]
+        del self._entries[kept:], self._chains[kept:], self._sums[kept + 1 :]
+        self._rows = _rows(self._rows, removed, -1) if len(removed) < kept else _rows({}, self._entries)
 
     def _append(self, messages: Sequence[Message]) -> None:
-        digests = [message_digest(message) for message in messages]
-        counts = self._counter.count_messages(messages, self._model, digests)
-        costs = self._costs.get(self._provider, self._model, [digest.full for digest in digests])
-        fresh = [make_entry(*line) for line in zip(messages, digests, counts, costs, strict=True)]
+        fresh = self.entries_of(messages)
         total = self._sums[-1]
         for entry in fresh:
             total = Sums(*(mine + more for mine, more in zip(total, entry.sums, strict=True)))
             self._sums.append(total)
-        self._chains.extend(chain(self._chains[-1] if self._chains else CHAIN_START, [d.body for d in digests]))
+        self._chains.extend(
+            chain(self._chains[-1] if self._chains else CHAIN_START, [entry.digest.body for entry in fresh])
+        )
         self._entries.extend(fresh)
         self._rows = _rows(self._rows, fresh)
 
 
-def _rows(before: Mapping[str, tuple[float, float]], entries: Sequence[Entry]) -> dict[str, tuple[float, float]]:
+def _rows(
+    before: Mapping[str, tuple[float, float]], entries: Sequence[Entry], sign: int = 1
+) -> dict[str, tuple[float, float]]:
+    """`before` with `entries` added, or taken away."""
     rows = dict(before)
     for entry in entries:
         guessed = entry.source == "estimated"
         for key, tokens in entry.split:
             total, estimated = rows.get(key, (0.0, 0.0))
-            rows[key] = (total + tokens, estimated + tokens if guessed else estimated)
+            rows[key] = (total + sign * tokens, estimated + sign * tokens if guessed else estimated)
     return rows
 
 
 def _common(old: tuple[Message, ...], new: tuple[Message, ...]) -> int:
     """The number of messages at the start of both that are the same."""
     shared = min(len(old), len(new))
-    if old[:shared] == new[:shared]:  # identity first, in C: about 5 ns a message
-        return shared
-    for index, same in enumerate(map(is_, old, new)):
-        if not same and old[index] != new[index]:
-            return index
+    for start in range(0, shared, _CHUNK):
+        # Comparing tuples looks at identity first, in C: about 5 ns a message.
+        some, others = old[start : start + _CHUNK], new[start : start + _CHUNK]
+        if some != others:
+            for index, (one, other) in enumerate(zip(some, others, strict=False)):
+                if one is not other and one != other:
+                    return start + index
     return shared

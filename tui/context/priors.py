@@ -9,6 +9,7 @@ prints how many rows each number stands on. The factor of Claude is drawn to wha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from tui.context.tokenizers import plain_name
@@ -119,6 +120,7 @@ PRIORS: dict[str, Prior] = {
 }
 
 
+@lru_cache(maxsize=256)
 def prior_of(model: str) -> Prior:
     """The prior of the longest family name that `model` starts with, else `DEFAULT`."""
     name = plain_name(model).replace(".", "-") if "claude" in model.lower() else plain_name(model)

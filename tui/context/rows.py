@@ -159,12 +159,12 @@ def _row(key: str, tokens: int, request: Request, situation: Situation) -> Usage
         return UsageRow(key, NAMES[key], tokens, "estimated", _tool_items(tokens, request, situation))
     _, guessed = situation.account.rows.get(key, (0.0, 0.0))
     source: CountSource = "estimated" if guessed > 0.005 else "derived"
-    messages, entries = situation.account.messages, situation.account.entries
+    account = situation.account
     factor = situation.estimate.factor
 
     def make() -> tuple[UsageItem, ...]:
         found: list[tuple[Message, CountSource, float]] = []
-        for message, entry in zip(messages, entries, strict=False):
+        for message, entry in zip(account.messages, account.lines(), strict=True):
             share = sum(part for row, part in entry.split if row == key)
             if share > 0:
                 scale = factor if entry.source == "estimated" else 1.0

@@ -178,6 +178,7 @@ O200K = BpeTokenizer("o200k_base")
 CL100K = BpeTokenizer("cl100k_base")
 _DEFAULT: Tokenizer = O200K
 _registry: dict[str, Tokenizer] = {}
+_found: dict[str, Tokenizer] = {}  # what `get_tokenizer` answered before
 
 
 def plain_name(model: str) -> str:
@@ -193,16 +194,20 @@ def plain_name(model: str) -> str:
 def register_tokenizer(name: str, tokenizer: Tokenizer) -> None:
     """Use `tokenizer` for the model `name` and for every model whose name starts with it, unless a longer name fits."""
     _registry[plain_name(name)] = tokenizer
+    _found.clear()
 
 
 def get_tokenizer(model: str) -> Tokenizer:
     """The tokenizer for `model`: exact name, then longest family prefix, then o200k_base."""
-    name = plain_name(model)
-    exact = _registry.get(name)
-    if exact is not None:
-        return exact
-    best = max((known for known in _registry if name.startswith(known)), key=len, default=None)
-    return _DEFAULT if best is None else _registry[best]
+    found = _found.get(model)
+    if found is None:
+        name = plain_name(model)
+        best = max((known for known in _registry if name.startswith(known)), key=len, default=None)
+        found = _DEFAULT if best is None else _registry[best]  # an exact name is the longest prefix
+        if len(_found) >= 1_000:
+            _found.clear()
+        _found[model] = found
+    return found
 
 
 for _family in (

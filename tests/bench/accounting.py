@@ -1,0 +1,146 @@
+"""Bench rows of the accounting: counting, the number with many messages, opening a stored session."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+
+from tests.bench.rows import BenchRow, both
+from tui.context.calibration import CalibrationBook
+from tui.context.costs import CostBook
+from tui.context.counting import TokenCounter
+from tui.context.estimator import HybridTokenEstimator
+from tui.context.limits import BudgetSettings, ModelLimits
+from tui.context.tokenizers import O200K
+from tui.context.tracker import ConversationStateTracker
+from tui.context.usage import ContextUsage, calculate_context_usage
+from tui.messages import Message, Request, SystemSection, Text, ToolCall, ToolResult, ToolSchema, Usage
+
+LIMITS = ModelLimits(context=1_000_000)
+MODEL = "gpt-5"
+FRAME = 0.016  # seconds
+
+_PROSE = """context window token measure request reply session store render widget stream budget trim compact summary
+digest chain prefix anchor factor learn bound error usage cached input output reasoning schema tool result message"""
+_WORDS = _PROSE.split()
+
+
+def text_of(words: int, seed: int) -> str:
+    """Made-up prose with some code in it."""
+    chance = random.Random(seed)
+    lines = []
+    while words > 0:
+        count = min(words, chance.randint(4, 18))
+        line = " ".join(chance.choice(_WORDS) for _ in range(count))
+        lines.append(f"    {line.replace(' ', '_', 2)}(x={chance.randint(0, 9999)})" if chance.random() < 0.2 else line)
+        words -= count
+    return "\n".join(lines)
+
+
+def conversation(messages: int, words: int = 60) -> tuple[Message, ...]:
+    """Turns of four messages: person, tool call, result, answer."""
+    found = []
+    for index in range(messages):
+        text = text_of(words, index)
+        kind = index % 4
+        if kind == 0:
+            found.append(Message("user", (Text(text),), id=f"{index:06}"))
+        elif kind == 1:
+            call = ToolCall(f"c{index}", "search_files", f'{{"pattern":"{index}"}}')
+            found.append(Message("assistant", (Text(text[:80]), call), id=f"{index:06}"))
+        elif kind == 2:
+            found.append(Message("tool", (ToolResult(f"c{index - 1}", "search_files", text),), id=f"{index:06}"))
+        else:
+            found.append(Message("assistant", (Text(text),), id=f"{index:06}"))
+    return tuple(found)
+
+
+def request_of(messages: tuple[Message, ...], session: str = "bench") -> Request:
+    """A request with a system prompt and three tools."""
+    tools = tuple(ToolSchema(f"tool_{n}", "does something useful", '{"type":"object"}') for n in range(3))
+    return Request(
+        "openai", MODEL, messages, (SystemSection("system", "prompt", text_of(300, 1)),), tools, None, None, session
+    )
+
+
+def make_estimator(counter: TokenCounter | None = None) -> HybridTokenEstimator:
+    """One that remembers nothing beyond the process."""
+    return HybridTokenEstimator(counter or TokenCounter(), ConversationStateTracker(), CalibrationBook(), CostBook())
+
+
+def usage_of(request: Request, estimator: HybridTokenEstimator) -> ContextUsage:
+    """The number."""
+    return calculate_context_usage(request, estimator=estimator, limits=LIMITS, settings=BudgetSettings())
+
+
+def rows() -> Iterable[BenchRow]:
+    """The rows of this group."""
+    O200K.load()
+    yield from _counting()
+    yield from _many_messages()
+    yield _opening()
+
+
+def _counting() -> Iterable[BenchRow]:
+    """New text against the bare encoder: typical messages, and one of a megabyte."""
+    encode = O200K.load().encode_ordinary
+    small = [Message("user", (Text(text_of(300, seed)),)) for seed in range(500)]
+    texts = [message.text for message in small]
+
+    def counted() -> None:
+        TokenCounter().count_messages(small, MODEL)
+
+    def plain() -> list[int | None]:
+        counter = TokenCounter()
+        return [counter.count_text(text, MODEL) for text in texts]
+
+    ours, raw = both(plain, lambda: [len(encode(text)) for text in texts], rounds=25)
+    yield BenchRow("count 500 new texts of 2 kB, against raw tiktoken", ours, raw, 1.1)
+    ours, raw = both(counted, lambda: [len(encode(text)) for text in texts], rounds=25)
+    yield BenchRow("... as messages: digested, cached, split", ours, raw, 1.3)
+    large = text_of(150_000, 7)
+    message = Message("user", (Text(large),))
+    ours, raw = both(lambda: TokenCounter().count_message(message, MODEL), lambda: len(encode(large)), rounds=25)
+    yield BenchRow("count 1 MB of new text, against raw tiktoken", ours, raw, 1.1)
+
+
+def _many_messages() -> Iterable[BenchRow]:
+    """`ContextUsage` with everything counted, and with one more message than last time."""
+    again: list[Callable[[], object]] = []
+    growing: list[Callable[[], object]] = []
+    for size in (10_000, 100):
+        estimator = make_estimator()
+        messages = conversation(size)
+        request = request_of(messages, f"bench{size}")
+        estimator.record(request, Message("assistant", (Text("Done."),)), Usage(size * 90, 5), learn=True, at=0.0)
+        drafts = [
+            request_of((*messages, Message("user", (Text(f"and then {n}?"),))), f"bench{size}") for n in range(99)
+        ]
+        for draft in drafts:
+            usage_of(draft, estimator)  # counted once
+        again.append(partial(usage_of, request, estimator))
+        growing.append(partial(_next_usage, cycle(drafts), estimator))
+    many, few = both(*again, rounds=15, times=20)
+    yield BenchRow("ContextUsage of 10,000 messages, against 100", many, few, 3.0, FRAME)
+    many, few = both(*growing, rounds=15, times=20)
+    yield BenchRow("... with another last message each time", many, few, 3.0, FRAME)
+
+
+def _next_usage(requests: Iterator[Request], estimator: HybridTokenEstimator) -> ContextUsage:
+    return usage_of(next(requests), estimator)
+
+
+def _opening() -> BenchRow:
+    """The number of a stored session of 10,000 messages and 5 million tokens, against counting it."""
+    from tests.bench.opening import opening_seconds, recounting_seconds
+
+    with tempfile.TemporaryDirectory() as folder:
+        shown = opening_seconds(Path(folder))
+        counted = recounting_seconds()
+    return BenchRow(
+        "number of a stored session (10,000 messages, 5 M tokens), against counting", shown, counted, 1 / 50
+    )
