@@ -121,6 +121,7 @@ class LocalServer:
     def _spawn(self) -> subprocess.Popen[bytes]:
         if problem := missing_part(self._gguf):
             raise ProviderError("not_found", problem)
+        self.stop()  # one that died leaves its pipes behind
         gguf = self._gguf or bundled_gguf()
         options = self._options | {"gguf": str(gguf), "parent": os.getpid()}
         self._process = subprocess.Popen(

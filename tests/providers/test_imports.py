@@ -1,0 +1,39 @@
+"""Importing the providers loads none of the heavy libraries; choosing and making one does not either."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = (
+    "openai",
+    "anthropic",
+    "genai_prices",
+    "httpx2",
+    "tiktoken",
+    "xllamacpp",
+    "sqlite3",
+    "textual",
+    "rich",
+    "pydantic",
+    "mcp",
+)
+
+CODE = """
+import asyncio, pkgutil, importlib, sys
+import tui.providers
+for module in pkgutil.iter_modules(tui.providers.__path__):
+    if module.name != "local_server":
+        importlib.import_module("tui.providers." + module.name)
+from tui.providers.registry import all_configs, choose_default, make_provider
+configs = all_configs()
+asyncio.run(choose_default(configs, last_used="openai/gpt-5", env={"OPENAI_API_KEY": "k"}))
+for name in configs:
+    make_provider(name).capabilities("x")
+print(" ".join(name for name in sys.argv[1:] if name in sys.modules))
+"""
+
+
+def test_nothing_heavy_is_imported() -> None:
+    run = subprocess.run([sys.executable, "-c", CODE, *HEAVY], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []

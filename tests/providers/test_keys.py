@@ -1,0 +1,110 @@
+"""Keys: found, asked for by command, and struck out of everything."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+import pytest
+
+from tui.providers import keys
+from tui.providers.base import ProviderError
+from tui.providers.config import ProviderConfig
+from tui.providers.keys import hold_secret, key_from_command, key_from_env, redact
+
+
+def python(code: str) -> str:
+    return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+
+
+def test_the_first_variable_that_is_set() -> None:
+    assert key_from_env(("A", "B"), {"A": " ", "B": " key \n"}) == "key"
+    assert key_from_env(("A",), {}) is None
+
+
+async def test_a_command_prints_the_key_on_its_first_line() -> None:
+    assert await key_from_command(python("print('the-key'); print('a note')"), "p") == "the-key"
+    assert await key_from_command("echo one | tr o 0", "p") == "0ne"
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (
+            python("import sys; print('leaked-output'); print('leaked-error', file=sys.stderr); sys.exit(3)"),
+            "exit code 3",
+        ),
+        (python("pass"), "printed nothing"),
+        ("this-command-does-not-exist-anywhere", "exit code"),
+        ("'unbalanced", "exit code"),
+    ],
+)
+async def test_a_command_that_fails_says_so_without_its_output(
+    command: str, reason: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ProviderError) as caught:
+        await key_from_command(command, "p")
+    assert caught.value.kind == "auth"
+    assert reason in str(caught.value)
+    assert "leaked" not in str(caught.value) + "".join(capfd.readouterr())
+
+
+async def test_a_command_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "COMMAND_TIMEOUT", 0.2)
+    with pytest.raises(ProviderError, match="no key within"):
+        await key_from_command(python("import time; time.sleep(60)") + " | cat", "p")
+
+
+async def test_the_command_wins_over_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("P_KEY", "from-env")
+    assert await ProviderConfig("p", key_env=("P_KEY",)).key() == "from-env"
+    assert await ProviderConfig("p", key_env=("P_KEY",), api_key_command="echo from-command").key() == "from-command"
+    assert "from-command" not in redact("a from-command b")
+
+
+async def test_a_missing_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("P_KEY", raising=False)
+    with pytest.raises(ProviderError, match="Set P_KEY, or api_key_command"):
+        await ProviderConfig("p", key_env=("P_KEY",), needs_key=True).key()
+    assert await ProviderConfig("p", key_env=("P_KEY",)).key() is None
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-ant-api03-abcdefghijklmnop",
+        "sk-proj-0123456789abcdef",
+        "gsk_abcdefghijklmnopqrstuvwx",
+        "xai-abcdefghijklmnop",
+        "AIzaSyA1234567890abcdefgh",
+        "Bearer abcdef0123456789",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.abc",
+        'api_key="abcdefghijklmnop"',
+        "https://me:hunter2@proxy.example/v1",
+    ],
+)
+def test_what_looks_like_a_key_is_struck_out(secret: str) -> None:
+    text = redact(f"failed with {secret} here")
+    assert "[key]" in text
+    for part in ("abcdef", "0123456789", "hunter2"):
+        assert part not in text
+    assert text.endswith(" here")
+
+
+def test_a_held_key_of_any_shape_is_struck_out() -> None:
+    hold_secret("correct horse battery")
+    assert redact("bad key: correct horse battery!") == "bad key: [key]!"
+    hold_secret("ab")
+    assert redact("about") == "about"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "prompt is too long: 213462 tokens > 200000 maximum",
+        "max_tokens: 4096",
+        "token limit: 262144 (requested: 300000)",
+    ],
+)
+def test_ordinary_words_stay(text: str) -> None:
+    assert redact(text) == text
