@@ -101,6 +101,7 @@ class ChatScreen(BaseScreen):
         except Exception as error:
             log.exception("the workspace could not be opened")
             if not self.composer.value and not self.turns.waiting:
+                await self.leave()
                 self.app.exit(return_code=1, message=self.one_line(error))
                 return
             self.title_bar.show("chatctx", "not connected")
@@ -120,11 +121,22 @@ class ChatScreen(BaseScreen):
         self.refresh_status(counts=True)
         if session.draft and not self.composer.value:
             self.composer.value = session.draft
-        if session.usage is None:
-            await session.refresh_usage()
-            self.refresh_status(counts=True)
         self.drafts.count()
-        self.turns.pump()
+        if self.turns.waiting:
+            self.turns.pump()
+        elif session.usage is None:
+            self._measure(session)
+
+    @work(group="measure", exit_on_error=False)
+    async def _measure(self, session: SessionLike) -> None:
+        """The first numbers of a session; asking the server for its window may take a while."""
+        try:
+            await session.refresh_usage()
+        except Exception as error:
+            log.exception("the next request could not be measured")
+            self.complain(error)
+        if session is self.session:
+            self.refresh_status(counts=True)
 
     def refresh_title(self) -> None:
         """Title and model of the session."""

@@ -43,6 +43,7 @@ class Turns:
         self.waiting: deque[str] = deque()
         self.failed = False
         self._phase = ""
+        self._reason = ""  # what the last reply said it failed of
         self._since = 0.0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -159,11 +160,13 @@ class Turns:
                 screen.refresh_title()
             case ReplyStarted(message_id, provider, model):
                 transcript.start_reply(message_id, provider, model)
+                self._reason = ""
                 self._enter("answering")
             case ReplyDelta(message_id, kind, text, name):
                 transcript.delta(message_id, kind, text, name)
             case ReplyFinished(message):
                 transcript.finish_reply(message)
+                self._reason = message.error or ""
                 self._enter("working")
             case UsageChanged():
                 screen.refresh_status(counts=True)
@@ -181,7 +184,8 @@ class Turns:
                 self._enter(f"{reason}; trying again in {max(1, round(seconds))} s (attempt {attempt + 1})")
             case TurnFailed(text):
                 self.failed = True
-                transcript.add_notice("error", text)
+                if not self._reason or self._reason not in text:  # else the reply itself says it
+                    transcript.add_notice("error", text)
             case TurnFinished():
                 screen.refresh_title()
                 screen.refresh_status(counts=True)

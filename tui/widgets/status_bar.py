@@ -48,7 +48,7 @@ def number(usage: ContextUsage | None) -> Content:
 def status_line(status: Status, width: int) -> Content:
     """The line for `width` cells. What matters least goes first: the hint, the cost, "until compaction", the bar."""
     usage = status.usage
-    bar = context_bar(usage, 20 if width >= 90 else 12 if width >= 60 else 8)
+    bar = context_bar(usage, 20 if width >= 106 else 12 if width >= 60 else 8)
     pieces: dict[str, Content] = {"bar": bar, "number": number(usage)}
     if usage is not None and usage.over:
         pieces["until"] = Content.styled(f"{tokens_short(usage.over)} too much", "$text-error")
