@@ -99,7 +99,7 @@ def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibratio
         uncertain += abs(difference)
     if known + adjust <= 0:
         return None
-    match = Match("prefix", len(now), measurement, measurement.output_tokens is not None)
+    match = Match("prefix", 0, measurement, measurement.output_tokens is not None)
     return Base(len(now), known, adjust, max(uncertain, 1.0), match)
 
 

@@ -28,7 +28,7 @@ __all__ = ["CallOutcome", "ConversationEstimate", "HybridTokenEstimator", "Situa
 log = logging.getLogger("chatctx.context")
 
 SESSIONS = 32  # ledgers held in memory, the least recently used leaves first
-STALE_OUTPUT = 0.5  # of what the reply visibly holds: a reported output below is that of a stream's beginning
+STALE_OUTPUT = 0.25  # of what the reply visibly holds: a reported output below is that of a stream's beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class HybridTokenEstimator:
     def _preamble(self, request: Request) -> Preamble:
         key = (request.session, request.model)
         known = self._preambles.get(key)
-        if known is not None and (known[0].system, known[0].tools) == (request.system, request.tools):
+        if known is not None and _same_preamble(known[0], request):
             return known[1]
         preamble = estimate_preamble(request, self.counter)
         self._preambles[key] = (request, preamble)
@@ -269,6 +269,10 @@ class HybridTokenEstimator:
         whole = Cost(output, thought, "measured") if thinks else plain
         self.costs.put(request.provider, request.model, {digest.body: plain, digest.full: whole})
         return whole
+
+
+def _same_preamble(one: Request, other: Request) -> bool:
+    return (one.system, one.tools, one.reasoning) == (other.system, other.tools, other.reasoning)
 
 
 def _reply_reasoning(reply: Message, count: MessageCount, usage: Usage, output: int | None) -> tuple[int, bool]:

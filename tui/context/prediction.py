@@ -63,7 +63,9 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     sure = min(tokens, max(0, round(known + fresh.known + min(0.0, adjust))))
     exact = base.measured and count == 0 and base.uncertain == 0
     margin = 0.0 if exact else _margin(tokens, sure, rough, base.uncertain)
-    bound = max(tokens, ceil(tokens + margin * calibration.spread))
+    # What was just estimated keeps a margin of its own: a large new text is not as certain as the calls before it.
+    least = MARGIN_TOKENIZER * (tokens - sure + base.uncertain)
+    bound = max(tokens, ceil(tokens + (0.0 if exact else max(margin * calibration.spread, least))))
     measurement = base.match.measurement if base.measured else None
     return ConversationEstimate(
         tokens=tokens,
