@@ -104,6 +104,26 @@ async def test_a_connection_lost_after_the_end_mark_is_a_whole_answer(dialect: D
     assert got.end is not None and got.end.kind == "stop"
 
 
+@pytest.mark.parametrize("end", ["short", "cut"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_stream_cut_at_any_byte(dialect: Dialect, end: End) -> None:
+    """What arrived is kept, nothing is invented, and an end is an end only if the server said so."""
+    whole = b"".join(pieces(dialect))
+    mark = {"openai-chat": b'"stop"', "anthropic": b'"end_turn"', "openai-responses": b'"response.completed"'}[dialect]
+    async with serving(dialect) as (server, provider):
+        seen = set()
+        for cut in [*range(0, len(whole), 5), len(whole)]:
+            server.answers[:] = [Answer([whole[:cut]] if cut else [], end=end)]
+            got = await collect(provider, REQUEST)
+            assert "Hello".startswith(got.text)
+            assert got.error is None or got.error.kind in ("network", "protocol")
+            if got.end is not None:
+                assert mark in whole[:cut]
+                assert got.text == "Hello"
+            seen.add((got.text, got.end is not None))
+    assert {("", False), ("Hel", False), ("Hello", False), ("Hello", True)} <= seen
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_broken_json_keeps_what_came_before(dialect: Dialect) -> None:
     name = b"event: content_block_delta\n" if dialect == "anthropic" else b""

@@ -14,8 +14,9 @@ import pytest
 from tests.providers.collect import Answer, collect
 from tests.real.conftest import LlamaServer, StartServer
 from tui.messages import Message, Reasoning, Request, Text
-from tui.providers.base import ProviderError
+from tui.providers.base import ProviderError, StreamEnd, TextDelta
 from tui.providers.config import Dialect
+from tui.providers.registry import make_provider
 
 DIALECTS: tuple[Dialect, ...] = ("openai-chat", "anthropic", "openai-responses")
 
@@ -125,6 +126,31 @@ async def test_reasoning_arrives_and_goes_back(
     assert whole > bare + 30  # the template renders it: it was sent, and is counted
 
 
+async def test_anthropic_blocks_that_are_open_together(llama_server: StartServer, think_template: Path) -> None:
+    """The server opens the text before it closes the thinking: the signature comes after the text began."""
+    server = llama_server(template=think_template)
+    budget = {"thinking": {"type": "enabled", "budget_tokens": 8}, "temperature": 0}
+    provider = make_provider("real", replace(server.config("anthropic"), extra_body=budget))
+    try:
+        got = await collect(provider, ask(server, "Tell me about Paris.", max_output=60))
+    finally:
+        await provider.close()
+    assert got.error is None
+    assert got.thoughts.strip() and got.text.strip()
+    kinds = [type(event).__name__ for event in got.events]
+    assert kinds.index("TextDelta") < kinds.index("ReasoningMeta")
+    assert [meta.signature for meta in got.meta[0]] == [""]
+    assert {event.block for event in got.events if isinstance(event, TextDelta)} == {1}
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])  # its Anthropic route does not know "disabled"
+async def test_thinking_can_be_switched_off(llama_server: StartServer, think_template: Path, dialect: Dialect) -> None:
+    server = llama_server(template=think_template)
+    got = await answer(server, dialect, replace(ask(server, "What is two and two?"), reasoning="off"))
+    assert got.error is None
+    assert got.thoughts == ""
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_the_window_is_found(llama_server: StartServer, dialect: Dialect) -> None:
     server = llama_server(window=512)
@@ -152,18 +178,22 @@ async def test_a_key_is_required_and_never_shown(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("after", [*range(1, 21)])
-async def test_cancel_after_each_of_the_first_events(llama_server: StartServer, dialect: Dialect, after: int) -> None:
+@pytest.mark.parametrize("after", [*range(1, 21), 0])
+async def test_cancel_at_each_of_the_first_events_and_at_the_last(
+    llama_server: StartServer, dialect: Dialect, after: int
+) -> None:
     server = llama_server()
     provider = server.provider(dialect)
     try:
         arrived = 0
-        async with aclosing(provider.stream(ask(server, "Tell a long story.", max_output=400))) as stream:
-            async for _ in stream:
+        async with aclosing(
+            provider.stream(ask(server, "Tell a long story.", max_output=400 if after else 4))
+        ) as stream:
+            async for event in stream:
                 arrived += 1
-                if arrived == after:
+                if arrived == after or isinstance(event, StreamEnd):
                     break
-        assert arrived == after
+        assert arrived == after or (after == 0 and arrived > 1)
         await idle(server)
         again = await collect(provider, ask(server, "Say yes.", max_output=2))
         assert again.error is None and again.end is not None
