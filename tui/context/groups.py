@@ -25,21 +25,26 @@ class Group:
     step: int | None = None
 
 
+NONE: frozenset[str] = frozenset()
+
+
 def call_ids(message: Message) -> frozenset[str]:
     """The ids of the tool calls in `message`."""
     if message.role != "assistant":
-        return frozenset()
+        return NONE
     return frozenset(part.id for part in message.parts if isinstance(part, ToolCall))
 
 
 def answered_ids(message: Message) -> frozenset[str]:
     """The ids of the tool calls that `message` answers."""
+    if message.role != "tool":
+        return NONE
     return frozenset(part.call_id for part in message.parts if isinstance(part, ToolResult))
 
 
 def starts_turn(message: Message) -> bool:
     """Whether a turn begins here: a person's message, not a summary and not something the program put in."""
-    return message.role == "user" and message.kind == "chat" and not answered_ids(message)
+    return message.role == "user" and message.kind == "chat"
 
 
 def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
@@ -56,10 +61,11 @@ def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
     for index, message in enumerate(messages):
         if starts_turn(message):
             turn += 1
-        home = next((asked[call] for call in answered_ids(message) if call in asked), None)
-        if home is not None:
-            members[home].append(index)
-            continue
+        if message.role == "tool":
+            home = next((asked[call] for call in answered_ids(message) if call in asked), None)
+            if home is not None:
+                members[home].append(index)
+                continue
         calls = call_ids(message)
         if calls:
             step += 1

@@ -128,7 +128,20 @@ class Trimmer:
         cuts = tuple(self._cuts.values())
         if set(cuts) == set(self._before.cuts) and dropped == self._before.dropped and not self._unbound:
             return self._before
-        return TrimState(cuts, frozenset(dropped), max((m.id for m in self.messages), default=""))
+        touched = dropped | {cut.message_id for cut in cuts}
+        sizes = {**self._before.left_out, **self._left_out()}
+        left_out = {message: tokens for message, tokens in sizes.items() if message in touched}
+        return TrimState(cuts, frozenset(dropped), max((m.id for m in self.messages), default=""), left_out)
+
+    def _left_out(self) -> dict[str, int]:
+        """What each message is shorter by now, of those that were touched this time."""
+        gone = {i for g in self._gone for i in g.indices if self.messages[i].id not in self._before.dropped}
+        cut = {cut.message_id for cut in set(self._cuts.values()) - set(self._before.cuts)}
+        return {
+            m.id: self._count(m) - (0 if i in gone else self._cost(i))
+            for i, m in enumerate(self.messages)
+            if i in gone or m.id in cut
+        }
 
     def newly_dropped(self) -> int:
         """How many messages left with this trim."""

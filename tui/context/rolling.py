@@ -28,6 +28,7 @@ __all__ = [
     "untrim",
 ]
 
+SURELY = 0.5  # no count is so wrong that less than this share of what was left out would come back
 ROUNDS = 8  # trim, look again: each round frees something or is the last
 
 
@@ -217,7 +218,8 @@ def untrim(
     if state.empty or budget.max_input is None:
         return state
     room = int(budget.max_input * config.untrim_fraction)
-    if tokens > room or estimate(request) > room:
+    left_out = sum(state.left_out.get(message.id, 0) for message in request.messages)
+    if tokens + left_out * SURELY > room or estimate(request) > room:
         return state
     return TrimState(frontier=max((m.id for m in request.messages), default=""))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui.context.groups import Group, group_messages, unbind
@@ -37,13 +37,15 @@ class Cut:
 class TrimState:
     """What is trimmed now. Sticky: it only grows, until everything fits again (`rolling.build_final_prompt`).
 
-    `dropped` are message ids; a tool call's results go with the call. `frontier` is the id of the newest message when
+    `dropped` are message ids; a tool call's results go with the call. `left_out` gives what each message is shorter by,
+    in tokens as counted when it was trimmed. `frontier` is the id of the newest message when
     the state last changed: reasoning bound to the prefix is void up to there, also after the state was emptied.
     """
 
     cuts: tuple[Cut, ...] = ()
     dropped: frozenset[str] = frozenset()
     frontier: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def empty(self) -> bool:
@@ -60,6 +62,7 @@ class TrimState:
             "cuts": [[c.message_id, c.call_id, c.marker, c.head, c.tail] for c in self.cuts],
             "dropped": sorted(self.dropped),
             "frontier": self.frontier,
+            "left_out": dict(self.left_out),
         }
 
     @classmethod
@@ -67,8 +70,9 @@ class TrimState:
         """The inverse of `to_json`. Raises `ValueError` when `data` is something else."""
         try:
             cuts = tuple(Cut(str(m), str(c), str(t), int(h), int(e)) for m, c, t, h, e in data["cuts"])
-            return cls(cuts, frozenset(map(str, data["dropped"])), str(data["frontier"]))
-        except (KeyError, TypeError, ValueError) as error:
+            left_out = {str(m): int(tokens) for m, tokens in data["left_out"].items()}
+            return cls(cuts, frozenset(map(str, data["dropped"])), str(data["frontier"]), left_out)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a trim record: {error}") from error
 
 
