@@ -16,7 +16,7 @@ CallStatus: TypeAlias = Literal["pending", "success", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One LLM call. `predicted` and `actual` are input tokens, `source` how the prediction was made, `seconds` until the
+    """One LLM call. `predicted` and `actual` are input tokens, `source` how it was predicted, `seconds` until the
     answer ended, `cost` in US dollars, `at` in seconds since the epoch. None is unknown, never 0.
     """
 

@@ -1,0 +1,94 @@
+"""Small conversations and an estimator for the accounting's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tui.context import tokenizers
+from tui.context.calibration import CalibrationBook
+from tui.context.costs import CostBook
+from tui.context.counting import TokenCounter
+from tui.context.estimator import HybridTokenEstimator
+from tui.context.tokenizers import Tokenizer, TokenizerError, register_tokenizer
+from tui.context.tracker import ConversationStateTracker
+from tui.messages import Message, Part, Reasoning, Request, SystemSection, Text, ToolCall, ToolResult, ToolSchema
+
+MODEL = "words-1"  # a model whose tokens are its words: numbers can be checked by eye
+
+
+class WordTokenizer:
+    """A word is a token, exactly."""
+
+    name = "words"
+    exact = True
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+class BrokenTokenizer:
+    """Never counts."""
+
+    name = "broken"
+    exact = False
+
+    def count(self, text: str) -> int:
+        raise TokenizerError("out of order")
+
+
+@contextmanager
+def registered(name: str, tokenizer: Tokenizer) -> Iterator[None]:
+    """`tokenizer` for `name`, taken back at the end."""
+    before = dict(tokenizers._registry)
+    register_tokenizer(name, tokenizer)
+    try:
+        yield
+    finally:
+        tokenizers._registry.clear()
+        tokenizers._registry.update(before)
+        tokenizers._found.clear()
+
+
+def estimator(
+    tracker: ConversationStateTracker | None = None, calibrations: CalibrationBook | None = None
+) -> HybridTokenEstimator:
+    return HybridTokenEstimator(
+        TokenCounter(), tracker or ConversationStateTracker(), calibrations or CalibrationBook(), CostBook()
+    )
+
+
+def user(text: str, ident: str = "") -> Message:
+    return Message("user", (Text(text),), id=ident)
+
+
+def answer(text: str, *more: Part, ident: str = "") -> Message:
+    return Message("assistant", (Text(text), *more), id=ident)
+
+
+def thinking(thought: str, text: str, tokens: int | None = None) -> Message:
+    return Message("assistant", (Reasoning(thought, "p", MODEL, signature="s", tokens=tokens), Text(text)))
+
+
+def call(ident: str, name: str = "look", arguments: str = "{}") -> ToolCall:
+    return ToolCall(ident, name, arguments)
+
+
+def result(ident: str, text: str, name: str = "look") -> Message:
+    return Message("tool", (ToolResult(ident, name, text),))
+
+
+def request(
+    *messages: Message,
+    system: str = "",
+    tools: tuple[ToolSchema, ...] = (),
+    provider: str = "p",
+    model: str = MODEL,
+    session: str = "s",
+) -> Request:
+    sections = (SystemSection("system", "prompt", system),) if system else ()
+    return Request(provider, model, messages, sections, tools, session=session)
+
+
+def without_reasoning(message: Message) -> Message:
+    return Message(message.role, tuple(part for part in message.parts if not isinstance(part, Reasoning)))
