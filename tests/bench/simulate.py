@@ -15,9 +15,12 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 from tests.bench.simulate_driver import Outcome, Scenario, simulate
+from tests.bench.simulate_prefix import TURNS as PREFIX_TURNS
+from tests.bench.simulate_prefix import WINDOW as PREFIX_WINDOW
+from tests.bench.simulate_prefix import lines, prefix_report
 
 WINDOWS = (2_048, 8_192, 32_768, 131_072, 1_000_000)
 TALKS = ("chat", "agent", "cjk", "images")
@@ -27,7 +30,7 @@ SERVERS = ("named", "bare", "hidden", "truncating", "unknown")
 OVERHEADS = (0.02, 0.40, 0.72)  # of the window; the input budget is three quarters of a small one
 REASONINGS = ("none", "tool_loop", "bound")
 SUMMARISERS = ("faithful", "faithful", "babbling", "empty", "failing")
-TURNS = 70
+TURNS = 90
 QUICK_EVERY = 53  # of the grid; a prime, so that every value of every axis is in the slice
 WORKERS = 2
 
@@ -108,7 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
     figures = total(outcome for _, outcome in results)
     wrong = {name: getattr(figures, name) for name in MUST_BE_ZERO if getattr(figures, name)}
     if arguments.json:
-        print(json.dumps({**to_json(figures), "seconds": round(seconds, 1), "wrong": wrong}))
+        prefix = {name: asdict(part) for name, part in zip(("sticky", "every_turn"), prefix_report(), strict=True)}
+        print(json.dumps({**to_json(figures), "seconds": round(seconds, 1), "wrong": wrong, "prefix": prefix}))
     else:
         _print_grid(results)
         for name, value in to_json(figures).items():
@@ -116,6 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{'seconds':26}{seconds:>12,.1f}")
         for sample in figures.samples[:20]:
             print(f"  {sample}")
+        print(f"a {PREFIX_TURNS}-turn agent conversation in {PREFIX_WINDOW:,} tokens:", *lines(), sep="\n  ")
         print("nothing wrong" if not wrong else f"WRONG: {wrong}")
     return 1 if wrong else 0
 
