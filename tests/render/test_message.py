@@ -63,6 +63,13 @@ def test_a_failed_call_says_so(palette: Palette) -> None:
     assert rows[0].segments[0].style == palette.error
 
 
+def test_on_a_narrow_screen_the_outcome_stays_visible(palette: Palette) -> None:
+    result = Message("tool", (ToolResult("c1", "read_file", "no such file", True),))
+    view = View("", (30, "estimated"), calls={"c1": CALL})
+    assert message_rows(result, 44, palette, view)[0].text == "▸ read_file src/pars… · failed: no such file"
+    assert message_rows(result, 30, palette, view)[0].text == "▸ read_file src… · failed: no…"
+
+
 def test_a_long_paste_shows_its_beginning(palette: Palette) -> None:
     text = "\n".join([f"line {number}" for number in range(300)])
     message = Message("user", (Text(text),))

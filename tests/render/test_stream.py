@@ -77,7 +77,8 @@ def test_definitions_known_before_their_use_work(palette: Palette) -> None:
 
 
 def test_half_a_line_end_is_held_back(palette: Palette) -> None:
-    assert drawn(streamed("a\r\n\r\nb", 40, palette, [1])) == drawn(markdown_rows("a\n\nb", 40, palette))
+    for source in ("a\r\n\r\nb", "a\r\rb"):
+        assert drawn(streamed(source, 40, palette, [1])) == drawn(markdown_rows("a\n\nb", 40, palette))
 
 
 @pytest.mark.parametrize("name", ["long fence", "long list", "long numbers", "long paragraph", "long table"])

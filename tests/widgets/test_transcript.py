@@ -68,6 +68,15 @@ def conversation(count: int, words: int = 20) -> list[Message]:
     ]
 
 
+def odd(count: int) -> list[Message]:
+    """Messages whose heights nobody can guess: blank lines that vanish, code and tables that grow."""
+    bodies = ("few" + "\n" * 9 + "words", "|a|b|\n|-|-|\n|1|2|\n", "```\nx\n```\n" * 3, "# h\n\n" * 4, "plain " * 30)
+    return [
+        Message("assistant", (Text(f"n{number}\n\n{bodies[number % 5]}"),), f"m{number}", model="m")
+        for number in range(count)
+    ]
+
+
 def screen(transcript: Transcript) -> list[str]:
     return [transcript.render_line(y).text.rstrip() for y in range(transcript.view_size.height)]
 
@@ -95,7 +104,7 @@ async def test_lines_fill_the_width_exactly() -> None:
 
 
 async def test_page_up_shows_every_line_once_down_to_the_first() -> None:
-    async with running(conversation(60)) as (pilot, transcript):
+    async with running(odd(60)) as (pilot, transcript):
         seen = screen(transcript)
         height = transcript.view_size.height
         for _ in range(100):
@@ -113,8 +122,8 @@ async def test_page_up_shows_every_line_once_down_to_the_first() -> None:
 
 
 async def test_the_wheel_moves_by_what_it_says() -> None:
-    async with running(conversation(200)) as (pilot, transcript):
-        for _ in range(30):
+    async with running(odd(200)) as (pilot, transcript):
+        for _ in range(60):
             before = screen(transcript)
             transcript.post_message(
                 MouseScrollUp(transcript, 1, 1, 0, -1, 0, False, False, False, screen_x=1, screen_y=1)
@@ -376,6 +385,17 @@ async def test_find_counts_marks_and_walks() -> None:
         assert transcript.find_previous() == (4, 4)
         assert transcript.find("no such thing") == 0
         assert transcript.find_next() == (0, 0)
+
+
+async def test_the_hit_one_stands_on_is_marked_more_than_the_others() -> None:
+    async with running([Message("user", (Text("a needle and a needle"),), "a")]) as (_, transcript):
+        transcript.find("needle")
+        marked = []
+        for _ in range(2):
+            transcript.find_next()
+            strip = transcript.render_line(line_of(transcript, "needle"))
+            marked.append([segment.style.reverse or False for segment in strip if segment.text == "needle"])
+        assert marked == [[True, False], [False, True]]
 
 
 async def test_a_hit_over_a_line_break_is_marked_on_both_lines() -> None:

@@ -17,6 +17,15 @@ def conversation(count: int, words: int = 30) -> list[Message]:
     ]
 
 
+def odd(count: int) -> list[Message]:
+    """Messages whose heights nobody can guess: blank lines that vanish, code and tables that grow."""
+    bodies = ("few" + "\n" * 9 + "words", "|a|b|\n|-|-|\n|1|2|\n", "```\nx\n```\n" * 3, "# h\n\n" * 4, "plain " * 30)
+    return [
+        Message("assistant", (Text(f"n{number}\n\n{bodies[number % 5]}"),), f"m{number}", model="m")
+        for number in range(count)
+    ]
+
+
 def document(messages: list[Message], width: int = 40) -> Document:
     result = Document(PALETTE)
     result.resize(width)
@@ -37,7 +46,7 @@ def test_only_what_is_asked_for_is_drawn() -> None:
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 400), st.integers(5, 50))
 def test_a_window_is_covered_by_rows(top: int, height: int) -> None:
-    doc = document(conversation(60, 20))
+    doc = document(odd(60))
     top, first = doc.realise_window(top, height)
     for line in range(top, min(top + height, doc.heights.total)):
         index = doc.heights.find(line)
@@ -52,7 +61,7 @@ def lines(doc: Document, top: int, height: int) -> list[str]:
 
 
 def test_going_up_through_messages_never_drawn_shows_every_row_once() -> None:
-    doc = document(conversation(80, 25))
+    doc = document(odd(80))
     doc.realise_end(30)
     top = doc.heights.total - 30
     seen = lines(doc, top, 30)

@@ -22,6 +22,8 @@ from tui.render.wrap import plain_rows
 FOLDED, UNFOLDED = "▸ ", "▾ "
 PASTE_LINES, PASTE_CHARS = 16, 2_000
 """A person's text longer than this is folded after its beginning."""
+LEAST_NAME = 14
+"""Cells that the name on a folded line gets at least."""
 HEAD_LINES, HEAD_CHARS = 6, 600
 """How much of a long text stays visible."""
 
@@ -121,7 +123,7 @@ def head_rows(role: str, width: int, palette: Palette, view: View) -> list[Row]:
 def _right(left: str, style: Style, right: str, width: int, palette: Palette) -> Row:
     if not left and not right:
         return blank_row()
-    left = set_cell_size(left, min(cell_len(left), width))
+    left = shortened(left, width)
     gap = width - cell_len(left) - cell_len(right)
     segments = [Segment(left, style)] if left else []
     if right and gap > 0:
@@ -158,27 +160,26 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
         case ToolResult():
             return _result_rows(message, part, width, palette, view, opened)
         case Attachment():
-            return [text_row(set_cell_size(*_fit(_attachment_text(part), width)), palette.muted)]
+            return [text_row(shortened(_attachment_text(part), width), palette.muted)]
         case Refusal(text):
             return plain_rows(f"refused: {clean_text(text)}", palette.warning, width)
 
 
-def _fit(text: str, width: int) -> tuple[str, int]:
-    return text, min(cell_len(text), width)
-
-
 def fold_row(pieces: list[str], opened: bool, width: int, style: Style) -> Row:
     """The one line that stands for a folded part: its pieces joined by middle dots, the first cut where needed."""
-    first, *others = [piece for piece in pieces if piece]
-    tail = "".join([f" · {piece}" for piece in others])
-    room = width - 2 - cell_len(tail)
-    if room < 8:  # too narrow for everything: what it is counts more than how long it is
-        tail, room = "", width - 2
-    if cell_len(first) > room:
-        first = set_cell_size(first, max(1, room - 1)).rstrip() + "…"
-    row = text_row(f"{UNFOLDED if opened else FOLDED}{first}{tail}", style)
+    first, *others = [f"{' · ' if number else ''}{piece}" for number, piece in enumerate(filter(None, pieces))]
+    while len(others) > 1 and width - 2 - cell_len("".join(others)) < LEAST_NAME:
+        others.pop()  # too narrow for everything: what happened counts more than how long it is
+    tail = "".join(others)
+    first = shortened(first, max(LEAST_NAME, width - 2 - cell_len(tail)))
+    row = text_row(f"{UNFOLDED if opened else FOLDED}{shortened(first + tail, width - 2)}", style)
     row.fold = True
     return row
+
+
+def shortened(text: str, cells: int) -> str:
+    """`text` in at most `cells` cells, with an ellipsis where something is missing."""
+    return text if cell_len(text) <= cells else set_cell_size(text, max(0, cells - 1)).rstrip() + "…"
 
 
 def indented(rows: list[Row], palette: Palette) -> list[Row]:
@@ -263,7 +264,7 @@ def divider_row(text: str, width: int, palette: Palette) -> Row:
     """`┄┄┄ text ┄┄┄`, shortened where it does not fit."""
     if cell_len(text) + 8 > width:
         text = text.split(" (")[0]
-    text = set_cell_size(*_fit(text, max(1, width - 4)))
+    text = shortened(text, max(1, width - 4))
     left = min(3, max(1, (width - cell_len(text) - 2) // 2))
     dots = "┄" * left
     return Row(

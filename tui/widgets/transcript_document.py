@@ -183,7 +183,6 @@ class Document:
             elif entry.message is not None:
                 entry.rows = message_rows(entry.message, self.width, self.palette, self.view(index))
             self._drawn.add(index)
-        entry.exact = True
         return self.heights.set(index, len(entry.rows or ()))
 
     def redraw(self, index: int) -> None:
@@ -206,8 +205,6 @@ class Document:
         self._estimate_all()
 
     def _estimate_all(self) -> None:
-        for entry in self.entries:
-            entry.exact = False
         self.heights = Heights([estimate(entry, self.width) if self.width else 1 for entry in self.entries])
 
     def evict(self, first: int, last: int) -> None:
@@ -230,20 +227,12 @@ class Document:
         return index
 
     def realise_window(self, top: int, height: int) -> tuple[int, int]:
-        """Make the rows of lines `top` to `top + height`; returns the top line, corrected, and the first entry.
-
-        An entry seen for the first time that begins above the window keeps its end in place, because the reader comes
-        from below; one that was drawn before keeps its beginning.
-        """
-        first = 0
-        for _ in range(4):
+        """Make the rows of lines `top` to `top + height`; returns the top line, corrected, and the first entry."""
+        while True:  # heights that become known may move the last possible top line up
             first = self.heights.find(top)
             if first < 0:
                 return 0, 0
-            known, begin = self.entries[first].exact, self.heights.top(first)
-            change = self.realise(first)
-            if change and not known and top > begin:
-                top = max(begin, top + change)
+            self.realise(first)
             index, bottom = first, self.heights.top(first + 1)
             while bottom < top + height and index + 1 < len(self.entries):
                 index += 1
@@ -251,9 +240,8 @@ class Document:
                 bottom += self.heights[index]
             last_top = max(0, self.heights.total - height)
             if top <= last_top:
-                break
+                return top, first
             top = last_top
-        return top, first
 
     def realise_above(self, line: int, rows: int) -> int:
         """Make at least `rows` rows above `line`; returns by how much that moved `line` down."""

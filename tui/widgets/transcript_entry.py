@@ -21,7 +21,7 @@ _GLYPHS: dict[Level, str] = {"info": "·", "warning": "!", "error": "✗"}
 
 @dataclass(slots=True)
 class Entry:
-    """A message, the reply that is arriving, or a notice. `exact`: the height is that of drawn rows, at this width."""
+    """A message, the reply that is arriving, or a notice; `rows` once it was drawn at the present width."""
 
     message: Message | None = None
     live: LiveReply | None = None
@@ -29,7 +29,6 @@ class Entry:
     open: set[int] = field(default_factory=set)
     thought: float | None = None
     rows: list[Row] | None = None
-    exact: bool = False
 
 
 def foldable(entry: Entry) -> set[int]:
