@@ -7,13 +7,13 @@ never separated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from tui.messages import Message, Reasoning, ToolCall, ToolResult
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Messages that stay or go together: one message, or an assistant's tool calls with all their results.
 
     `indices` are positions in the sequence. `turn` counts user messages from 0, -1 before the first one. `step` numbers
@@ -53,10 +53,9 @@ def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
     A result belongs to the nearest earlier message that asked for it, also when something stands in between; a result
     nobody asked for is a group of its own.
     """
-    members: list[list[int]] = []
-    turns: list[int] = []
-    steps: list[int | None] = []
-    asked: dict[str, int] = {}  # call id -> position in `members`
+    groups: list[Group] = []
+    results: dict[int, list[int]] = {}  # position in `groups` -> positions of what answers it
+    asked: dict[str, int] = {}  # call id -> position in `groups`
     turn, step = -1, 0
     for index, message in enumerate(messages):
         if starts_turn(message):
@@ -64,16 +63,16 @@ def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
         if message.role == "tool":
             home = next((asked[call] for call in answered_ids(message) if call in asked), None)
             if home is not None:
-                members[home].append(index)
+                results.setdefault(home, []).append(index)
                 continue
         calls = call_ids(message)
         if calls:
             step += 1
-            asked.update(dict.fromkeys(calls, len(members)))
-        members.append([index])
-        turns.append(turn)
-        steps.append(step if calls else None)
-    return tuple(Group(tuple(m), t, s) for m, t, s in zip(members, turns, steps, strict=True))
+            asked.update(dict.fromkeys(calls, len(groups)))
+        groups.append(Group((index,), turn, step if calls else None))
+    for home, answers in results.items():
+        groups[home] = groups[home]._replace(indices=(*groups[home].indices, *answers))
+    return tuple(groups)
 
 
 def open_group(messages: Sequence[Message], groups: Sequence[Group]) -> Group | None:
