@@ -178,5 +178,6 @@ def test_odd_schemas_are_counted_all_the_same(parameters: str) -> None:
 
 
 def test_a_schema_that_refers_to_itself_ends() -> None:
-    loop = '{"$defs":{"n":{"properties":{"next":{"$ref":"#/$defs/n"}},"type":"object"}},"properties":{"n":{"$ref":"#/$defs/n"}}}'
+    node = '{"properties":{"next":{"$ref":"#/$defs/n"}},"type":"object"}'
+    loop = f'{{"$defs":{{"n":{node}}},"properties":{{"n":{{"$ref":"#/$defs/n"}}}}}}'
     assert "any" in schema_text(ToolSchema("tree", "", loop), "typescript")

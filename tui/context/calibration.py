@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import ceil
 from statistics import median
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
@@ -15,7 +16,7 @@ KEPT = 64  # observations kept for each model
 KEPT_ERRORS = 256
 KEPT_PREAMBLES = 16
 ENOUGH_CALLS = 20  # from here on the model's own errors give the upper bound
-COVERAGE = 0.955  # of the calls that the upper bound is to cover: a little over the 95th percentile, samples are small
+COVERAGE = 0.95  # of the calls that the upper bound is to cover
 MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # SPEC 1.4, before that
 
 # Standard deviations of the prior around 1, and of one observation, for the fit below.
@@ -131,7 +132,10 @@ class Calibration:
         """What the fixed margin is multiplied by for the upper bound: 1 before `ENOUGH_CALLS` calls."""
         if len(self.errors) < ENOUGH_CALLS:
             return 1.0
-        return max(0.0, _quantile(self.errors, COVERAGE))
+        # The order statistic of conformal prediction: it covers the next call with this chance for any distribution.
+        ordered = sorted(self.errors)
+        place = min(len(ordered), ceil(COVERAGE * (len(ordered) + 1)))
+        return max(0.0, ordered[place - 1])
 
     @cached_property
     def p95_percent(self) -> float | None:

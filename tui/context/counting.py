@@ -70,9 +70,10 @@ class MessageCount:
     """What one message costs, in tokens, as estimated before any learning.
 
     `split` is by kind of content ("text", "reasoning", "tool_calls", "tool_results", "attachments") and adds up to
-    `size`. Of `size`, `markup` is what roles and wrappers cost, `media` images and PDFs by formula, `fixed` reasoning
-    whose tokens the provider reported; the rest is content that the tokenizer counted. `tokens` is `size` rounded, or
-    None where the tokenizer failed; `size` then comes from the character heuristic.
+    `size`; a message's markup goes to its largest kind but reasoning. Of `size`, `markup` is what roles and wrappers
+    cost, `media` images and PDFs by formula, `fixed` reasoning whose tokens the provider reported; the rest is content
+    that the tokenizer counted. `tokens` is `size` rounded, or None where the tokenizer failed; `size` then comes from
+    the character heuristic.
     """
 
     size: float
@@ -298,6 +299,7 @@ def _priced(message: Message, raw: RawCount, tokenizer: Tokenizer, prior: Prior,
     if media or raw.files:
         split["attachments"] = raw.files * factor + media
     if not raw.results or message.role != "tool":
-        largest = max(split, key=lambda kind: split[kind], default="text")
+        shown = [kind for kind in split if kind != "reasoning"]  # which may leave while the message stays
+        largest = max(shown, key=lambda kind: split[kind], default="text")
         split[largest] = split.get(largest, 0.0) + prior.per_message
     return MessageCount(sum(split.values()), split, markup, media, fixed, bool(raw.failed))
