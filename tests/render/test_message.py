@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tui.messages import Attachment, Message, MessageStatus, Reasoning, Refusal, Text, ToolCall, ToolResult
-from tui.render.message import View, divider_row, message_rows
+from tui.render.message import View, copy_text, divider_row, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row, rows_text
 
@@ -131,6 +131,11 @@ def test_attachments_refusals_summaries(palette: Palette) -> None:
     assert texts(message_rows(summary, 60, palette, View("summary", (900, "estimated"))))[-1] == (
         "▸ summary of the earlier conversation · ~900 tok"
     )
+
+
+def test_a_copy_of_a_message_is_what_was_written() -> None:
+    assert copy_text(Message("assistant", (Reasoning("no"), Text("a **b**"), Text("c")))) == "a **b**\n\nc"
+    assert copy_text(Message("tool", (ToolResult("c1", "t", "out\n"), ToolResult("c2", "t", "")))) == "out\n"
 
 
 def test_private_reasoning_is_named(palette: Palette) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.binding import BindingType
 from textual.content import Content
 from textual.events import MouseScrollUp
 from textual.message import Message as TextualMessage
@@ -24,10 +25,12 @@ SIZE = (60, 20)
 
 class Host(App[None]):
     CSS = "Input { height: 3; }"
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "count_escape", "")]
 
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[TextualMessage] = []
+        self.escapes = 0
 
     def compose(self) -> ComposeResult:
         yield Transcript()
@@ -35,6 +38,9 @@ class Host(App[None]):
 
     def on_transcript_action_requested(self, message: Transcript.ActionRequested) -> None:
         self.seen.append(message)
+
+    def action_count_escape(self) -> None:
+        self.escapes += 1
 
     def on_transcript_link_clicked(self, message: Transcript.LinkClicked) -> None:
         self.seen.append(message)
@@ -286,6 +292,24 @@ async def test_the_block_cursor_walks_and_asks() -> None:
         assert pilot.app.seen[0].text.startswith("n28 word")
         await pilot.press("alt+down", "alt+down")
         assert transcript.cursor_id is None
+
+
+async def test_a_click_leaves_the_keys_to_the_prompt() -> None:
+    async with running(TOOLS) as (pilot, transcript):
+        pilot.app.query_one(Input).focus()
+        await pilot.click(Transcript, offset=(5, line_of(transcript, "▸ thought")))
+        await pilot.press("r", "x")
+        assert pilot.app.query_one(Input).value == "rx"
+        assert not pilot.app.seen
+
+
+async def test_escape_takes_the_cursor_away_and_then_belongs_to_the_screen() -> None:
+    async with running(conversation(5)) as (pilot, transcript):
+        pilot.app.screen.set_focus(transcript)
+        await pilot.press("alt+up", "escape")
+        assert transcript.cursor_id is None
+        await pilot.press("escape")
+        assert pilot.app.escapes == 1
 
 
 async def test_the_cursor_takes_the_view_along() -> None:

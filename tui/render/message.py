@@ -70,6 +70,12 @@ def is_long(text: str) -> bool:
     return len(text) > PASTE_CHARS or text.count("\n") >= PASTE_LINES
 
 
+def copy_text(message: Message) -> str:
+    """What copying a message gives: its words as they were written; of a tool message what the tools returned."""
+    texts = [part.text for part in message.parts if isinstance(part, Text | Refusal | ToolResult)]
+    return "\n\n".join([text for text in texts if text])
+
+
 def label_of(message: Message) -> str:
     """Who speaks: `you`, the model's short name, or what kind of message it is; "" for tool results."""
     match message:

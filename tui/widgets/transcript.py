@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from time import monotonic, time
 from typing import ClassVar, Literal, TypeAlias
 
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.message import Message as TextualMessage
 from textual.timer import Timer
@@ -13,7 +14,7 @@ from textual.timer import Timer
 from tui.messages import Message
 from tui.render.live import DeltaKind, LiveReply
 from tui.render.markdown import code_blocks
-from tui.render.message import Count
+from tui.render.message import Count, copy_text
 from tui.widgets.transcript_entry import Level
 from tui.widgets.transcript_reader import TranscriptReader
 
@@ -34,6 +35,7 @@ class Transcript(TranscriptReader):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("alt+up", "cursor(-1)", "Previous message", id="transcript.previous", show=False),
         Binding("alt+down", "cursor(1)", "Next message", id="transcript.next", show=False),
+        Binding("escape", "leave", "Back to the prompt", id="transcript.leave", show=False),
         Binding("enter,space", "toggle_fold", "Unfold", id="transcript.fold", show=False),
         Binding("c", "request('copy')", "Copy", id="transcript.copy"),
         Binding("y", "request('copy_code')", "Copy code", id="transcript.copy_code"),
@@ -177,6 +179,12 @@ class Transcript(TranscriptReader):
         self._code_block = 0
         self.move_cursor(step)
 
+    def action_leave(self) -> None:
+        """Take the block cursor away; without one, leave the key to the screen."""
+        if self.cursor_id is None:
+            raise SkipAction
+        self.clear_cursor()
+
     def action_toggle_fold(self) -> None:
         """Fold or unfold the cursor's message, or everything."""
         self.toggle_fold()
@@ -198,7 +206,7 @@ class Transcript(TranscriptReader):
             return
         text = detail = ""
         if action == "copy":
-            text = message.text
+            text = copy_text(message)
         elif action == "copy_code":
             blocks = code_blocks(message.text)
             if blocks:  # the last block first, the ones before it on further presses

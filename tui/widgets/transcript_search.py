@@ -54,7 +54,7 @@ class Search:
 
     def row_hits(self, entry: int, rows: Sequence[Row], row: int) -> Sequence[tuple[int, int, bool]]:
         """Characters to mark in one row of an entry; True for the hit the reader stands on."""
-        key = (entry, id(rows), len(rows), self.current)
+        key = (entry, id(rows[-1]) if rows else 0, len(rows), self.current)
         if key != self._cached:
             self._cached, self._rows = key, {}
             chosen = (

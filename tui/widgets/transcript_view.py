@@ -29,6 +29,8 @@ Place = tuple[int, int]
 class TranscriptView(ScrollView, can_focus=True):
     """One view over a `Document`. Follows the end unless the reader has scrolled up."""
 
+    FOCUS_ON_CLICK = False  # a click unfolds or selects; the next letters still belong to the prompt
+
     DEFAULT_CSS = """
     TranscriptView {
         height: 1fr;
