@@ -258,6 +258,20 @@ def left_out(family: Family, rows: Sequence[Row], links: Sequence[Pair]) -> list
     return found
 
 
+def members(family: Family, rows: Sequence[Row]) -> list[Row]:
+    """The rows that say something about `family`."""
+    return [row for row in rows if family.kin(plain_name(row.model)) and not _thinks(row.request)]
+
+
+def evaluate(rows: Sequence[Row]) -> list[tuple[Row, float]]:
+    """Every row with the relative error of a prior that was fitted without its model."""
+    found = []
+    for family in FAMILIES:
+        chosen = members(family, rows)
+        found += left_out(family, chosen, pairs(chosen))
+    return found
+
+
 def main(arguments: Sequence[str] = ()) -> int:
     """Print the fit. `arguments`: the path of `requests.jsonl`, else the corpus beside the repository."""
     path = Path(arguments[0]) if arguments else _default_path()
@@ -271,9 +285,8 @@ def main(arguments: Sequence[str] = ()) -> int:
     print(f"{len(everything)} rows in these dialects, {len(rows)} used, {len(skipped)} left out:")
     for reason in sorted({row.reason for row in skipped}):
         print(f"  {sum(row.reason == reason for row in skipped):4} {reason}")
-    errors: dict[str, list[tuple[Row, float]]] = {"openai": [], "anthropic": [], "others": []}
     for family in FAMILIES:
-        chosen = [row for row in rows if family.kin(plain_name(row.model)) and not _thinks(row.request)]
+        chosen = members(family, rows)
         links = pairs(chosen)
         prior = fit(family, chosen, links)
         own = [row for row in chosen if family.holds(plain_name(row.model))]
@@ -281,10 +294,10 @@ def main(arguments: Sequence[str] = ()) -> int:
         tooled = sum(bool(row.request.tools) for row in own)
         print(f"\n{family.name}: {bare} rows without tools, {tooled} with, {len(links)} pairs")
         print(f"  {_shown(prior)}")
-        for row, error in left_out(family, chosen, links):
-            errors[row.family].append((row, error))
     print("\nleave one model out, median relative error:")
-    for name, found in errors.items():
+    errors = evaluate(rows)
+    for name in ("openai", "anthropic", "others"):
+        found = [(row, error) for row, error in errors if row.family == name]
         for tools in (False, True):
             some = [error for row, error in found if bool(row.request.tools) == tools]
             if not some:

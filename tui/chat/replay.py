@@ -33,10 +33,14 @@ Method: TypeAlias = Literal["hybrid", "chars4"]
 class Arguments(Protocol):
     """What the command line gives."""
 
-    files: Sequence[Path]
-    json: bool
-    no_learning: bool
-    method: Method
+    @property
+    def files(self) -> Sequence[Path]: ...
+    @property
+    def json(self) -> bool: ...
+    @property
+    def no_learning(self) -> bool: ...
+    @property
+    def method(self) -> Method: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,55 @@
+"""Whole requests nobody measured before, with the models they went to left out of the fit."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import pytest
+
+from tests.bench.fit_priors import FAMILIES, evaluate
+from tests.bench.wire_requests import Row, read_rows
+from tests.corpus import corpus_root
+from tui.context.counting import TokenCounter
+from tui.context.preamble import estimate_preamble
+
+pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]
+
+LIMITS = {
+    ("openai", False): 0.03,
+    ("openai", True): 0.10,
+    ("anthropic", False): 0.10,
+    ("anthropic", True): 0.12,
+}
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return [row for row in read_rows(corpus_root() / "requests.jsonl") if isinstance(row, Row)]
+
+
+def test_errors_with_the_model_left_out(rows: list[Row]) -> None:
+    found = evaluate(rows)
+    for key, limit in LIMITS.items():
+        errors = [error for row, error in found if (row.family, bool(row.request.tools)) == key]
+        assert len(errors) >= 40, key
+        assert median(errors) <= limit, key
+
+
+def test_the_table_in_use_is_as_good(rows: list[Row]) -> None:
+    """The program's own estimate, with the numbers of `priors.py`."""
+    counter = TokenCounter()
+    for key, limit in LIMITS.items():
+        errors = []
+        for row in rows:
+            if (row.family, bool(row.request.tools)) == key:
+                sizes = sum(count.size for count in counter.count_messages(row.request.messages, row.model))
+                tokens = estimate_preamble(row.request, counter).total + sizes
+                errors.append(abs(tokens - row.actual) / row.actual)
+        assert median(errors) <= limit, key
+
+
+def test_every_family_has_rows(rows: list[Row]) -> None:
+    from tui.context.tokenizers import plain_name
+
+    for family in FAMILIES:
+        assert any(family.kin(plain_name(row.model)) for row in rows), family.name
