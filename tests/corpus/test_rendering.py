@@ -35,7 +35,9 @@ def strings(value: object) -> Iterator[str]:
 def recorded() -> list[str]:
     texts: set[str] = set()
     for path in sorted((corpus_root() / "sessions").rglob("*.jsonl")):
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text(encoding="utf-8").split("\n"):  # splitlines would cut inside texts
+            if not line.strip():
+                continue
             texts.update(strings(json.loads(line)))
     found = sorted(texts, key=lambda text: (len(text), text))
     return found[:: max(1, len(found) // TEXTS)]
