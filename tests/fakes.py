@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tui.chat.attachments import read_attachment
+from tui.chat.calls import CallRow
 from tui.chat.events import (
     CompactionFinished,
     CompactionStarted,
@@ -21,6 +23,7 @@ from tui.chat.events import (
 )
 from tui.context.limits import Budget, ModelLimits
 from tui.context.rows import UsageItem, UsageRow
+from tui.context.trimming import TrimLog
 from tui.context.usage import Basis, ContextUsage
 from tui.messages import Attachment, Message, MessageStatus, Reasoning, Text, Usage
 
@@ -119,10 +122,13 @@ class FakeSession:
     not_sent: Mapping[str, str] = field(default_factory=dict)
     pinned: frozenset[str] = frozenset()
     draft: str = ""
+    system: str = ""
+    reasoning: str | None = None
     script: Script = echo
     gate: asyncio.Event | None = None
     cancelled: bool = False
     sent: list[str] = field(default_factory=list)
+    attached: list[list[str]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)  # every change that was asked for
     counted: list[int] = field(default_factory=list)  # lengths of drafts counted
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(100))
@@ -140,6 +146,7 @@ class FakeSession:
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> AsyncIterator[SessionEvent]:
         """Keep the message, play the script."""
         self.sent.append(text)
+        self.attached.append([attachment.name for attachment in attachments])
         self.cancelled, self.running = False, True
         message = user(text, self.next_id())
         self.messages = [*self.messages, message]
@@ -196,6 +203,24 @@ class FakeSession:
         """Four characters a token."""
         self.counted.append(len(text))
         return (len(text) + 3) // 4
+
+    async def set_system(self, text: str) -> None:
+        """Set."""
+        self.system = text
+
+    async def set_reasoning(self, effort: str | None) -> None:
+        """Set."""
+        self.reasoning = effort
+
+    async def rename(self, title: str) -> None:
+        """Set."""
+        self.title = title
+
+    async def export(self, path: Path) -> None:
+        """Written, if the ending says how."""
+        if path.suffix not in (".md", ".jsonl"):
+            raise ValueError("the ending says the form")
+        await asyncio.to_thread(path.write_text, self.title)
 
     async def save_draft(self, text: str) -> None:
         """Keep it."""
@@ -271,6 +296,8 @@ class FakeWorkspace:
     theme: str = ""
     closed: bool = False
     resumed: list[str | None] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    stored_calls: Sequence[CallRow] = ()
 
     async def start_session(self) -> FakeSession:
         """The session."""
@@ -311,6 +338,26 @@ class FakeWorkspace:
     def place(self, provider: str) -> str:
         """Where it runs."""
         return "It runs on this machine: nothing you write leaves it." if provider == "local" else ""
+
+    async def calls(self, session_id: str | None = None) -> Sequence[CallRow]:
+        """Calls."""
+        return self.stored_calls
+
+    async def trims(self) -> TrimLog:
+        """Trims."""
+        return TrimLog(10, 3, 700.0)
+
+    async def attach(self, path: Path) -> Attachment:
+        """Reads the file."""
+        return (await asyncio.to_thread(read_attachment, path))[0]
+
+    async def delete_session(self, session_id: str) -> None:
+        """Gone."""
+        self.deleted.append(session_id)
+
+    async def restore_session(self, session_id: str) -> None:
+        """Back."""
+        self.deleted.remove(session_id)
 
     async def close(self) -> None:
         """Closed."""

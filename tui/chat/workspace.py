@@ -8,13 +8,15 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from tui.chat.calls import CallLog
+from tui.chat.calls import CallLog, CallRow
 from tui.chat.conversation import Conversation
 from tui.chat.history import fold_records
 from tui.chat.ids import new_id
 from tui.chat.memory import StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.meter import TRIM_LOG
 from tui.chat.open_session import make_target
 from tui.chat.projection import Target
 from tui.chat.services import NoTools, Services
@@ -28,7 +30,8 @@ from tui.context.counting import TokenCounter
 from tui.context.estimator import HybridTokenEstimator
 from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.context.tracker import ConversationStateTracker
-from tui.messages import SystemSection, Usage
+from tui.context.trimming import TrimLog
+from tui.messages import Attachment, SystemSection, Usage
 from tui.providers.base import ModelInfo, Provider, ProviderError
 from tui.providers.catalog import price, resolve_limits
 from tui.providers.config import ProviderConfig
@@ -229,6 +232,26 @@ class Workspace:
     async def restore_session(self, session_id: str) -> None:
         """The inverse of `delete_session`."""
         await asyncio.to_thread(lambda: self.store.update_session(session_id, deleted_at=None))
+
+    async def attach(self, path: Path) -> Attachment:
+        """Read a file to send along, and keep its bytes. Raises `AttachmentError`, one line for a person."""
+        from tui.chat.attachments import read_attachment
+
+        attachment, data = await asyncio.to_thread(read_attachment, path)
+        if attachment.kind != "text":
+            await asyncio.to_thread(self.store.put_blob, attachment.sha256, data)
+        return attachment
+
+    # -- what was used -------------------------------------------------------------------------------------------
+
+    async def calls(self, session_id: str | None = None) -> list[CallRow]:
+        """The calls of a session, or all, oldest first."""
+        return await asyncio.to_thread(self.services.calls.rows, session_id)
+
+    async def trims(self) -> TrimLog:
+        """Requests under rolling context, and the last trims."""
+        text = await asyncio.to_thread(self.store.get_state, TRIM_LOG)
+        return TrimLog.from_json(json.loads(text)) if text else TrimLog()
 
 
 def _price(usage: Usage, provider: str, model: str) -> float | None:

@@ -56,6 +56,7 @@ class ChatScreen(BaseScreen):
         Binding("f2", "command('context')", "What fills the window", id="chat.context", show=False),
         Binding("ctrl+o", "command('model')", "Model", id="chat.model", show=False),
         Binding("ctrl+r", "command('sessions')", "Conversations", id="chat.sessions", show=False),
+        Binding("ctrl+g", "command('edit')", "Own editor", id="chat.edit", show=False),
         Binding("ctrl+n", "command('new')", "New conversation", id="chat.new", show=False),
     ]
 
@@ -221,7 +222,7 @@ class ChatScreen(BaseScreen):
             return
         offers = await commands.complete(self.commands, words)
         if self.composer.area.text == words:
-            self.composer.completions.offer(offers)
+            self.composer.completions.offer(offers, words)
 
     def on_composer_recall(self) -> None:
         """Bring the last waiting message back into the draft."""

@@ -3,73 +3,28 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from textual.app import SuspendNotSupported
+
 from tui import commands
-from tui.config import parse_tokens
 from tui.messages import Message
-from tui.screens.items import Item, Source, filtered
-from tui.screens.ports import SessionInfoLike, SessionLike, WorkspaceLike
+from tui.screens.conversation_commands import ConversationCommands
+from tui.screens.editor import EditorError, edit
+from tui.screens.items import Item, filtered
+from tui.screens.model_commands import ModelCommands
+from tui.screens.ports import SessionLike
 from tui.widgets.completion import Choice
-from tui.widgets.figures import age, tokens_short
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
-    from tui.screens.chat import ChatScreen
 
 log = logging.getLogger(__name__)
 
 
-class ChatCommands:
+class ChatCommands(ConversationCommands, ModelCommands):
     """The actions of one chat screen; implements `commands.Chat`."""
-
-    def __init__(self, screen: ChatScreen) -> None:
-        self.screen = screen
-
-    # -- small helps ---------------------------------------------------------------------------------------------
-
-    def say(self, text: str) -> None:
-        """A line in the conversation."""
-        self.screen.transcript.add_notice("info", text)
-
-    def refuse(self, text: str) -> None:
-        """A line that says why not."""
-        self.screen.transcript.add_notice("warning", text)
-
-    def ready(self) -> SessionLike | None:
-        """The session, or a word that there is none yet."""
-        if self.screen.session is None:
-            self.refuse("Still starting: try again in a moment.")
-        return self.screen.session
-
-    def idle(self) -> SessionLike | None:
-        """The session if no turn runs, or a word that one does."""
-        session = self.ready()
-        if session is not None and self.screen.turns.busy:
-            self.refuse("An answer is still coming: Esc stops it, then try again.")
-            return None
-        return session
-
-    def workspace(self) -> WorkspaceLike | None:
-        """The workspace, or a word that there is none yet."""
-        if self.screen.workspace is None:
-            self.refuse("Still starting: try again in a moment.")
-        return self.screen.workspace
-
-    def pick(
-        self,
-        title: str,
-        source: Source,
-        done: Callable[[str | None], None],
-        placeholder: str,
-        preview: Callable[[str], None] | None = None,
-    ) -> None:
-        """Let the person choose. Panels are imported when they are opened: the first frame does not wait for them."""
-        from tui.screens.picker import Picker
-
-        self.screen.app.push_screen(Picker(title, source, placeholder=placeholder, preview=preview), done)
 
     # -- context -------------------------------------------------------------------------------------------------
 
@@ -81,12 +36,6 @@ class ChatCommands:
 
         panel = ContextPanel(session, self.screen.workspace, hints=self.hints, changed=self.recounted)
         self.screen.app.push_screen(panel, self._context_closed)
-
-    def recounted(self) -> None:
-        """The panel changed something: status and marks follow."""
-        self.screen.refresh_status(counts=True)
-        if self.screen.session is not None:
-            self.screen.transcript.set_not_sent(self.screen.session.not_sent)
 
     def _context_closed(self, wish: str | None) -> None:
         if wish == "compact":
@@ -144,105 +93,6 @@ class ChatCommands:
             await session.refresh_usage()
             self.recounted()
             self.say(line)
-
-    async def window(self, args: str) -> None:
-        """`/window [128k|reset]`."""
-        if (session := self.ready()) is None:
-            return
-        if args:
-            try:
-                tokens = None if args.lower() == "reset" else parse_tokens(args)
-            except ValueError as error:
-                self.refuse(str(error))
-                return
-            await session.set_window(tokens)
-            self.recounted()
-        size = tokens_short(session.usage.limits.context if session.usage else None, strip=True)
-        more = "" if args else " /window 128k sets it, /window reset forgets that."
-        self.say(f"The window of this model is {size} tokens.{more}")
-
-    # -- conversations -------------------------------------------------------------------------------------------
-
-    async def new(self, _args: str) -> None:
-        """`/new`."""
-        workspace = self.workspace()
-        if workspace is not None and self.idle() is not None:
-            await self.screen.attach(await workspace.new_session())
-
-    async def pick_session(self, args: str) -> None:
-        """`/sessions [words]`: the list, or the one conversation that was named."""
-        workspace = self.workspace()
-        if workspace is None or self.idle() is None:
-            return
-        if args and any(info.id == args for info in await workspace.sessions()):
-            await self.screen.attach(await workspace.resume(args))
-            return
-
-        async def source(query: str) -> Sequence[Item]:
-            return self._session_items(await workspace.sessions(query or args))
-
-        self.pick("Conversations", source, self._resume, args or "search in all conversations")
-
-    def _session_items(self, infos: Sequence[SessionInfoLike]) -> list[Item]:
-        present = self.screen.session.id if self.screen.session is not None else ""
-        now = time.time()
-        return [
-            Item(
-                info.id, info.title or "(no title)",
-                f"{age(info.updated_at, now):>5}   {info.messages:>4} messages   {info.model}", info.id == present,
-            )
-            for info in infos
-        ]  # fmt: skip
-
-    def _resume(self, session_id: str | None) -> None:
-        if session_id is not None:
-            self.screen.action_command(f"sessions {session_id}")
-
-    async def retry(self, _args: str) -> None:
-        """`/retry`."""
-        if (session := self.idle()) is not None:
-            self.screen.turns.run(session.retry())
-
-    # -- model ----------------------------------------------------------------------------------------------------
-
-    async def pick_model(self, args: str) -> None:
-        """`/model [name]`: the list, or the model that was named."""
-        session, workspace = self.idle(), self.workspace()
-        if session is None or workspace is None:
-            return
-        if not args:
-            self.pick("Models", filtered(self._model_items), self._use_model, "search models")
-            return
-        name = args
-        if "/" not in name:
-            found = [f"{provider}/{info.id}" for provider, info in await workspace.models() if info.id == name]
-            name = found[0] if found else name
-        await session.set_model(name)
-        if session.usage is None or session.usage.model != session.model:
-            await session.refresh_usage()
-        self.screen.refresh_title()
-        self.recounted()
-        self.screen.drafts.count()
-        self.say(f"{session.provider}/{session.model} answers from now on.")
-
-    def _use_model(self, name: str | None) -> None:
-        if name is not None:
-            self.screen.action_command(f"model {name}")
-
-    async def _model_items(self) -> list[Item]:
-        if self.screen.workspace is None:
-            return []
-        session = self.screen.session
-        present = f"{session.provider}/{session.model}" if session is not None else ""
-        items = []
-        for provider, info in await self.screen.workspace.models():
-            name = f"{provider}/{info.id}"
-            limits = info.limits
-            detail = f"{tokens_short(limits.context if limits else None, strip=True):>6} window"
-            if limits is not None and limits.detail:
-                detail += f" ({limits.detail})"
-            items.append(Item(name, name, detail, name == present))
-        return items
 
     # -- around the conversation ---------------------------------------------------------------------------------
 
@@ -346,11 +196,19 @@ class ChatCommands:
         await session.refresh_usage()
         self.recounted()
 
-    # -- completion ----------------------------------------------------------------------------------------------
-
-    async def complete_models(self, _args: str) -> Sequence[Choice]:
-        """Models by name."""
-        return [Choice(item.key, item.label, item.detail.strip()) for item in await self._model_items()]
+    async def edit(self, _args: str) -> None:
+        """`/edit`: the draft in the person's own editor, while the screen waits."""
+        if self.idle() is None:
+            return
+        composer = self.screen.composer
+        try:
+            with self.screen.app.suspend():
+                composer.value = edit(composer.value)
+        except EditorError as error:
+            self.refuse(str(error))
+        except SuspendNotSupported:
+            self.refuse("There is no terminal here that an editor could use.")
+        composer.focus_prompt()
 
     async def complete_themes(self, _args: str) -> Sequence[Choice]:
         """Themes by name."""

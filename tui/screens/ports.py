@@ -12,6 +12,7 @@ from tui.context.limits import ModelLimits
 from tui.messages import Attachment, Message
 
 if TYPE_CHECKING:
+    from tui.chat.usage_report import Call
     from tui.context.usage import ContextUsage
 
 
@@ -120,6 +121,32 @@ class SessionLike(Protocol):
         ...
 
     @property
+    def system(self) -> str:
+        """The system prompt, without memory files."""
+        ...
+
+    async def set_system(self, text: str) -> None:
+        """Use another system prompt from now on."""
+        ...
+
+    @property
+    def reasoning(self) -> str | None:
+        """The wanted effort; None is the provider's default."""
+        ...
+
+    async def set_reasoning(self, effort: str | None) -> None:
+        """Ask for this effort from now on."""
+        ...
+
+    async def rename(self, title: str) -> None:
+        """Set the title."""
+        ...
+
+    async def export(self, path: Path) -> None:
+        """Write the whole history; the ending says the form. Raises OSError or ValueError, one line."""
+        ...
+
+    @property
     def draft(self) -> str:
         """The draft as last saved."""
         ...
@@ -159,6 +186,25 @@ class SessionLike(Protocol):
 
     async def undo(self) -> str | None:
         """Take the last compaction back; a line that says what came back, None where there is none."""
+        ...
+
+
+class TrimsLike(Protocol):
+    """What rolling context did so far."""
+
+    @property
+    def requests(self) -> int:
+        """Requests that went out under it."""
+        ...
+
+    @property
+    def trimmed(self) -> int:
+        """How many of them had something left out."""
+        ...
+
+    @property
+    def average_utilisation(self) -> float | None:
+        """Average use of the budget in percent."""
         ...
 
 
@@ -242,6 +288,26 @@ class WorkspaceLike(Protocol):
 
     def place(self, provider: str) -> str:
         """Where a provider's model runs, in one sentence for the first screen."""
+        ...
+
+    async def calls(self, session_id: str | None = None) -> Sequence[Call]:
+        """The calls of a conversation, or all, oldest first."""
+        ...
+
+    async def trims(self) -> TrimsLike:
+        """What rolling context did so far."""
+        ...
+
+    async def attach(self, path: Path) -> Attachment:
+        """Read a file to send along; raises an error whose text is one line."""
+        ...
+
+    async def delete_session(self, session_id: str) -> None:
+        """Take a conversation out of the list."""
+        ...
+
+    async def restore_session(self, session_id: str) -> None:
+        """Put it back."""
         ...
 
     async def close(self) -> None:

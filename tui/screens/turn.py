@@ -121,6 +121,7 @@ class Turns:
         while self.waiting and session is not None and session is self.screen.session:
             text = self.waiting.popleft()
             self._show_queue()
+            self._enter("waiting for the answer")
             self.failed = False
             async for event in session.send(text):
                 self.show(event)

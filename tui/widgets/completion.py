@@ -41,6 +41,7 @@ class CompletionList(OptionList):
     def __init__(self) -> None:
         super().__init__(compact=True)
         self.choices: tuple[Choice, ...] = ()
+        self.words = ""
 
     @property
     def open(self) -> bool:
@@ -52,26 +53,34 @@ class CompletionList(OptionList):
         """The choice under the cursor."""
         return self.choices[self.highlighted] if self.choices and self.highlighted is not None else None
 
-    def offer(self, choices: Sequence[Choice]) -> None:
-        """Show these choices, the first one chosen; none hides the list."""
+    def current_for(self, words: str) -> Choice | None:
+        """The choice under the cursor, if the list was made for `words`: after quick typing it may not be yet."""
+        return self.current if words == self.words else None
+
+    def offer(self, choices: Sequence[Choice], words: str = "") -> None:
+        """Show the choices for `words`, the first one chosen; none hides the list."""
         chosen = self.current
+        self.words = words
         self.choices = tuple(choices)
         self.display = self.open
         self.clear_options()
         if not self.open:
             return
-        widest = min(28, max(cell_len(choice.label) for choice in choices))
-        room = max(10, self.app.size.width - widest - 10)
+        labels = [plain(choice.label) for choice in choices]
+        if self.app.size.width < 60:
+            labels = [label.partition(" [")[0] for label in labels]
+        widest = min(28, max(cell_len(label) for label in labels))
+        room = max(10, self.app.size.width - widest - 7)
         self.add_options(
             Option(
                 Content.assemble(
                     " ",
-                    (pad(plain(choice.label), widest), "$foreground"),
+                    (pad(label, widest), "$foreground"),
                     "  ",
                     (clip(plain(choice.help), room), "$text-muted"),
                 )
             )
-            for choice in choices
+            for label, choice in zip(labels, choices, strict=True)
         )
         self.highlighted = self.choices.index(chosen) if chosen in self.choices else 0
         self.styles.offset = (2, -min(len(choices), ROWS))

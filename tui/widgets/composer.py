@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import events
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -18,6 +19,9 @@ from tui.widgets.cells import clip
 from tui.widgets.completion import Choice, CompletionList
 from tui.widgets.paste import PasteChips
 from tui.widgets.prompt_history import PromptHistory
+
+_IN_TURN = ("submit", "newline", "complete", "close_list", "cursor_up", "cursor_down")
+"""Actions whose keys wait for the letters typed before them."""
 
 
 class PromptArea(TextArea):
@@ -33,16 +37,65 @@ class PromptArea(TextArea):
     PromptArea .text-area--cursor-line { background: transparent; }
     """
 
-    def __init__(self, chips: PasteChips, placeholder: str) -> None:
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Send", id="composer.send", show=False),
+        Binding("shift+enter,ctrl+j,alt+enter", "newline", "New line", id="composer.newline", show=False),
+        Binding("tab", "complete", "Complete", id="composer.complete", show=False),
+        Binding("escape", "close_list", "Close the list", id="composer.close_list", show=False),
+    ]
+
+    def __init__(self, owner: Composer, placeholder: str) -> None:
         super().__init__(placeholder=placeholder, compact=True, highlight_cursor_line=False, tab_behavior="focus")
-        self.chips = chips
+        self.owner = owner
+        self.chips = owner.chips
+
+    async def on_key(self, event: events.Key) -> None:
+        """The composer's keys take their turn among the letters, so that enter sends all that was typed before it.
+
+        As priority bindings they would run ahead of letters still on their way here, as plain ones behind later ones.
+        """
+        bound = None if event.is_printable else self.screen.active_bindings.get(event.key)
+        if bound is None or bound.node is not self or bound.binding.action not in _IN_TURN:
+            return
+        event.prevent_default()
+        if await self.app.run_action(bound.binding.action, self):
+            event.stop()
+
+    def action_submit(self) -> None:
+        """Send, or take the chosen completion."""
+        self.owner.submit()
+
+    def action_newline(self) -> None:
+        """Start a new line without sending."""
+        self.insert("\n", maintain_selection_offset=False)
+
+    def action_complete(self) -> None:
+        """Take the chosen completion without sending; without a list, go to the next widget."""
+        if not self.owner.complete():
+            self.screen.focus_next()
+
+    def action_close_list(self) -> None:
+        """Close the completions; without a list the key belongs to the screen."""
+        if not self.owner.completions.open:
+            raise SkipAction
+        self.owner.completions.offer(())
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Up: in the list, to an earlier prompt from the first line, else in the text."""
+        if select or not self.owner.up():
+            super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Down: in the list, to a later prompt from the last line, else in the text."""
+        if select or not self.owner.down():
+            super().action_cursor_down(select)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Fold what is large; the rest is inserted as usual."""
-        if self.chips.wanted(event.text):
-            event.prevent_default()
-            event.stop()
-            self.insert(self.chips.fold(event.text), maintain_selection_offset=False)
+        """Fold what is large, insert the rest. Terminals send a carriage return for each new line of a paste."""
+        event.prevent_default()
+        event.stop()
+        text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        self.insert(self.chips.fold(text) if self.chips.wanted(text) else text, maintain_selection_offset=False)
 
     def action_delete_left(self) -> None:
         """Delete a character, or the chip before the cursor."""
@@ -102,17 +155,6 @@ class Composer(Widget):
     Composer .prompt-sign { width: 2; height: 1; color: $primary; text-style: bold; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "Send", id="composer.send", priority=True, show=False),
-        Binding(
-            "shift+enter,ctrl+j,alt+enter", "newline", "New line", id="composer.newline", priority=True, show=False
-        ),
-        Binding("up", "up", "Earlier prompt", id="composer.up", priority=True, show=False),
-        Binding("down", "down", "Later prompt", id="composer.down", priority=True, show=False),
-        Binding("tab", "complete", "Complete", id="composer.complete", priority=True, show=False),
-        Binding("escape", "close_list", "Close the list", id="composer.close_list", priority=True, show=False),
-    ]
-
     class Submitted(Message):
         """Enter was pressed on `text` (pastes unfolded). The draft stays until `Composer.clear`."""
 
@@ -136,7 +178,7 @@ class Composer(Widget):
         super().__init__()
         self.chips = PasteChips()
         self.history = PromptHistory()
-        self.area = PromptArea(self.chips, placeholder)
+        self.area = PromptArea(self, placeholder)
         self.rule = RuleLine()
         self.completions = CompletionList()
         self.queued = False  # whether `Recall` has something to bring back
@@ -178,20 +220,9 @@ class Composer(Widget):
         typed, pasted = self.chips.split(text)
         self.post_message(self.Changed(typed, pasted, text))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys that mean something here only sometimes fall through to the prompt otherwise."""
-        match action:
-            case "up":
-                return self.completions.open or self.area.on_first_line
-            case "down":
-                return self.completions.open or self.area.on_last_line
-            case "complete" | "close_list":
-                return self.completions.open
-        return True
-
-    def action_submit(self) -> None:
+    def submit(self) -> None:
         """Take the chosen completion if it changes anything, else send."""
-        choice = self.completions.current
+        choice = self.completions.current_for(self.area.text)
         if choice is not None and choice.text.strip() != self.area.text.strip():
             self._take(choice)
             if choice.text.endswith(" "):
@@ -200,35 +231,35 @@ class Composer(Widget):
         if self.value.strip():
             self.post_message(self.Submitted(self.value))
 
-    def action_newline(self) -> None:
-        """Start a new line without sending."""
-        self.area.insert("\n", maintain_selection_offset=False)
-
-    def action_up(self) -> None:
-        """The list's cursor up, or an earlier prompt."""
+    def up(self) -> bool:
+        """The list's cursor up, the last waiting message back, or an earlier prompt. False: the key is the text's."""
         if self.completions.open:
             self.completions.move(-1)
+        elif not self.area.on_first_line:
+            return False
         elif self.queued and not self.area.text:
             self.post_message(self.Recall())
         elif (text := self.history.back(self.value)) is not None:
             self.value = text
             self.area.move_cursor((0, 0))
+        return True
 
-    def action_down(self) -> None:
-        """The list's cursor down, or a later prompt."""
+    def down(self) -> bool:
+        """The list's cursor down, or a later prompt. False: the key is the text's."""
         if self.completions.open:
             self.completions.move(1)
+        elif not self.area.on_last_line:
+            return False
         elif (text := self.history.forward()) is not None:
             self.value = text
+        return True
 
-    def action_complete(self) -> None:
-        """Take the chosen completion without sending."""
-        if choice := self.completions.current:
+    def complete(self) -> bool:
+        """Take the chosen completion without sending. False where there is none."""
+        choice = self.completions.current
+        if choice is not None:
             self._take(choice)
-
-    def action_close_list(self) -> None:
-        """Close the completions."""
-        self.completions.offer(())
+        return choice is not None
 
     def on_option_list_option_selected(self, event: CompletionList.OptionSelected) -> None:
         """A click on a completion takes it."""

@@ -1,0 +1,97 @@
+"""Files to send along: what kind they are, how large a picture is, how many pages a document has."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+import re
+import struct
+from pathlib import Path
+
+from tui.messages import Attachment
+
+LARGEST = 32_000_000
+"""Bytes of the largest file taken: what Anthropic takes as a whole request (32 MB); others take less."""
+
+
+class AttachmentError(Exception):
+    """A file that can't be sent along. `str()` is one line: which one, why, and what to do."""
+
+
+def read_attachment(path: Path) -> tuple[Attachment, bytes]:
+    """A file as an attachment, and its bytes. Raises `AttachmentError`."""
+    try:
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise AttachmentError(f"{path} has {size / 1e6:.0f} MB; no provider takes more than {LARGEST / 1e6:.0f} MB")
+        data = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise AttachmentError(f"{path} can't be read ({reason}): check the name and its permissions") from None
+    return make_attachment(path.name, data), data
+
+
+def make_attachment(name: str, data: bytes) -> Attachment:
+    """Bytes as an attachment: picture, PDF or text. Raises `AttachmentError` for anything else."""
+    digest = hashlib.sha256(data).hexdigest()
+    if picture := picture_size(data):
+        media_type, width, height = picture
+        return Attachment("image", name, media_type, digest, len(data), width=width, height=height)
+    if data.startswith(b"%PDF-"):
+        return Attachment("pdf", name, "application/pdf", digest, len(data), pages=pdf_pages(data))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise AttachmentError(f"{name} is neither text nor a picture (PNG, JPEG, GIF, WebP) nor a PDF")
+    media_type = mimetypes.guess_type(name)[0] or "text/plain"
+    return Attachment("text", name, media_type, digest, len(data), text=text)
+
+
+def picture_size(data: bytes) -> tuple[str, int, int] | None:
+    """Media type, width and height (pixels) of a PNG, GIF, JPEG or WebP; None for anything else."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
+        return "image/png", *struct.unpack(">II", data[16:24])
+    if data[:6] in (b"GIF87a", b"GIF89a") and len(data) >= 10:
+        return "image/gif", *struct.unpack("<HH", data[6:10])
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return _webp(data)
+    if data.startswith(b"\xff\xd8"):
+        return _jpeg(data)
+    return None
+
+
+def _webp(data: bytes) -> tuple[str, int, int] | None:
+    """The three forms of a WebP header (RFC 9649)."""
+    match data[12:16]:
+        case b"VP8X" if len(data) >= 30:
+            width = int.from_bytes(data[24:27], "little") + 1
+            return "image/webp", width, int.from_bytes(data[27:30], "little") + 1
+        case b"VP8L" if len(data) >= 25:
+            bits = int.from_bytes(data[21:25], "little")
+            return "image/webp", (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        case b"VP8 " if len(data) >= 30:
+            width, height = struct.unpack("<HH", data[26:30])
+            return "image/webp", width & 0x3FFF, height & 0x3FFF
+    return None
+
+
+def _jpeg(data: bytes) -> tuple[str, int, int] | None:
+    """The size in the first start-of-frame segment (ITU T.81, B.2.2)."""
+    at = 2
+    while at + 9 < len(data) and data[at] == 0xFF:
+        marker = data[at + 1]
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack(">HH", data[at + 5 : at + 9])
+            return "image/jpeg", width, height
+        at += 1 if marker == 0xFF else 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    return None
+
+
+def pdf_pages(data: bytes) -> int | None:
+    """Pages of a PDF by its page tree; None where that is packed away and can't be seen without unpacking."""
+    counts = [int(count) for count in re.findall(rb"/Type\s*/Pages\b[^>]*?/Count\s+(\d+)", data)]
+    counts += [int(count) for count in re.findall(rb"/Count\s+(\d+)[^>]*?/Type\s*/Pages\b", data)]
+    pages = len(re.findall(rb"/Type\s*/Page\b(?!s)", data))
+    return max([*counts, pages]) or None

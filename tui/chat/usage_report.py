@@ -1,0 +1,126 @@
+"""What the calls of a session, a day or a lifetime used: tokens, cost, and how good the estimates were. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date
+from statistics import median
+from typing import Protocol, TypeVar
+
+
+class Call(Protocol):
+    """The part of a stored call that is read here; tokens, seconds since the epoch, US dollars. None is unknown."""
+
+    @property
+    def session(self) -> str: ...
+    @property
+    def provider(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def at(self) -> float: ...
+    @property
+    def predicted(self) -> int | None: ...
+    @property
+    def input_total(self) -> int | None: ...
+    @property
+    def input_cached(self) -> int | None: ...
+    @property
+    def input_cache_write(self) -> int | None: ...
+    @property
+    def output_total(self) -> int | None: ...
+    @property
+    def reasoning(self) -> int | None: ...
+    @property
+    def usage_source(self) -> str | None: ...
+    @property
+    def cost(self) -> float | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over calls, in tokens. `fresh` and `cached` are the input, `reasoning` is part of `output`.
+
+    `cost` is in US dollars and None if the price of a call is unknown. `error_median` and `error_p95` are percentages
+    of the measured input (absolute), over `predictions` calls that had a prediction and a measurement.
+    """
+
+    name: str
+    calls: int = 0
+    failed: int = 0
+    compactions: int = 0
+    fresh: int = 0
+    cached: int = 0
+    output: int = 0
+    reasoning: int = 0
+    cost: float | None = 0.0
+    predictions: int = 0
+    error_median: float | None = None
+    error_p95: float | None = None
+
+
+def totals(name: str, calls: Iterable[Call]) -> Totals:
+    """Everything summed. Calls that are still running are left out."""
+    done = [call for call in calls if call.status != "pending"]
+    answered = [call for call in done if call.status == "success"]
+    errors = sorted(_errors(answered))
+    costs = [call.cost for call in done]
+    known = [cost for cost in costs if cost is not None]
+    cached = sum(call.input_cached or 0 for call in done)
+    return Totals(
+        name=name,
+        calls=len(done),
+        failed=len(done) - len(answered),
+        compactions=sum(call.kind == "compaction" for call in done),
+        fresh=max(0, sum(call.input_total or 0 for call in done) - cached),
+        cached=cached,
+        output=sum(call.output_total or 0 for call in done),
+        reasoning=sum(call.reasoning or 0 for call in done),
+        cost=sum(known) if len(known) == len(answered) or len(known) == len(costs) else None,
+        predictions=len(errors),
+        error_median=median(errors) if errors else None,
+        error_p95=errors[min(len(errors) - 1, int(0.95 * len(errors)))] if errors else None,
+    )
+
+
+def _errors(calls: Iterable[Call]) -> list[float]:
+    """Absolute errors of the predictions in percent, of chat calls a provider measured."""
+    return [
+        100 * abs(call.predicted - call.input_total) / call.input_total
+        for call in calls
+        if call.kind == "chat" and call.usage_source == "provider" and call.predicted and call.input_total
+    ]
+
+
+Key = TypeVar("Key")
+
+
+def by_model(calls: Iterable[Call]) -> list[Totals]:
+    """One row for each "provider/model", the most used first."""
+    groups = _grouped(calls, lambda call: f"{call.provider}/{call.model}")
+    groups = _grouped(calls, lambda call: f"{call.provider}/{call.model}")
+    rows = [totals(name, group) for name, group in groups.items()]
+    return sorted(rows, key=lambda row: (-(row.fresh + row.cached + row.output), row.name))
+
+
+def by_day(calls: Iterable[Call], days: int, today: date) -> list[tuple[date, int]]:
+    """Tokens (input and output) of each of the last `days` days, oldest first, days without calls included."""
+    groups = _grouped(calls, lambda call: date.fromtimestamp(call.at).toordinal())
+    wanted = [date.fromordinal(today.toordinal() - back) for back in reversed(range(days))]
+    return [
+        (day, sum((call.input_total or 0) + (call.output_total or 0) for call in groups.get(day.toordinal(), ())))
+        for day in wanted
+    ]
+
+
+def _grouped(calls: Iterable[Call], key: Callable[[Call], Key]) -> dict[Key, list[Call]]:
+    groups: dict[Key, list[Call]] = defaultdict(list)
+    for call in calls:
+        groups[key(call)].append(call)
+    return dict(groups)

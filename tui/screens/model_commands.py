@@ -1,0 +1,101 @@
+"""Commands about who answers: model, window, instructions, effort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tui.config import parse_tokens
+from tui.screens.command_base import CommandBase
+from tui.screens.items import Item, filtered
+from tui.widgets.completion import Choice
+from tui.widgets.figures import tokens_short
+
+EFFORTS = ("off", "low", "medium", "high")
+
+
+class ModelCommands(CommandBase):
+    """The commands `/model`, `/window`, `/system` and `/thinking`."""
+
+    async def pick_model(self, args: str) -> None:
+        """`/model [name]`: the list, or the model that was named."""
+        session, workspace = self.idle(), self.workspace()
+        if session is None or workspace is None:
+            return
+        if not args:
+            self.pick("Models", filtered(self._model_items), self._use_model, "search models")
+            return
+        name = args
+        if "/" not in name:
+            found = [f"{provider}/{info.id}" for provider, info in await workspace.models() if info.id == name]
+            name = found[0] if found else name
+        await session.set_model(name)
+        if session.usage is None or session.usage.model != session.model:
+            await session.refresh_usage()
+        self.screen.refresh_title()
+        self.recounted()
+        self.screen.drafts.count()
+        self.say(f"{session.provider}/{session.model} answers from now on.")
+
+    def _use_model(self, name: str | None) -> None:
+        if name is not None:
+            self.screen.action_command(f"model {name}")
+
+    async def _model_items(self) -> list[Item]:
+        if self.screen.workspace is None:
+            return []
+        session = self.screen.session
+        present = f"{session.provider}/{session.model}" if session is not None else ""
+        items = []
+        for provider, info in await self.screen.workspace.models():
+            name = f"{provider}/{info.id}"
+            limits = info.limits
+            detail = f"{tokens_short(limits.context if limits else None, strip=True):>6} window"
+            if limits is not None and limits.detail:
+                detail += f" ({limits.detail})"
+            items.append(Item(name, name, detail, name == present))
+        return items
+
+    async def window(self, args: str) -> None:
+        """`/window [128k|reset]`."""
+        if (session := self.ready()) is None:
+            return
+        if args:
+            try:
+                tokens = None if args.lower() == "reset" else parse_tokens(args)
+            except ValueError as error:
+                self.refuse(str(error))
+                return
+            await session.set_window(tokens)
+            self.recounted()
+        size = tokens_short(session.usage.limits.context if session.usage else None, strip=True)
+        more = "" if args else " /window 128k sets it, /window reset forgets that."
+        self.say(f"The window of this model is {size} tokens.{more}")
+
+    async def system(self, args: str) -> None:
+        """`/system [text]`: show, or change."""
+        if (session := self.ready()) is None:
+            return
+        if not args:
+            none = "There is no system prompt. /system TEXT sets one."
+            self.say(f"System prompt: {session.system}" if session.system else none)
+            return
+        await session.set_system(args)
+        await session.refresh_usage()
+        self.recounted()
+        self.say("The system prompt is changed from the next message on.")
+
+    async def thinking(self, args: str) -> None:
+        """`/thinking [off|low|medium|high|default]`."""
+        if (session := self.ready()) is None:
+            return
+        effort = args.lower()
+        if effort and effort not in (*EFFORTS, "default"):
+            self.refuse(f"/thinking takes {', '.join(EFFORTS)} or default, not {args!r}.")
+            return
+        if effort:
+            await session.set_reasoning(None if effort == "default" else effort)
+        self.say(f"Reasoning effort: {session.reasoning or 'as the provider likes'}.")
+
+    async def complete_models(self, _args: str) -> Sequence[Choice]:
+        """Models by name."""
+        return [Choice(item.key, item.label, item.detail.strip()) for item in await self._model_items()]
