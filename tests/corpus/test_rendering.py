@@ -35,10 +35,12 @@ def strings(value: object) -> Iterator[str]:
 def recorded() -> list[str]:
     texts: set[str] = set()
     for path in sorted((corpus_root() / "sessions").rglob("*.jsonl")):
-        for line in path.read_text(encoding="utf-8").split("\n"):  # splitlines would cut inside texts
-            if not line.strip():
-                continue
-            texts.update(strings(json.loads(line)))
+        content = path.read_text(encoding="utf-8")
+        try:
+            values = [json.loads(line) for line in content.split("\n") if line.strip()]
+        except ValueError:  # one client writes a single value over many lines
+            values = [json.loads(content)]
+        texts.update(strings(values))
     found = sorted(texts, key=lambda text: (len(text), text))
     return found[:: max(1, len(found) // TEXTS)]
 
