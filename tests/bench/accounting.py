@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import cycle
@@ -83,6 +85,7 @@ def rows() -> Iterable[BenchRow]:
     yield from _counting()
     yield from _many_messages()
     yield _opening()
+    yield _stall()
 
 
 def _counting() -> Iterable[BenchRow]:
@@ -144,3 +147,21 @@ def _opening() -> BenchRow:
     return BenchRow(
         "number of a stored session (10,000 messages, 5 M tokens), against counting", shown, counted, 1 / 50
     )
+
+
+def _stall() -> BenchRow:
+    """The longest time the event loop stood still while 5 MB were counted in a thread, against a frame."""
+    texts = ["a" * 5_000_000, " " * 5_000_000, text_of(750_000, 3), "你好世界" * 420_000]
+
+    async def longest(text: str) -> float:
+        counting = asyncio.create_task(asyncio.to_thread(O200K.count, text))
+        gaps, last = [0.0], time.perf_counter()
+        while not counting.done():
+            await asyncio.sleep(0.001)
+            now = time.perf_counter()
+            gaps.append(now - last)
+            last = now
+        return max(gaps)
+
+    best = [min(asyncio.run(longest(text)) for _ in range(3)) for text in texts]
+    return BenchRow("longest stall of the event loop while 5 MB are counted, against a frame", max(best), FRAME, 1.0)

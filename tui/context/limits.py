@@ -60,8 +60,8 @@ class BudgetResult:
 
 
 def _positive(value: int | None) -> int | None:
-    """`value` as a count of tokens, None for anything that cannot be a window (0, negative)."""
-    return value if value is not None and value > 0 else None
+    """`value` as a count of tokens, None for anything that cannot be a window (0, negative, no whole number)."""
+    return value if isinstance(value, int) and value > 0 else None
 
 
 def make_budget(limits: ModelLimits, settings: BudgetSettings, max_output: int | None = None) -> Budget:
