@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -258,3 +259,78 @@ async def test_copy_says_only_what_it_knows(monkeypatch: pytest.MonkeyPatch) -> 
         await run.command("/copy")
         await run.shows("Sent 10 characters to the terminal's clipboard")
         assert run.app.clipboard == "the answer"
+
+
+async def test_a_conversation_is_named_written_out_and_deleted(tmp_path: Path) -> None:
+    session = FakeSession(messages=[user("old"), assistant("older")], title="old")
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.command("/rename the new name")
+        await run.until(lambda: run.text.startswith(" the new name ─"))
+        target = tmp_path / "out.md"
+        await run.command(f"/export {target}")
+        await run.until(target.exists)
+        await run.command(f"/export {target}")
+        await run.shows("is there already:")
+        await run.command(f"/export {tmp_path / 'out.docx'}")
+        await run.shows("Not written: the ending says the form")
+        await run.command("/delete")
+        await run.shows("'the new name' is deleted", "new conversation")
+        assert run.workspace.deleted == ["s1"]
+        await run.command("/delete undo")
+        await run.until(lambda: run.workspace.deleted == [] and run.workspace.resumed == ["s1"])
+
+
+async def test_instructions_and_effort_are_shown_and_changed() -> None:
+    async with running() as run:
+        await run.command("/system")
+        await run.shows("There is no system prompt.")
+        await run.command("/system Be brief.")
+        await run.until(lambda: run.session.system == "Be brief.")
+        await run.command("/thinking high")
+        await run.shows("Reasoning effort: high.")
+        await run.command("/thinking lots")
+        await run.shows("/thinking takes off, low, medium, high or default")
+        assert run.session.reasoning == "high"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_usage_adds_up_the_calls(size: tuple[int, int]) -> None:
+    from tests.chat.test_usage_report import CALL
+
+    calls = [CALL, replace(CALL, session="s2", model="y", input_total=2_000_000)]
+    async with running(FakeWorkspace(stored_calls=calls), size=size) as run:
+        await run.command("/usage")
+        await run.shows("Usage", "here", "today", "total")
+        assert "$0.25" in run.text and "$0.50" in run.text
+        await run.press("end")
+        await run.shows(
+            "anthropic/y" if size[0] > 40 else "anthropi", "3 of 10 requests trimmed" if size[0] > 40 else "cost"
+        )
+
+
+async def test_the_draft_is_changed_in_an_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from contextlib import nullcontext
+
+    editor = tmp_path / "editor.sh"
+    editor.write_text("#!/bin/sh\nsed -i s/draft/text/ $1\n", encoding="utf-8")
+    editor.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(editor))
+    async with running() as run:
+        monkeypatch.setattr(type(run.app), "suspend", lambda self: nullcontext())
+        await run.type("a draft")
+        await run.press("ctrl+g")
+        await run.until(lambda: run.chat.composer.value == "a text")
+        monkeypatch.setenv("VISUAL", "/nonexistent/editor")
+        await run.press("ctrl+g")
+        await run.shows("could not be started")
+        monkeypatch.setenv("VISUAL", "false")
+        await run.press("ctrl+g")
+        await run.shows("'false' ended with code 1; the draft is as it was.")
+        assert run.chat.composer.value == "a text"
+
+
+async def test_letters_before_enter_are_sent_and_letters_after_it_are_not() -> None:
+    async with running() as run:
+        await run.pilot.press(*"one", "enter", *"two", "enter", *"three")
+        await run.until(lambda: run.session.sent == ["one", "two"])
+        assert run.chat.composer.value == "three"

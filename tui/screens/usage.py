@@ -77,7 +77,7 @@ class UsagePanel(Panel[None]):
         columns = [
             totals("here", [call for call in calls if call.session == self.session_id]),
             totals("today", [call for call in calls if call.at >= midnight]),
-            totals("all time", calls),
+            totals("total", calls),
         ]
         return columns, by_model(calls), by_day(calls, DAYS, now.date())
 

@@ -77,7 +77,7 @@ def _models(models: Sequence[Totals], width: int) -> list[Content]:
     cell = 9
     label = max(8, width - cell * len(names))
     head = Content.assemble(
-        (pad("by model, all time" if wide else "by model", label), "bold $foreground"),
+        (pad("by model", label), "bold $foreground"),
         ("".join(f"{name:>{cell}}" for name in names), "$text-muted"),
     )
     lines = [head]

@@ -1,0 +1,63 @@
+"""Sums over calls: nothing counted twice, nothing invented."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.chat.calls import CallRow
+from tui.chat.usage_report import by_day, by_model, totals
+
+NOON = datetime(2026, 11, 20, 12).timestamp()
+CALL = CallRow(
+    "c1", "s1", "m1", "chat", "anthropic", "x", NOON, "success",
+    1_010, 1_100, "delta", 1_000, 10, 1_000, 800, 0, 200, 50,
+    "provider", 0.1, 1.0, "stop", None, 0.25,
+)  # fmt: skip
+
+
+def test_input_is_fresh_and_cached_and_costs_add_up() -> None:
+    found = totals("here", [CALL, replace(CALL, kind="compaction", predicted=None), replace(CALL, status="pending")])
+    assert (found.calls, found.failed, found.compactions) == (2, 0, 1)
+    assert (found.fresh, found.cached, found.output, found.reasoning) == (400, 1_600, 400, 100)
+    assert found.cost == 0.5
+    assert found.predictions == 1
+    assert found.error_median is not None and abs(found.error_median - 1.0) < 1e-9
+
+
+def test_an_unknown_price_makes_the_sum_unknown() -> None:
+    assert totals("x", [CALL, replace(CALL, cost=None)]).cost is None
+    failed = replace(CALL, status="failed", cost=None, input_total=None, output_total=None)
+    assert totals("x", [CALL, failed]).cost == 0.25
+    assert totals("x", []).cost == 0
+
+
+def test_only_measured_chat_calls_say_something_about_estimates() -> None:
+    for call in (
+        replace(CALL, usage_source="estimated"),
+        replace(CALL, kind="compaction"),
+        replace(CALL, predicted=None),
+        replace(CALL, status="failed"),
+    ):
+        assert totals("x", [call]).error_median is None
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 10_000), st.integers(0, 10_000)), max_size=20))
+def test_models_add_up_to_the_whole(found: list[tuple[str, int, int]]) -> None:
+    calls = [replace(CALL, model=model, input_total=a, input_cached=0, output_total=b) for model, a, b in found]
+    rows = by_model(calls)
+    whole = totals("all", calls)
+    assert sum(row.fresh for row in rows) == whole.fresh
+    assert sum(row.output for row in rows) == whole.output
+    assert sum(row.calls for row in rows) == len(calls)
+    sizes = [row.fresh + row.output for row in rows]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_days_without_calls_are_days_too() -> None:
+    days = by_day([CALL, replace(CALL, at=NOON - 2 * 86_400)], 4, date(2026, 11, 20))
+    assert [day.day for day, _ in days] == [17, 18, 19, 20]
+    assert [tokens for _, tokens in days] == [0, 1_200, 0, 1_200]
