@@ -10,7 +10,7 @@ import pytest
 from tui.context.limits import ModelLimits
 from tui.messages import Request, Usage
 from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
-from tui.providers.catalog import price, prices_limits, resolve_limits, table_limits
+from tui.providers.catalog import list_price, price, prices_limits, resolve_limits, table_limits
 
 
 class Asked:
@@ -131,3 +131,9 @@ def test_cached_tokens_cost_less_and_written_ones_more() -> None:
 )
 def test_what_is_unknown_has_no_price(usage: Usage, provider: str, model: str, cost: Decimal | None) -> None:
     assert price(usage, provider, model) == cost
+
+
+def test_list_prices() -> None:
+    assert list_price("openai", "gpt-5") == (Decimal("1.25"), Decimal(10))
+    assert list_price("local", "smollm2-135m") == (0, 0)
+    assert list_price("somewhere", "own-model") is None

@@ -84,6 +84,16 @@ def price(usage: Usage, provider: str, model: str) -> Decimal | None:
         return None
 
 
+def list_price(provider: str, model: str) -> tuple[Decimal, Decimal] | None:
+    """US dollars for a million tokens of input and of output, at the lowest tier; None where unknown.
+
+    Slow at first use.
+    """
+    given = price(Usage(1000, 0), provider, model)
+    output = price(Usage(0, 1000), provider, model)
+    return None if given is None or output is None else (given * 1000, output * 1000)
+
+
 def _price_id(provider: str) -> str:
     return _PRICE_IDS.get(provider, provider)
 
