@@ -325,3 +325,65 @@ async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: 
         await run.pilot.mouse_down(offset=(5, 5))
         await run.pilot.mouse_up(offset=(5, 5))
         assert run.app.is_running
+
+
+async def test_a_message_is_edited_and_sent_in_its_place() -> None:
+    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
+    async with running(FakeWorkspace(session=session)) as run:
+        run.chat.transcript.focus()
+        await run.press("alt+up", "alt+up", "e")
+        await run.until(lambda: run.chat.composer.value == "first")
+        await run.type(" again")
+        await run.press("enter")
+        await run.until(lambda: session.sent == ["first again"])
+        assert session.log == ["rewind m1"]
+
+
+async def test_messages_are_chosen_from_the_prompt_and_the_keys_are_shown() -> None:
+    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2")])
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.type("draft")
+        await run.press("alt+up")
+        await run.shows("c copy · e edit · r again · p pin · x leave out · esc back")
+        await run.press("escape")
+        await run.until(lambda: run.app.focused is run.chat.composer.area)
+        assert "x leave out" not in run.text
+        assert run.chat.composer.value == "draft"
+
+
+async def test_esc_lets_go_of_an_edit() -> None:
+    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2")])
+    async with running(FakeWorkspace(session=session)) as run:
+        run.chat.transcript.focus()
+        await run.press("alt+up", "e")
+        await run.until(lambda: run.chat.composer.value == "first")
+        await run.press("escape")
+        await run.until(lambda: run.chat.composer.value == "")
+        await run.type("new")
+        await run.press("enter")
+        await run.until(lambda: session.sent == ["new"])
+        assert session.log == []
+
+
+async def test_a_message_is_sent_again_pinned_and_left_out_by_key() -> None:
+    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2")])
+    async with running(FakeWorkspace(session=session)) as run:
+        run.chat.transcript.focus()
+        await run.press("alt+up", "p", "x")
+        await run.until(lambda: session.log == ["pin m2 True", "exclude m2 True"])
+        await run.press("r")
+        await run.until(lambda: session.sent == ["first"])
+        assert session.log[-1] == "rewind m1"
+
+
+async def test_a_long_answer_rings_only_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rung: list[bool] = []
+    monkeypatch.setattr(ChatApp, "bell", lambda self: rung.append(self.app_focus))
+    monkeypatch.setattr("tui.screens.turn.LONG", 0.0)
+    async with running() as run:
+        await run.command("one")
+        await run.until(lambda: run.session.sent == ["one"] and not run.chat.turns.busy)
+        assert rung == []
+        run.app.app_focus = False
+        run.chat.turns.ask("two")
+        await run.until(lambda: rung == [False])

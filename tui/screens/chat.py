@@ -6,14 +6,16 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.content import Content
 
 from tui import commands
-from tui.screens import clipboard
+from tui.screens import clipboard, mentions
 from tui.screens.base import BaseScreen
 from tui.screens.chat_commands import ChatCommands
 from tui.screens.drafts import Drafts
@@ -52,6 +54,7 @@ class ChatScreen(BaseScreen):
         Binding("pageup", "scroll_pages(-1)", "Scroll up", id="chat.page_up", show=False, priority=True),
         Binding("pagedown", "scroll_pages(1)", "Scroll down", id="chat.page_down", show=False, priority=True),
         Binding("ctrl+end", "to_end", "To the end", id="chat.end", show=False, priority=True),
+        Binding("alt+up", "choose_message", "Choose a message", id="chat.choose", show=False),
         Binding("f1", "command('help')", "Help", id="chat.help", show=False),
         Binding("f2", "command('context')", "What fills the window", id="chat.context", show=False),
         Binding("ctrl+o", "command('model')", "Model", id="chat.model", show=False),
@@ -75,6 +78,7 @@ class ChatScreen(BaseScreen):
         self.queue_list = QueueList()
         self.composer = Composer()
         self.status_bar = StatusBar()
+        self.files = mentions.FileIndex(Path.cwd())
         self.turns = Turns(self)
         self.drafts = Drafts(self)
         self.commands = ChatCommands(self)
@@ -212,15 +216,18 @@ class ChatScreen(BaseScreen):
     def on_composer_changed(self, event: Composer.Changed) -> None:
         """Count, keep and complete the draft."""
         self.drafts.changed(event.typed, event.pasted)
-        self.complete(event.words)
+        self.complete(event.words, event.cursor)
 
     @work(group="complete", exclusive=True, exit_on_error=False)
-    async def complete(self, words: str) -> None:
-        """Offer endings for what is being typed."""
-        if not words.startswith("/"):
-            self.composer.completions.offer(())
-            return
-        offers = await commands.complete(self.commands, words)
+    async def complete(self, words: str, cursor: int) -> None:
+        """Offer endings for what is being typed: a command, or a file after `@`."""
+        if words.startswith("/"):
+            offers = await commands.complete(self.commands, words)
+        elif (typed := mentions.open_mention(words[:cursor])) is not None:
+            found = await asyncio.to_thread(self.files.offers, typed)
+            offers = [mentions.choice(words, cursor, offer) for offer in found]
+        else:
+            offers = []
         if self.composer.area.text == words:
             self.composer.completions.offer(offers, words)
 
@@ -239,7 +246,20 @@ class ChatScreen(BaseScreen):
 
     def on_transcript_action_requested(self, event: Transcript.ActionRequested) -> None:
         """Something was asked of one message."""
-        self.run_worker(self.commands.on_message(event.message_id, event.action), group="command", exit_on_error=False)
+        self.run_worker(
+            self.commands.on_message(event.message_id, event.action, event.text), group="command", exit_on_error=False
+        )
+
+    def on_transcript_cursor_moved(self, event: Transcript.CursorMoved) -> None:
+        """Say what can be done with the chosen message."""
+        if not self.turns.busy:
+            keys = "c copy · e edit · r again · p pin · x leave out · esc back" if event.message_id else ""
+            self.composer.rule.show(left=Content.styled(keys, "$text-muted"))
+
+    def action_choose_message(self) -> None:
+        """Go from the prompt to the last message."""
+        self.transcript.focus()
+        self.transcript.action_cursor(-1)
 
     def action_command(self, name: str) -> None:
         """Run a command by name, as a key or the palette does."""
@@ -248,9 +268,16 @@ class ChatScreen(BaseScreen):
             self.run_command(*parsed)
 
     def action_stop(self) -> None:
-        """Esc: end the answer, else let go of a selection."""
-        if not self.turns.stop():
-            self.clear_selection()
+        """Esc: end the answer, else let go of a message being edited, of a search, of a selection."""
+        if self.turns.stop():
+            return
+        if self.turns.rewind_to:
+            self.turns.rewind_to = ""
+            self.composer.clear()
+        self.transcript.find("")
+        self.transcript.clear_cursor()
+        self.clear_selection()
+        self.composer.focus_prompt()
 
     def action_scroll_pages(self, pages: int) -> None:
         """Page through the conversation while the prompt keeps the keys."""

@@ -164,29 +164,40 @@ class ChatCommands(ConversationCommands, ModelCommands):
         """`/quit`."""
         await self.screen.app.action_quit()
 
-    async def on_message(self, message_id: str, action: str) -> None:
-        """What was asked of one message in the transcript."""
+    async def on_message(self, message_id: str, action: str, text: str) -> None:
+        """What was asked of one message in the transcript; `text` is what to copy."""
         session = self.ready()
         message = next((m for m in session.messages if m.id == message_id), None) if session is not None else None
         if session is None or message is None:
             return
         match action:
-            case "copy":
-                await self.screen.copy_text(message.text)
-            case "edit":
-                self._edit(message)
-            case "retry":
-                await self.retry("")
+            case "copy" | "copy_code":
+                await self.screen.copy_text(text)
+            case "edit" | "retry":
+                self._again(message, session.messages, send=action == "retry")
             case "pin" | "exclude":
                 await self._select(session, message_id, action)
             case _:
                 self.refuse(f"{action} is not possible here.")
 
-    def _edit(self, message: Message) -> None:
-        if self.screen.composer.value:
-            self.screen.composer.history.add(self.screen.composer.value)
-        self.screen.composer.value = message.text
-        self.screen.composer.focus_prompt()
+    def _again(self, message: Message, messages: Sequence[Message], *, send: bool) -> None:
+        """Go back to the person's message at or before this one: send it again, or put it into the draft to change.
+
+        What followed stays in the conversation and is not sent any more once the new message goes out.
+        """
+        before = [m for m in messages if m.id <= message.id and m.role == "user" and m.kind == "chat"]
+        if not before or self.idle() is None:
+            return
+        composer = self.screen.composer
+        if composer.value:
+            composer.history.add(composer.value)
+        self.screen.turns.rewind_to = before[-1].id
+        composer.value = before[-1].text
+        composer.focus_prompt()
+        if send:
+            composer.submit()
+        else:
+            self.screen.notify("What you send now takes the place of this message. Esc: it does not.", markup=False)
 
     async def _select(self, session: SessionLike, message_id: str, action: str) -> None:
         if action == "pin":

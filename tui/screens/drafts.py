@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tui.chat.attachments import AttachmentError, read_attachment
 from tui.commands import is_command
+from tui.screens.mentions import mentioned
 from tui.screens.ports import SessionLike
-from tui.widgets.figures import tokens_exact
+from tui.widgets.cells import plain
+from tui.widgets.figures import tokens_exact, tokens_short
 
 if TYPE_CHECKING:
     from tui.screens.chat import ChatScreen
@@ -23,12 +27,16 @@ SAVE_PAUSE = 0.4
 """Seconds after the last key before the draft is stored."""
 
 
-def draft_line(tokens: int | None, window: int | None) -> str:
-    """`draft ~48 tok · +0.0 %`; nothing where the size is unknown."""
+def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str, int]] = ()) -> str:
+    """`draft ~48 tok + parser.py ~2.1k · +1.1 %`, `files` with their tokens; nothing where the size is unknown."""
     if tokens is None:
         return ""
-    part = f" · +{100 * tokens / window:.1f} %" if window else ""
-    return f"draft ~{tokens_exact(tokens)} tok{part}"
+    names = "".join(f" + {plain(name)} ~{tokens_short(size)}" for name, size in files[:2])
+    if len(files) > 2:
+        names += f" + {len(files) - 2} more ~{tokens_short(sum(size for _, size in files[2:]))}"
+    whole = tokens + sum(size for _, size in files)
+    part = f" · +{100 * whole / window:.1f} %" if window else ""
+    return f"draft ~{tokens_exact(tokens)} tok{names}{part}"
 
 
 class Drafts:
@@ -62,8 +70,27 @@ class Drafts:
         self._cost = min(1.0, time.monotonic() - began)
         known = [size for size in sizes if size is not None]
         window = session.usage.limits.context if session.usage is not None else None
-        line = draft_line(sum(known) if len(known) == len(sizes) else None, window)
+        files = await asyncio.to_thread(self._files, session) if "@" in self.typed else []
+        line = draft_line(sum(known) if len(known) == len(sizes) else None, window, files)
         self.screen.composer.rule.show(right=line)
+
+    def _files(self, session: SessionLike) -> list[tuple[str, int]]:
+        """The files named in the draft and what they cost, in tokens; each read and counted once. Not on the loop."""
+        from tui.context.images import attachment_tokens
+
+        found = []
+        for path in mentioned(self.typed, self.screen.files.folder):
+            try:
+                state = path.stat()
+                key = (session.model, f"{path}:{state.st_mtime_ns}:{state.st_size}")
+                if key not in self._sizes:
+                    attachment, _ = read_attachment(path)
+                    text = session.draft_tokens(attachment.text) if attachment.kind == "text" else None
+                    self._sizes[key] = attachment_tokens(attachment, session.model) if text is None else text
+            except (OSError, AttachmentError):
+                continue  # sending says what is wrong with it
+            found.append((path.name, self._sizes[key] or 0))
+        return found
 
     async def _pasted(self, session: SessionLike, text: str) -> int | None:
         """A paste's size, counted once."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from tui.chat.attachments import AttachmentError
 from tui.chat.events import (
     CompactionFinished,
     CompactionStarted,
@@ -27,12 +28,18 @@ from tui.chat.events import (
     TurnFinished,
     UsageChanged,
 )
+from tui.messages import Attachment
+from tui.screens.mentions import mentioned
 from tui.widgets.figures import duration, tokens_exact
 
 if TYPE_CHECKING:
     from tui.screens.chat import ChatScreen
 
 log = logging.getLogger(__name__)
+
+
+LONG = 10.0
+"""Seconds after which an answer is worth ringing for, where the terminal window is not in front."""
 
 
 class Turns:
@@ -42,6 +49,7 @@ class Turns:
         self.screen = screen
         self.waiting: deque[str] = deque()
         self.failed = False
+        self.rewind_to = ""  # id of the message that the next one takes the place of
         self._phase = ""
         self._reason = ""  # what the last reply said it failed of
         self._since = 0.0
@@ -99,6 +107,7 @@ class Turns:
 
     def _start(self, work: AsyncIterator[None]) -> None:
         self._idle.clear()
+        began = time.monotonic()
         self._enter("waiting for the answer")
 
         async def drain() -> None:
@@ -111,10 +120,16 @@ class Turns:
                 self._return_waiting()
             finally:
                 self._idle.set()
+                self._call_back(time.monotonic() - began)
                 self.screen.composer.rule.show(left=Content(""))
                 self.screen.refresh_status()
 
         self.screen.run_worker(drain(), group="turn", exit_on_error=False)
+
+    def _call_back(self, seconds: float) -> None:
+        """Ring when a long answer ends while the person is elsewhere; the terminal decides what that does."""
+        if seconds >= LONG and not self.screen.app.app_focus:
+            self.screen.app.bell()
 
     async def _all_waiting(self) -> AsyncIterator[None]:
         session = self.screen.session
@@ -123,11 +138,30 @@ class Turns:
             self._show_queue()
             self._enter("waiting for the answer")
             self.failed = False
-            async for event in session.send(text):
+            try:
+                attachments = await self._attachments(text)
+            except AttachmentError as error:
+                self.screen.transcript.add_notice("error", f"Not sent: {error}.")
+                self.waiting.appendleft(text)
+                self._return_waiting()
+                return
+            if self.rewind_to:
+                await session.rewind(self.rewind_to)
+                self.rewind_to = ""
+                self._left_out()
+            async for event in session.send(text, attachments):
                 self.show(event)
                 yield
             if self.failed:
                 self._return_waiting()
+
+    async def _attachments(self, text: str) -> list[Attachment]:
+        """The files a message names with `@`, read now. Raises `AttachmentError`."""
+        workspace = self.screen.workspace
+        if workspace is None or "@" not in text:
+            return []
+        paths = await asyncio.to_thread(mentioned, text, self.screen.files.folder)
+        return [await workspace.attach(path) for path in paths]
 
     async def _one(self, events: AsyncIterator[SessionEvent]) -> AsyncIterator[None]:
         async for event in events:

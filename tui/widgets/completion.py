@@ -23,6 +23,7 @@ class Choice:
     text: str
     label: str
     help: str = ""
+    cursor: int | None = None  # where the cursor goes in `text`; None is its end
 
 
 class CompletionList(OptionList):

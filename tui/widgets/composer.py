@@ -163,13 +163,14 @@ class Composer(Widget):
             self.text = text
 
     class Changed(Message):
-        """The draft changed. `typed` has no pastes in it, `pasted` are they; `words` is what completion goes by."""
+        """The draft changed. `typed` is without pastes, `pasted` are they; completion goes by `words` and `cursor`."""
 
-        def __init__(self, typed: str, pasted: Sequence[str], words: str) -> None:
+        def __init__(self, typed: str, pasted: Sequence[str], words: str, cursor: int) -> None:
             super().__init__()
             self.typed = typed
             self.pasted = tuple(pasted)
             self.words = words
+            self.cursor = cursor
 
     class Recall(Message):
         """Up was pressed in an empty draft: the last queued message may come back."""
@@ -218,7 +219,8 @@ class Composer(Widget):
         event.stop()
         text = self.area.text
         typed, pasted = self.chips.split(text)
-        self.post_message(self.Changed(typed, pasted, text))
+        cursor = self.area.document.get_index_from_location(self.area.cursor_location)
+        self.post_message(self.Changed(typed, pasted, text, cursor))
 
     def submit(self) -> None:
         """Take the chosen completion if it changes anything, else send."""
@@ -271,4 +273,7 @@ class Composer(Widget):
     def _take(self, choice: Choice) -> None:
         self.completions.offer(())
         self.area.load_text(choice.text)
-        self.area.move_cursor(self.area.document.end)
+        end = self.area.document.end
+        self.area.move_cursor(
+            end if choice.cursor is None else self.area.document.get_location_from_index(choice.cursor)
+        )
