@@ -251,7 +251,9 @@ class ChatScreen(BaseScreen):
         )
 
     def on_transcript_cursor_moved(self, event: Transcript.CursorMoved) -> None:
-        """Say what can be done with the chosen message."""
+        """Say what can be done with the chosen message; once none is chosen the prompt has the keys again."""
+        if event.message_id is None:
+            self.composer.focus_prompt()
         if not self.turns.busy:
             keys = "c copy · e edit · r again · p pin · x leave out · esc back" if event.message_id else ""
             self.composer.rule.show(left=Content.styled(keys, "$text-muted"))
