@@ -48,6 +48,10 @@ PIECES: tuple[str, ...] = (
 )
 """Blocks to be strung together; each ends with a newline."""
 
+ENDLESS_STRING = "```python\nx = '''\n" + "".join(f"text {number}\n" for number in range(150)) + "'''\n```\n"
+LONE_STAR = "words and 2 * 3 and more words " * 100
+DEEP_LIST = "".join("  " * depth + f"- level {depth} with some words\n" for depth in range(9))
+
 DOCUMENTS: dict[str, str] = {
     "everything": "\n".join(PIECES),
     "everything tight": "".join(PIECES),
@@ -56,6 +60,11 @@ DOCUMENTS: dict[str, str] = {
     "long numbers": f"{LONG_NUMBERS}\nafter\n",
     "long paragraph": f"{LONG_PARAGRAPH}\n\nafter\n",
     "long table": f"{LONG_TABLE}\nafter\n",
+    "endless string": ENDLESS_STRING,
+    "lone star": f"{LONE_STAR}\n\nafter\n",
+    "deep list": DEEP_LIST,
+    "loose numbers": "".join(f"{number}. step\n\n   more\n\n" for number in range(1, 40)),
+    "table of slivers": LONG_TABLE.replace("row", "incomprehensibilities-of-transcontinentalism"),
     "open fence": "text\n\n```js\nconst a = 1\n",
     "open emphasis": "this **is never closed and `neither is this",
     "empty": "",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.render.documents import DOCUMENTS, PIECES
+from tests.render.documents import DOCUMENTS, LONG_PARAGRAPH, PIECES
 from tui.render.markdown import markdown_rows
 from tui.render.palette import Palette, make_palette
 from tui.render.rows import Row
@@ -68,6 +68,12 @@ def test_code_keeps_its_colours_where_it_is_cut(palette: Palette) -> None:
     source = "```python\n" + "".join([function.format(number) for number in range(30)]) + "```\n"
     whole = drawn(markdown_rows(source, 60, palette), styles=True)
     assert drawn(streamed(source, 60, palette, [13]), styles=True) == whole
+
+
+def test_a_cut_paragraph_that_turns_out_a_heading_loses_no_word(palette: Palette) -> None:
+    source = f"{LONG_PARAGRAPH}\nlast\n===\n"
+    shown = "".join([row.copy + row.joint for row in streamed(source, 80, palette, [100])])
+    assert shown.split() == LONG_PARAGRAPH.replace("**", "").replace("`", "").split() + ["last"]
 
 
 def test_definitions_known_before_their_use_work(palette: Palette) -> None:
