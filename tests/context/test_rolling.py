@@ -15,7 +15,7 @@ from tui.context.rolling import (
     build_final_prompt,
     enforce_context_limit,
 )
-from tui.messages import Message, Reasoning, Text, ToolResult
+from tui.messages import Message, Reasoning, Request, Text, ToolResult
 
 
 def enforce(talk: Talk, max_input: int, pinned: frozenset[str] = frozenset()) -> TrimResult:
@@ -213,6 +213,21 @@ def test_a_result_larger_than_the_window_is_cut_to_what_fits() -> None:
     assert "content truncated - 0 steps ago, 50,004 tokens" in text
     assert len(text) > 2_000
     assert problems(result.request.messages) == []
+
+
+@pytest.mark.parametrize("factor", [1.2, 1.6, 2.4])
+def test_results_of_the_running_step_are_cut_until_the_estimate_fits_too(factor: float) -> None:
+    talk = Talk()
+    for _ in range(6):
+        talk.turn(user=200, assistant=400)
+    talk.user()
+    talk.step(13_000, 4_000, 4_000)
+
+    def larger(prompt: Request) -> int:
+        return 9_000 + int(estimate(prompt) * factor)
+
+    result = build_final_prompt(request(talk.messages), larger, count=count, budget=budget(12_000))
+    assert result.tokens <= 12_000
 
 
 def test_a_message_larger_than_the_window_is_refused_with_sizes_and_what_to_do() -> None:
