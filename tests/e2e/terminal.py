@@ -21,20 +21,24 @@ def need_tmux() -> None:
 
 
 class Terminal:
-    """`chatctx ARGS` in a tmux window of its own, `columns` x `rows`. Everything it keeps is in `folder`."""
+    """`chatctx ARGS` in a tmux window of its own, `columns` x `rows`. Everything it keeps is in `folder`.
 
-    def __init__(self, folder: Path, *args: str, columns: int = 120, rows: int = 40, **env: str) -> None:
+    `config` is its config file; the default keeps the small model from rambling.
+    """
+
+    def __init__(
+        self, folder: Path, *args: str, columns: int = 120, rows: int = 40, config: str = "reserve_output = 48\n"
+    ) -> None:
         need_tmux()
+        (folder / "config.toml").write_text(config)
         self.folder = folder
         self._name = f"chatctx-{uuid.uuid4().hex[:8]}"
         self._env = {
             **{k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and k != "TMUX"},
-            "CHATCTX_CONFIG": "",
+            "CHATCTX_CONFIG": str(folder / "config.toml"),
             "CHATCTX_DATA_DIR": str(folder / "data"),
             "CHATCTX_LOG_DIR": str(folder / "log"),
-            "XDG_CONFIG_HOME": str(folder / "xdg"),
             "TERM": "xterm-256color",
-            **env,
         }
         command = [sys.executable, "-m", "tui", *args]
         shell = " ".join(map(_quoted, command)) + "; echo ended with code $?; sleep 600"

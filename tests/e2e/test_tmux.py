@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,8 +25,8 @@ def open_terminal(tmp_path: Path) -> Iterator[Open]:
         required(problem)
     opened: list[Terminal] = []
 
-    def open_one(*args: str, columns: int = 120, rows: int = 40, **env: str) -> Terminal:
-        opened.append(Terminal(tmp_path, *args, columns=columns, rows=rows, **env))
+    def open_one(*args: str, **options: Any) -> Terminal:
+        opened.append(Terminal(tmp_path, *args, **options))
         return opened[-1]
 
     yield open_one
@@ -101,7 +102,7 @@ def test_what_is_typed_before_the_program_is_ready_is_sent(open_terminal: Open) 
 
 
 def test_esc_stops_the_answer_and_keeps_it(open_terminal: Open) -> None:
-    terminal = open_terminal()
+    terminal = open_terminal(config="")
     terminal.wait(ready)
     terminal.type("Tell me a very long story about a lighthouse.", "Enter")
     terminal.wait(lambda s: "esc stops" in s and "answering" in s)
@@ -137,10 +138,8 @@ def test_a_megabyte_is_pasted_whole(open_terminal: Open) -> None:
     assert "Summarise this." in written
 
 
-def test_an_unreachable_server_is_said_and_nothing_is_lost(open_terminal: Open, tmp_path: Path) -> None:
-    config = tmp_path / "config.toml"
-    config.write_text('model = "gone/m"\n[providers.gone]\nbase_url = "http://127.0.0.1:9/v1"\n')
-    terminal = open_terminal(CHATCTX_CONFIG=str(config))
+def test_an_unreachable_server_is_said_and_nothing_is_lost(open_terminal: Open) -> None:
+    terminal = open_terminal(config='model = "gone/m"\n[providers.gone]\nbase_url = "http://127.0.0.1:9/v1"\n')
     terminal.wait("›")
     terminal.type("precious words", "Enter")
     screen = terminal.wait("/retry")
