@@ -34,12 +34,12 @@ def drawn(rows: list[Row], *, styles: bool = False) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("width", [24, 80])
-@pytest.mark.parametrize("sizes", [[1], [4], [1, 30, 2], [500], [1_000_000]], ids=str)
+@pytest.mark.parametrize("sizes", [[1], [1, 30, 2], [500], [1_000_000]], ids=str)
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_streamed_equals_whole(name: str, sizes: list[int], width: int, palette: Palette) -> None:
     source = DOCUMENTS[name].replace("[ref]:", "[other]:")  # late definitions: see below
-    if sizes in ([1], [4]):
-        source = source[: 500 * sizes[0]]
+    if sizes == [1]:
+        source = source[:600]
     assert drawn(streamed(source, width, palette, sizes)) == drawn(markdown_rows(source, width, palette))
 
 
@@ -73,7 +73,7 @@ def test_code_keeps_its_colours_where_it_is_cut(palette: Palette) -> None:
 def test_a_cut_paragraph_that_turns_out_a_heading_loses_no_word(palette: Palette) -> None:
     source = f"{LONG_PARAGRAPH}\nlast\n===\n"
     shown = "".join([row.copy + row.joint for row in streamed(source, 80, palette, [100])])
-    assert shown.split() == LONG_PARAGRAPH.replace("**", "").replace("`", "").split() + ["last"]
+    assert shown.split() == [*LONG_PARAGRAPH.replace("**", "").replace("`", "").split(), "last"]
 
 
 def test_definitions_known_before_their_use_work(palette: Palette) -> None:
