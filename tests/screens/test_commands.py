@@ -71,7 +71,7 @@ async def test_enter_takes_the_choice_and_esc_closes_the_list() -> None:
         await run.type("l")
         await run.shows("commands and keys")
         await run.press("enter")
-        await run.shows("Commands", "/rolling-context [on|off]", "Keys")
+        await run.shows("Commands", "/rolling-context [on|off]", "Help")
 
 
 async def test_the_list_lies_over_the_conversation() -> None:
@@ -204,7 +204,7 @@ async def test_help_lists_every_command(size: tuple[int, int]) -> None:
         await run.press("f1")
         await run.shows("Help", "/context")
         await run.press("end")
-        await run.shows("ctrl+q")
+        await run.shows("q  m", "back")
 
 
 async def test_the_palette_offers_the_same_commands() -> None:
@@ -337,3 +337,31 @@ async def test_letters_before_enter_are_sent_and_letters_after_it_are_not() -> N
         await run.pilot.press(*"one", "enter", *"two", "enter", *"three")
         await run.until(lambda: run.session.sent == ["one", "two"])
         assert run.chat.composer.value == "three"
+
+
+async def test_help_lists_the_keys_as_they_are_set_and_a_wrong_name_is_said() -> None:
+    settings = FakeSettings(keys={"chat.context": "f9", "chat.contxt": "f8"})
+    async with running(settings=settings, size=(120, 60)) as run:
+        await run.shows("keys.chat.contxt")
+        await run.command("/help")
+        await run.shows("chat.context")
+        row = next(line for line in run.text.splitlines() if "chat.context " in line)
+        assert "f9" in row and "What fills the window" in row
+
+
+def test_every_key_has_a_name_of_its_own() -> None:
+    from tui.app import ChatApp
+    from tui.screens.chat import ChatScreen
+    from tui.screens.context import ContextPanel
+    from tui.screens.context_messages import MessagesPanel
+    from tui.screens.help import keys_of
+    from tui.widgets.composer import PromptArea
+    from tui.widgets.transcript import Transcript
+
+    keys = keys_of([PromptArea, ChatScreen, ChatApp, Transcript, ContextPanel, MessagesPanel], {})
+    names = [key.id for key in keys]
+    assert len(names) == len(set(names))
+    assert all(key.what for key in keys)
+    for nodes in ([PromptArea, ChatScreen, ChatApp], [ContextPanel], [MessagesPanel]):
+        taken = [one for key in keys_of(nodes, {}) for one in key.keys.split() if one != "escape"]
+        assert len(taken) == len(set(taken)), taken

@@ -69,6 +69,7 @@ class ChatScreen(BaseScreen):
         super().__init__()
         self.open_workspace = open_workspace
         self.log_file = settings.log_file
+        self.keymap = settings.keys
         self.theming = Theming(self, settings.themes_dir)
         self.workspace: WorkspaceLike | None = None
         self.session: SessionLike | None = None
@@ -114,6 +115,9 @@ class ChatScreen(BaseScreen):
             return
         self.composer.history.load(await self.workspace.prompt_history(HISTORY_LOADED))
         await self.attach(session)
+        for name in self.commands.unknown_keys() if self.keymap else ():
+            text = f"The config file sets keys.{name}, but no key has that name: /help lists them."
+            self.notify(text, severity="warning", timeout=8, markup=False)
 
     async def attach(self, session: SessionLike) -> None:
         """Show this session from now on, with the draft that was left in it."""

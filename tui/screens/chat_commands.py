@@ -16,9 +16,12 @@ from tui.screens.items import Item, filtered
 from tui.screens.model_commands import ModelCommands
 from tui.screens.ports import SessionLike
 from tui.widgets.completion import Choice
+from tui.widgets.composer import PromptArea
+from tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
+    from tui.screens.help import Key
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +161,26 @@ class ChatCommands(ConversationCommands, ModelCommands):
         """`/help`."""
         from tui.screens.help import HelpPanel
 
-        self.screen.app.push_screen(HelpPanel(commands.COMMANDS))
+        self.screen.app.push_screen(HelpPanel(commands.COMMANDS, self.keys()))
+
+    def keys(self) -> dict[str, list[Key]]:
+        """All keys that have a name, as the person has set them."""
+        from tui.screens.context import ContextPanel
+        from tui.screens.context_messages import MessagesPanel
+        from tui.screens.help import keys_of
+
+        keymap = self.screen.keymap
+        return {
+            "Writing": keys_of([PromptArea], keymap),
+            "Conversation": keys_of([type(self.screen), type(self.screen.app)], keymap),
+            "A chosen message": keys_of([Transcript], keymap),
+            "/context": keys_of([ContextPanel, MessagesPanel], keymap),
+        }
+
+    def unknown_keys(self) -> list[str]:
+        """Names in the person's keymap that no key has."""
+        known = {key.id for section in self.keys().values() for key in section}
+        return sorted(set(self.screen.keymap) - known)
 
     async def quit(self, _args: str) -> None:
         """`/quit`."""

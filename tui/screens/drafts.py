@@ -61,7 +61,7 @@ class Drafts:
 
     async def _count(self) -> None:
         session = self.screen.session
-        if session is None or not (self.typed or self.pasted) or is_command(self.typed):
+        if session is None or not (self.typed or self.pasted) or self.typed == "/" or is_command(self.typed):
             self.screen.composer.rule.show(right="")
             return
         await asyncio.sleep(max(PAUSE, 2 * self._cost))

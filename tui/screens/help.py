@@ -2,59 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.dom import DOMNode
 from textual.widgets import Static
 
 from tui.commands import Command
 from tui.screens.base import Panel
-from tui.widgets.cells import clip
-
-KEYS: tuple[tuple[str, str], ...] = (
-    ("enter", "send"),
-    ("ctrl+j  shift+enter", "new line"),
-    ("up  down", "earlier and later prompts"),
-    ("tab", "take a completion"),
-    ("esc", "stop the answer; what arrived is kept"),
-    ("pageup  pagedown", "scroll the conversation"),
-    ("ctrl+end", "to the end of it"),
-    ("f2", "what fills the window"),
-    ("ctrl+o", "model"),
-    ("ctrl+r", "conversations"),
-    ("ctrl+n", "new conversation"),
-    ("ctrl+p", "all commands, searchable"),
-    ("f1", "this page"),
-    ("ctrl+c", "copy a selection; else stop, clear, leave"),
-    ("ctrl+q", "leave"),
-)
+from tui.widgets.cells import clip, pad
 
 
-def help_lines(commands: Sequence[Command], keys: Iterable[tuple[str, str]], width: int) -> list[Content]:
-    """Two lists in lines of at most `width` cells."""
-    narrow = width < 60
-    rows = [(command.usage, command.help) for command in commands]
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key as the help lists it; `id` is its name in the `[keys]` table of the config file."""
+
+    keys: str
+    what: str
+    id: str
+
+
+def keys_of(nodes: Iterable[type[DOMNode]], keymap: Mapping[str, str]) -> list[Key]:
+    """The named keys of some classes, as the person has set them."""
+    found = []
+    for node in nodes:
+        for binding in node.BINDINGS:
+            if isinstance(binding, Binding) and binding.id:
+                keys = keymap.get(binding.id, binding.key)
+                found.append(Key(keys.replace(",", "  "), binding.description, binding.id))
+    return found
+
+
+def help_lines(commands: Sequence[Command], keys: Mapping[str, Sequence[Key]], width: int) -> list[Content]:
+    """Commands, then keys by section, no line wider than `width` cells; narrow, what they do has its own line."""
     lines = [Content.styled("Commands", "bold $foreground")]
-    lines += _rows(rows, width, 20 if narrow else 32)
-    lines += [Content(""), Content.styled("Keys", "bold $foreground")]
-    lines += _rows(list(keys), width, 20 if narrow else 32)
+    for command in commands:
+        lines += _row(command.usage, command.help, "", width)
+    for title, section in keys.items():
+        lines += [Content(""), Content.styled(title, "bold $foreground")]
+        for key in section:
+            lines += _row(key.keys, key.what, key.id, width)
     return lines
 
 
-def _rows(rows: Sequence[tuple[str, str]], width: int, column: int) -> list[Content]:
-    lines = []
-    for left, right in rows:
-        left = clip(left, column)
-        lines.append(
-            Content.assemble(
-                (left.ljust(column), "$primary"), " ", (clip(right, max(8, width - column - 1)), "$text-muted")
-            )
-        )
-    return lines
+def _row(left: str, right: str, name: str, width: int) -> list[Content]:
+    if width < 60:
+        return [Content.styled(clip(left, width), "$primary"), Content.styled(clip(f"  {right}", width), "$text-muted")]
+    column = 32
+    room = width - column - 1
+    text = Content.assemble((pad(left, column), "$primary"), " ", (clip(right, room), "$foreground"))
+    if name and text.cell_length + len(name) + 2 <= width:
+        text = Content.assemble(text, " " * (width - text.cell_length - len(name)), (name, "$text-muted"))
+    return [text]
 
 
 class HelpPanel(Panel[None]):
@@ -67,9 +71,10 @@ class HelpPanel(Panel[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,f1,enter", "close", "close", id="help.close", show=False)]
 
-    def __init__(self, commands: Sequence[Command]) -> None:
+    def __init__(self, commands: Sequence[Command], keys: Mapping[str, Sequence[Key]]) -> None:
         super().__init__()
         self.commands = commands
+        self.keys = keys
 
     def compose(self) -> ComposeResult:
         """One text."""
@@ -91,4 +96,4 @@ class HelpPanel(Panel[None]):
     def redraw(self) -> None:
         """Both lists."""
         width = max(20, min(112, self.app.size.width) - (5 if self.app.size.width < 60 else 7))
-        self.query_one(Static).update(Content("\n").join(help_lines(self.commands, KEYS, width)))
+        self.query_one(Static).update(Content("\n").join(help_lines(self.commands, self.keys, width)))

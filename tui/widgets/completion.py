@@ -60,7 +60,7 @@ class CompletionList(OptionList):
 
     def offer(self, choices: Sequence[Choice], words: str = "") -> None:
         """Show the choices for `words`, the first one chosen; none hides the list."""
-        chosen = self.current
+        chosen = self.current if words == self.words else None  # what was chosen for other words says nothing here
         self.words = words
         self.choices = tuple(choices)
         self.display = self.open
@@ -71,14 +71,14 @@ class CompletionList(OptionList):
         if self.app.size.width < 60:
             labels = [label.partition(" [")[0] for label in labels]
         widest = min(28, max(cell_len(label) for label in labels))
-        room = max(10, self.app.size.width - widest - 7)
+        room = max(10, self.app.size.width - widest - 8)
         self.add_options(
             Option(
                 Content.assemble(
                     " ",
                     (pad(label, widest), "$foreground"),
                     "  ",
-                    (clip(plain(choice.help), room), "$text-muted"),
+                    (clip(plain(choice.help), room) + " ", "$text-muted"),
                 )
             )
             for label, choice in zip(labels, choices, strict=True)
