@@ -154,6 +154,24 @@ def test_estimates_are_of_the_right_size() -> None:
     assert 0.6 < guess / doc.heights.total < 1.6
 
 
+def test_a_reply_begun_anew_takes_the_place_of_the_first_try() -> None:
+    doc = document([])
+    doc.start_reply("r", "p", "m").feed("text", "first try", "", 0.0)
+    doc.start_reply("r", "p", "m").feed("text", "second", "", 0.0)
+    doc.realise(0)
+    assert len(doc.entries) == 1
+    assert [row.text for row in doc.entries[0].rows or []][-1] == "second"
+
+
+def test_mappings_may_change_in_their_owner_s_hands() -> None:
+    doc, marks = document(conversation(3)), {"m1": "trimmed"}
+    doc.set_not_sent(marks)
+    doc.realise(1)
+    marks.clear()
+    doc.set_not_sent(marks)
+    assert doc.entries[1].rows is None and doc.view(1).not_sent == ""
+
+
 def test_a_reply_for_an_unknown_message_is_added() -> None:
     doc = document([])
     doc.finish_reply(Message("assistant", (Text("x"),), "new", model="m"))

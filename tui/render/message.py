@@ -27,6 +27,7 @@ LEAST_NAME = 14
 HEAD_LINES, HEAD_CHARS = 6, 600
 """How much of a long text stays visible."""
 
+_SET_ASIDE = {"excluded": "left out", "set aside": "set aside"}  # what is not sent without a divider that says so
 _SUFFIX = re.compile(r"\.(\w{1,8})$")
 
 Count = tuple[int | None, str]
@@ -116,7 +117,7 @@ def head_rows(role: str, width: int, palette: Palette, view: View) -> list[Row]:
     """The blank line above a message and its label with the tokens; without a label the blank line carries them."""
     if role == "tool":
         return []
-    notes = ["left out" if view.not_sent == "excluded" else "", view.when, tokens_text(view.count)]
+    notes = [_SET_ASIDE.get(view.not_sent, ""), view.when, tokens_text(view.count)]
     tokens = " · ".join([note for note in notes if note])
     if not view.label:
         return [_right("", palette.base, tokens, width, palette)]
@@ -234,7 +235,7 @@ def _result_rows(
         style, amount = palette.error, f"failed: {clean_line(text[:200])}" if text else "failed"
     else:
         style, amount = palette.muted, plural(text.count("\n") + 1, "line") if text else "no output"
-    note = "not sent in full" if view.not_sent else ""
+    note = "not sent any more" if view.not_sent else ""
     line = fold_row([f"{name} {about}".strip(), amount, tokens, note], opened, width, style)
     if not opened:
         return [line]

@@ -94,7 +94,7 @@ class Transcript(TranscriptReader):
     def start_reply(self, message_id: str, provider: str, model: str) -> None:
         """A reply begins."""
         self._live = self.document.start_reply(message_id, provider, model)
-        self._live_index = len(self.document.entries) - 1
+        self._live_index = self.document.index[message_id]
         self._grown()
 
     def delta(self, message_id: str, kind: DeltaKind, text: str, name: str = "") -> None:

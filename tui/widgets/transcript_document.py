@@ -13,7 +13,7 @@ from tui.render.words import time_text
 from tui.widgets.transcript_entry import Entry, Level, estimate, find_dividers, foldable, notice_rows
 from tui.widgets.transcript_heights import Heights
 
-KEPT_ROWS = 6_000
+KEPT_ROWS = 4_000
 """Rows kept ready outside the screen; beyond that the farthest are drawn again when they are needed."""
 
 
@@ -51,7 +51,7 @@ class Document:
             entry = Entry(message, open=old.open, thought=old.thought) if old else Entry(message)
             self._register(message, len(self.entries))
             self.entries.append(entry)
-        self._not_sent = not_sent
+        self._not_sent = dict(not_sent)
         self._dividers = find_dividers(self.entries, self._not_sent, self._counts)
         self._estimate_all()
 
@@ -80,11 +80,16 @@ class Document:
         self._add(Entry(notice=(level, clean_text(text))))
 
     def start_reply(self, message_id: str, provider: str, model: str) -> LiveReply:
-        """Add the reply that begins now."""
+        """Add the reply that begins now, or begin it anew."""
         live = LiveReply()
-        self.index[message_id] = len(self.entries)
         shell = Message("assistant", (), message_id, status="streaming", provider=provider, model=model)
-        self._add(Entry(shell, live))
+        index = self.index.get(message_id)
+        if index is None:
+            self.index[message_id] = len(self.entries)
+            self._add(Entry(shell, live))
+        else:  # tried again: what had arrived gives way
+            self.entries[index].message, self.entries[index].live = shell, live
+            self.redraw(index)
         return live
 
     def finish_reply(self, message: Message) -> None:
@@ -106,7 +111,7 @@ class Document:
     def set_counts(self, counts: Mapping[str, Count]) -> None:
         """Tokens by message id, with where each figure comes from."""
         changed = [index for index in self._drawn if self._count(index) != counts.get(self._id(index))]
-        self._counts = counts
+        self._counts = dict(counts)
         for index in changed:
             self.redraw(index)
         self._update_dividers()
@@ -114,7 +119,7 @@ class Document:
     def set_not_sent(self, not_sent: Mapping[str, str]) -> None:
         """Which messages don't go out any more, and why: trimmed, compacted, excluded."""
         changed = [index for index in self._drawn if self._reason(index) != not_sent.get(self._id(index), "")]
-        self._not_sent = not_sent
+        self._not_sent = dict(not_sent)
         for index in changed:
             self.redraw(index)
         self._update_dividers()
