@@ -107,7 +107,8 @@ def message_rows(message: Message, width: int, palette: Palette, view: View = NO
         rows += body
     if (ending := status_text(message)) is not None:
         style = palette.error if message.status == "failed" else palette.muted
-        rows += plain_rows(ending, style, width)
+        mark, rest = (Segment(ending[:2], style),), (Segment("  ", style),)
+        rows += prefixed(plain_rows(ending[2:], style, width - 2), mark, rest)
     if view.divider:
         rows += [blank_row(), divider_row(view.divider, width, palette)]
     return rows
