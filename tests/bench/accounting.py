@@ -163,5 +163,5 @@ def _stall() -> BenchRow:
             last = now
         return max(gaps)
 
-    best = [min(asyncio.run(longest(text)) for _ in range(3)) for text in texts]
+    best = [min(asyncio.run(longest(text)) for _ in range(5)) for text in texts]
     return BenchRow("longest stall of the event loop while 5 MB are counted, against a frame", max(best), FRAME, 1.0)

@@ -47,6 +47,16 @@ def test_different_projections_have_different_digests(one: Message, other: Messa
     assert (message_digest(one).full == message_digest(other).full) == (one == other)
 
 
+@given(st.text(alphabet=":;1a-", max_size=8), st.integers(0, 8), st.integers(0, 8))
+def test_a_field_boundary_cannot_be_moved(text: str, one: int, other: int) -> None:
+    calls = [ToolCall(text[:cut], text[cut:], "") for cut in (one, other)]
+    digests = [message_digest(Message("assistant", (call,))).full for call in calls]
+    assert (digests[0] == digests[1]) == (calls[0] == calls[1])
+    texts = [(Text(text[:cut]), Text(text[cut:])) for cut in (one, other)]
+    digests = [message_digest(Message("user", parts)).full for parts in texts]
+    assert (digests[0] == digests[1]) == (texts[0] == texts[1])
+
+
 @given(st.lists(messages, max_size=4), st.lists(messages, max_size=4))
 def test_chains_differ_where_the_messages_differ(some: list[Message], others: list[Message]) -> None:
     ends = [([CHAIN_START, *chain(CHAIN_START, [message_digest(m).full for m in ms])])[-1] for ms in (some, others)]

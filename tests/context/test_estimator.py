@@ -23,7 +23,9 @@ from tests.context.helpers import (
     user,
     without_reasoning,
 )
+from tests.context.test_counting import Cache
 from tui.context.calibration import CalibrationBook
+from tui.context.costs import Cost, CostBook
 from tui.context.priors import Prior
 from tui.messages import Attachment, Message, Reasoning, ToolSchema, Usage
 
@@ -250,6 +252,46 @@ def test_removed_messages_leave_the_measurement_corrected_by_what_they_cost() ->
     assert left.upper_bound > left.tokens
     back = known.estimate(request(*talk))  # and what was left out comes back
     assert (back.tokens, back.source) == (total, "exact")
+
+
+def test_trimmed_messages_with_reasoning_leave_with_it() -> None:
+    known = estimator()
+    talk: list[Message] = []
+    total = 300
+    for number in range(6):
+        talk.append(user(f"{number} " * 100))
+        total += 104
+        reply = thinking(f"t{number} " * 40, f"a{number}", tokens=40)
+        known.record(request(*talk), reply, Usage(total, 50, reasoning=40), learn=True, at=float(number))
+        talk.append(reply)
+        total += 50
+    assert known.estimate(request(*talk)).tokens == total
+    kept = known.estimate(request(*talk[4:], user("x")))
+    assert kept.tokens == pytest.approx(total - 2 * 154 + 5, abs=6)
+    bare = [without_reasoning(message) for message in talk[4:]]
+    assert known.estimate(request(*bare, user("x"))).tokens == pytest.approx(kept.tokens - 4 * 40, abs=6)
+
+
+def test_reported_reasoning_of_an_unmeasured_conversation_is_counted_as_reported() -> None:
+    found = [
+        estimator().estimate(request(user("q"), thinking("a b c", "done", tokens=tokens))).tokens
+        for tokens in (700, 100)
+    ]
+    assert found[0] - found[1] == 600
+
+
+def test_known_costs_outlive_the_process() -> None:
+    cache = Cache()
+    costs = CostBook(cache)
+    costs.put("p", "m", {b"a": Cost(70, 30, "measured"), b"b": Cost(5, 0, "derived"), b"c": Cost(1, 0, "counted")})
+    again = CostBook(cache)
+    assert again.get("p", "m", [b"a", b"b", b"c", b"d"]) == [
+        Cost(70, 30, "measured"),
+        Cost(5, 0, "derived"),
+        Cost(1, 0, "counted"),
+        None,
+    ]
+    assert again.get("p", "other", [b"a"]) == [None]
 
 
 def test_truncated_tool_results_correct_the_measurement() -> None:
