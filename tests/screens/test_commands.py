@@ -350,6 +350,8 @@ async def test_help_lists_the_keys_as_they_are_set_and_a_wrong_name_is_said() ->
 
 
 def test_every_key_has_a_name_of_its_own() -> None:
+    from textual.dom import DOMNode
+
     from tui.app import ChatApp
     from tui.screens.chat import ChatScreen
     from tui.screens.context import ContextPanel
@@ -362,6 +364,7 @@ def test_every_key_has_a_name_of_its_own() -> None:
     names = [key.id for key in keys]
     assert len(names) == len(set(names))
     assert all(key.what for key in keys)
-    for nodes in ([PromptArea, ChatScreen, ChatApp], [ContextPanel], [MessagesPanel]):
+    groups: list[list[type[DOMNode]]] = [[PromptArea, ChatScreen, ChatApp], [ContextPanel], [MessagesPanel]]
+    for nodes in groups:
         taken = [one for key in keys_of(nodes, {}) for one in key.keys.split() if one != "escape"]
         assert len(taken) == len(set(taken)), taken

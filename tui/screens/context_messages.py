@@ -7,26 +7,20 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.widgets import OptionList
-from textual.widgets.option_list import Option
 
 from tui.screens.base import Panel
 from tui.screens.ports import SessionLike
 from tui.widgets.context_messages import MessageLine, listed, message_line, message_lines
+from tui.widgets.line_list import LineList
 
 log = logging.getLogger(__name__)
 
 
 class MessagesPanel(Panel[str]):
     """Dismissed with the id of the message to go to, or None."""
-
-    DEFAULT_CSS = """
-    MessagesPanel OptionList { height: auto; max-height: 100%; border: none; padding: 0; background: transparent; }
-    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "sort", "sort", id="messages.sort", show=False),
@@ -45,20 +39,16 @@ class MessagesPanel(Panel[str]):
     def compose(self) -> ComposeResult:
         """One list."""
         with Vertical(classes="panel"):
-            yield OptionList(compact=True)
+            yield LineList()
 
     def on_mount(self) -> None:
         """The newest message is the nearest."""
-        self.query_one(OptionList).focus()
+        self.query_one(LineList).focus()
         self.redraw(at=-1)
-
-    def on_resize(self, _event: events.Resize) -> None:
-        """Draw for this width."""
-        self.redraw()
 
     def redraw(self, at: int | None = None) -> None:
         """Draw the list; the cursor stays on its message, or goes to place `at`."""
-        options = self.query_one(OptionList)
+        rows = self.query_one(LineList)
         chosen = self.chosen
         self.lines = message_lines(
             self.session.messages,
@@ -67,14 +57,11 @@ class MessagesPanel(Panel[str]):
             pinned=self.session.pinned,
             by_size=self.by_size,
         )
-        width = max(20, min(112, self.app.size.width) - (4 if self.app.size.width < 60 else 6) - 2)
-        whole = self.session.usage.limits.context if self.session.usage is not None else None
         now = time.time()
-        options.clear_options()
-        options.add_options(Option(message_line(line, width, now, whole=whole)) for line in self.lines)
-        if self.lines:
-            kept = next((i for i, line in enumerate(self.lines) if chosen is not None and line.id == chosen.id), 0)
-            options.highlighted = kept if at is None else at % len(self.lines)
+        kept = next((i for i, line in enumerate(self.lines) if chosen is not None and line.id == chosen.id), 0)
+        shown = self.lines
+        cursor = kept if at is None else at % max(1, len(shown))
+        rows.show(len(shown), lambda index, width: message_line(shown[index], width, now), cursor)
         panel = self.query_one(".panel")
         panel.border_title = f"Messages · {listed(self.lines)}"
         order = "s in order" if self.by_size else "s biggest first"
@@ -83,10 +70,10 @@ class MessagesPanel(Panel[str]):
     @property
     def chosen(self) -> MessageLine | None:
         """The message under the cursor."""
-        at = self.query_one(OptionList).highlighted
-        return self.lines[at] if at is not None and at < len(self.lines) else None
+        at = self.query_one(LineList).cursor
+        return self.lines[at] if at < len(self.lines) else None
 
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+    def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         """Go to the message in the conversation."""
         event.stop()
         if self.chosen is not None:

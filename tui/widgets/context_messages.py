@@ -105,7 +105,7 @@ def _start(text: str, length: int) -> str:
     return plain(" ".join(text[: 4 * length].split()))[:length]
 
 
-def message_line(line: MessageLine, width: int, now: float, *, whole: int | None = None) -> Content:
+def message_line(line: MessageLine, width: int, now: float) -> Content:
     """One line: glyph, what it says, tokens, where the figure is from, age. Narrow: without the last two."""
     look = category(line.key)
     wide = width >= 72

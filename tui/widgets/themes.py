@@ -150,9 +150,12 @@ def parse_theme(name: str, data: Mapping[str, Any]) -> Theme:
 
 
 def _cursor(background: str, primary: str, foreground: str, *, ansi: bool) -> dict[str, str]:
-    """The chosen row of a list: a shade behind the text, which keeps its colours; without shades, reversed."""
+    """The chosen row of a list: a shade behind the text, which keeps its colours; without shades, a line under it.
+
+    (Textual 8.2.8 leaves "reverse" out of the style of a list's row.)
+    """
     shade = "ansi_default" if ansi else Color.parse(background).blend(Color.parse(primary), 0.2).hex
-    style = "reverse" if ansi else "none"
+    style = "bold underline" if ansi else "none"
     return {
         f"block-{state}-{part}": value
         for state in ("cursor", "cursor-blurred")
