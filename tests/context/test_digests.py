@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tui.context.digests import CHAIN_START, chain, message_digest, preamble_digest
@@ -47,7 +47,10 @@ def test_different_projections_have_different_digests(one: Message, other: Messa
     assert (message_digest(one).full == message_digest(other).full) == (one == other)
 
 
-@given(st.text(alphabet=":;1a-", max_size=8), st.integers(0, 8), st.integers(0, 8))
+@example(":", 0, 1)
+@example(";", 0, 1)
+@example("1:", 0, 2)
+@given(st.text(alphabet=":;1a-", max_size=4), st.integers(0, 4), st.integers(0, 4))
 def test_a_field_boundary_cannot_be_moved(text: str, one: int, other: int) -> None:
     calls = [ToolCall(text[:cut], text[cut:], "") for cut in (one, other)]
     digests = [message_digest(Message("assistant", (call,))).full for call in calls]
