@@ -276,10 +276,8 @@ class Simulation:
         usage = session.usage
         limit = usage.budget.max_input if usage is not None else None
         request = session._conversation.request()
-        truth = preamble_tokens(request) + 8 + sum(part_tokens(part, "sim") for part in session.messages[-1].parts)
+        truth = preamble_tokens(request) + _least_tokens(session.messages)
         least = max(truth, truth * (1 + self.scenario.off))
-        if session.messages[-1].role == "tool":  # its results could be cut, its call and the question could not
-            least = preamble_tokens(request) + 600
         if limit is not None and self.scenario.mode != "off" and least < 0.8 * limit:
             self.outcome.wrong_refusals += 1
             self.outcome.samples.append(f"refused, though {least:.0f} of {limit} would do: {failed[:120]}")
@@ -335,6 +333,20 @@ class Simulation:
         self.outcome.lost_messages += len(lost)
         if lost:
             self.outcome.samples.append(f"lost: {lost[0].replace(BLOCK, '')[:60]!r}")
+
+
+def _least_tokens(history: Sequence[Message]) -> float:
+    """The least that must go out of `history`: the last question and, where tools have answered it, the last step with
+    its results cut short."""
+    least = 0.0
+    for message in reversed(history):
+        if message.role == "user" and message.kind == "chat":
+            return least + 4 + sum(part_tokens(part, "sim") for part in message.parts)
+        if message is history[-1] and message.role == "tool":
+            least += 60 * len(message.parts)
+        elif len(history) > 1 and message is history[-2] and history[-1].role == "tool":
+            least += 4 + sum(part_tokens(part, "sim") for part in message.parts)
+    return least
 
 
 def _fast_folder() -> str | None:

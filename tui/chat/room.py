@@ -96,7 +96,7 @@ class Room:
                 self._told = self._told and not isinstance(event, CompactionFinished)
                 yield event
         except CompactionRefusedError as error:
-            if check_budget(usage.total, budget).within_budget:
+            if check_budget(usage.upper_bound, budget).within_budget:
                 if not self._told:
                     yield Notice("warning", str(error))
                 self._told = True  # until a compaction succeeds: it would be the same before every request
@@ -105,7 +105,7 @@ class Room:
             yield Notice("warning", f"Compaction failed: {str(error).rstrip('.')}. Old content is left out instead")
         if not enabled:
             return
-        fits = check_budget((await self._meter.usage()).total, budget).within_budget
+        fits = check_budget((await self._meter.usage()).upper_bound, budget).within_budget
         if not fits or not self._conversation.state.trim.empty:  # what was left out once may fit again
             async for event in self._trim(budget):
                 yield event
