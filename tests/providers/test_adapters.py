@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -396,6 +397,45 @@ class TestChatQuirks:
             server.stream({"choices": [{"delta": delta}]}, *CHAT)
             got = await collect(provider, REQUEST)
         assert (got.thoughts, got.text) == ("hm", "Hello")
+
+    async def test_openrouters_details_are_kept_whole(self) -> None:
+        pieces: list[dict[str, Any]] = [
+            {"type": "reasoning.text", "index": 0, "text": "a", "format": "anthropic-claude-v1"},
+            {"type": "reasoning.text", "index": 0, "text": "b"},
+            {"type": "reasoning.text", "index": 0, "signature": "sig"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "x", "id": "r1"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "y", "id": "r2"},
+        ]
+        chunks = [{"choices": [{"delta": {"reasoning_details": [piece]}}]} for piece in pieces]
+        async with serving("openai-chat") as (server, provider):
+            server.stream(*chunks, *CHAT)
+            got = await collect(provider, REQUEST)
+        assert got.thoughts == "ab"
+        details = json.loads(got.meta[0][-1].details or "")
+        assert details == [
+            {"type": "reasoning.text", "index": 0, "text": "ab", "format": "anthropic-claude-v1", "signature": "sig"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "x", "id": "r1"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "y", "id": "r2"},
+        ]
+
+    @pytest.mark.parametrize(
+        ("reason", "kind"),
+        [
+            ("length", "length"),
+            ("max_tokens", "length"),
+            ("content_filter", "content_filter"),
+            ("function_call", "tool_calls"),
+            ("eos", "stop"),
+            ("model_context_window_exceeded", "window_full"),
+            ("insufficient_system_resource", "other"),
+        ],
+    )
+    async def test_finish_reasons(self, reason: str, kind: str) -> None:
+        async with serving("openai-chat") as (server, provider):
+            server.stream(chunk("x"), chunk(finish=reason))
+            got = await collect(provider, REQUEST)
+        assert got.end is not None
+        assert (got.end.kind, got.end.raw) == (kind, reason)
 
     async def test_organisation_headers_go_to_nobody_else(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")

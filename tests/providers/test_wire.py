@@ -219,6 +219,16 @@ class TestAnthropic:
         ]
         assert body["tools"][0]["input_schema"]["type"] == "object"
 
+    def test_results_come_first_in_their_message(self) -> None:
+        history = (
+            user("Read"),
+            assistant(ToolCall("c1", "look", "{}")),
+            user("Wait"),
+            results(ToolResult("c1", "look", "A")),
+        )
+        content = self.body(request(*history), cache=False)["messages"][2]["content"]
+        assert [block["type"] for block in content] == ["tool_result", "text"]
+
     def test_thinking_goes_back_verbatim_and_in_order(self) -> None:
         message = assistant(
             thought("first", signature="s1"),
