@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from tui.chat.calls import CallRow
 from tui.chat.codec import message_from_dict
 from tui.chat.history import CHECKPOINT
 from tui.chat.ids import new_id
-from tui.chat.store import Record
+from tui.chat.store import Record, SessionInfo
 from tui.context.checkpoints import CompactionRecord, checkpoint_to_json
 from tui.messages import Message
 
@@ -29,7 +30,8 @@ class RecordingError(Exception):
 @dataclass(frozen=True, slots=True)
 class Recording:
     """A conversation from a file. `messages` are as they were made, oldest first; assistant messages that a provider
-    answered carry its usage. `records` say what compactions and the like left out, as in our own store.
+    answered carry its usage. `records` say what compactions and the like left out, as in our own store. `info` and
+    `calls` are there in our own export only.
     """
 
     source: str  # "chatctx", "claude-code", "pi" or "gemini-cli"
@@ -37,6 +39,8 @@ class Recording:
     messages: tuple[Message, ...]
     records: tuple[Record, ...] = ()
     blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    info: SessionInfo | None = None
+    calls: tuple[CallRow, ...] = ()
 
     @property
     def model(self) -> tuple[str, str]:
@@ -112,7 +116,15 @@ def _ours(lines: Sequence[Mapping[str, Any]]) -> Recording:
         if line.get("type") == "record"
     ]
     blobs = {str(line["sha256"]): base64.b64decode(line["data"]) for line in lines if line.get("type") == "blob"}
-    return Recording("chatctx", str(lines[0].get("title", "")), tuple(messages), tuple(records), blobs)
+    names = {field.name for field in fields(SessionInfo)}
+    info = SessionInfo(**{name: value for name, value in lines[0].items() if name in names})
+    names = {field.name for field in fields(CallRow)}
+    calls = [
+        CallRow(**{name: value for name, value in line.items() if name in names})
+        for line in lines
+        if line.get("type") == "call"
+    ]
+    return Recording("chatctx", info.title, tuple(messages), tuple(records), blobs, info, tuple(calls))
 
 
 def compaction(at: float, first: str, last: str, summary: str, kept: Sequence[str], messages: int) -> Record:
