@@ -135,5 +135,5 @@ def test_what_is_unknown_has_no_price(usage: Usage, provider: str, model: str, c
 
 def test_list_prices() -> None:
     assert list_price("openai", "gpt-5") == (Decimal("1.25"), Decimal(10))
-    assert list_price("local", "smollm2-135m") == (0, 0)
+    assert list_price("local", "smollm2-135m") == (Decimal(0), Decimal(0))
     assert list_price("somewhere", "own-model") is None

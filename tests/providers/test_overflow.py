@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.providers import overflow_cases
 from tests.providers.lookalike_cases import NOT_OVERFLOW, PAIRING, THINKING
-from tests.providers.overflow_cases import OVERFLOW, Case, anthropic, openai
+from tests.providers.overflow_cases import Case, anthropic, openai
+from tests.providers.overflow_local_cases import LOCAL
 from tui.providers.overflow import classify_error
+
+OVERFLOW = overflow_cases.OVERFLOW + LOCAL
 
 
 @pytest.mark.parametrize("case", OVERFLOW + NOT_OVERFLOW, ids=lambda case: case.name)

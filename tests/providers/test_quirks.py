@@ -1,0 +1,300 @@
+"""What servers that speak a dialect do differently, each seen somewhere."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.providers.collect import collect
+from tests.providers.replay import Answer
+from tests.providers.serving import ANTHROPIC, CHAT, DIALECTS, REQUEST, chunk, pieces, serving
+from tui.messages import Usage
+from tui.providers.base import StreamEnd, TextDelta
+
+
+class TestChatQuirks:
+    async def test_usage_after_the_finish_reason_and_in_a_chunk_without_choices(self) -> None:
+        async with serving("openai-chat") as (server, provider):
+            server.stream(*CHAT)
+            got = await collect(provider, REQUEST)
+        assert got.usage == Usage(9, 2)
+
+    async def test_cumulative_usage_in_every_chunk(self) -> None:
+        def usage(output: int) -> dict[str, int]:
+            return {"prompt_tokens": 9, "completion_tokens": output}
+
+        async with serving("openai-chat") as (server, provider):
+            server.stream(
+                *(chunk("x", usage=usage(count)) for count in range(1, 101)), chunk(finish="stop", usage=usage(100))
+            )
+            got = await collect(provider, REQUEST)
+        assert got.usage == Usage(9, 100)
+
+    async def test_no_usage_is_none(self) -> None:
+        async with serving("openai-chat") as (server, provider):
+            server.stream(
+                chunk("x", usage=None), chunk(finish="stop", usage={"prompt_tokens": 0, "completion_tokens": 0})
+            )
+            got = await collect(provider, REQUEST)
+        assert got.usage is None
+
+    @pytest.mark.parametrize("status", [400, 422])
+    async def test_a_server_that_refuses_include_usage_is_asked_without_it_from_then_on(self, status: int) -> None:
+        refusal = {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]}
+        async with serving("openai-chat") as (server, provider):
+            server.json(refusal, status)
+            server.stream(*CHAT[:3])
+            first = await collect(provider, REQUEST)
+            second = await collect(provider, REQUEST)
+            asked = ["stream_options" in item.body for item in server.asked]
+        assert first.text == second.text == "Hello"
+        assert asked == [True, False, False]
+
+    async def test_another_400_is_not_repeated(self) -> None:
+        async with serving("openai-chat") as (server, provider):
+            server.json({"error": {"message": "roles must alternate"}}, 400)
+            got = await collect(provider, REQUEST)
+            assert len(server.asked) == 1
+        assert got.error is not None and got.error.kind == "bad_request"
+
+    async def test_a_refusal_that_stays_is_not_repeated_for_ever(self) -> None:
+        async with serving("openai-chat") as (server, provider):
+            server.json({"error": {"message": "unknown field"}}, 400)
+            got = await collect(provider, REQUEST)
+            assert len(server.asked) == 2
+        assert got.error is not None
+
+    async def test_the_other_name_of_max_tokens(self) -> None:
+        words = (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+        )
+        async with serving("openai-chat") as (server, provider):
+            server.json({"error": {"message": words}}, 400)
+            server.stream(*CHAT)
+            got = await collect(provider, REQUEST)
+            assert server.asked[1].body["max_completion_tokens"] == 100
+            assert "max_tokens" not in server.asked[1].body
+        assert got.text == "Hello"
+
+    async def test_odd_chunks_do_no_harm(self) -> None:
+        odd: list[Any] = [
+            {"choices": None},
+            {"choices": [{"index": 0, "delta": None}]},
+            {"choices": [{}]},
+            {"choices": [{"delta": {"content": None, "tool_calls": None, "reasoning_details": None}}]},
+            {"choices": [{"delta": {"tool_calls": [None, {"index": 0, "function": None}]}}]},
+            {"x": 1},
+            [1, 2],
+            "text",
+            None,
+            7,
+        ]
+        async with serving("openai-chat") as (server, provider):
+            server.stream(*odd, *CHAT)
+            got = await collect(provider, REQUEST)
+        assert got.error is None
+        assert got.text == "Hello"
+
+    @pytest.mark.parametrize(
+        ("calls", "expected"),
+        [
+            pytest.param(
+                [
+                    {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x"'}},
+                    {"index": 0, "function": {"arguments": ":1}"}},
+                    {"index": 1, "id": "b", "function": {"name": "g", "arguments": "{}"}},
+                ],
+                [("a", "f", '{"x":1}'), ("b", "g", "{}")],
+                id="as promised",
+            ),
+            pytest.param(
+                [
+                    {"id": "a", "function": {"name": "f", "arguments": "{"}},
+                    {"id": "a", "function": {"name": "f", "arguments": "}"}},
+                    {"id": "b", "function": {"name": "g", "arguments": "{}"}},
+                ],
+                [("a", "f", "{}"), ("b", "g", "{}")],
+                id="no index, repeated id and name",
+            ),
+            pytest.param(
+                [
+                    {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}},
+                    {"index": 0, "id": "b", "function": {"name": "f", "arguments": '{"y":2}'}},
+                ],
+                [("a", "f", "{}"), ("b", "f", '{"y":2}')],
+                id="every call is number 0",
+            ),
+            pytest.param(
+                [{"function": {"name": "f", "arguments": "{"}}, {"function": {"arguments": "}"}}],
+                [("", "f", "{}")],
+                id="neither index nor id",
+            ),
+            pytest.param(
+                [{"index": 0, "id": "a", "function": {"name": "f", "arguments": {"x": 1}}}],
+                [("a", "f", '{"x": 1}')],
+                id="arguments as an object",
+            ),
+        ],
+    )
+    async def test_tool_calls(self, calls: list[dict[str, Any]], expected: list[tuple[str, str, str]]) -> None:
+        chunks = [{"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]} for call in calls]
+        async with serving("openai-chat") as (server, provider):
+            server.stream(*chunks, chunk(finish="tool_calls"))
+            got = await collect(provider, REQUEST)
+        assert [(call.id, call.name, call.arguments) for call in got.calls.values()] == expected
+        assert got.end == StreamEnd("tool_calls", "tool_calls")
+
+    @pytest.mark.parametrize(
+        "delta",
+        [
+            {"reasoning_content": "hm"},
+            {"reasoning": "hm"},
+            {"reasoning_text": "hm"},
+            {"reasoning_content": "hm", "reasoning": "hm"},
+            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]},
+            {"reasoning_details": [{"type": "reasoning.text", "text": "hm", "index": 0}]},
+            {"reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm", "index": 0}]},
+        ],
+    )
+    async def test_reasoning_under_every_name(self, delta: dict[str, Any]) -> None:
+        async with serving("openai-chat") as (server, provider):
+            server.stream({"choices": [{"delta": delta}]}, *CHAT)
+            got = await collect(provider, REQUEST)
+        assert (got.thoughts, got.text) == ("hm", "Hello")
+
+    async def test_openrouters_details_are_kept_whole(self) -> None:
+        pieces: list[dict[str, Any]] = [
+            {"type": "reasoning.text", "index": 0, "text": "a", "format": "anthropic-claude-v1"},
+            {"type": "reasoning.text", "index": 0, "text": "b"},
+            {"type": "reasoning.text", "index": 0, "signature": "sig"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "x", "id": "r1"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "y", "id": "r2"},
+        ]
+        chunks = [{"choices": [{"delta": {"reasoning_details": [piece]}}]} for piece in pieces]
+        async with serving("openai-chat") as (server, provider):
+            server.stream(*chunks, *CHAT)
+            got = await collect(provider, REQUEST)
+        assert got.thoughts == "ab"
+        details = json.loads(got.meta[0][-1].details or "")
+        assert details == [
+            {"type": "reasoning.text", "index": 0, "text": "ab", "format": "anthropic-claude-v1", "signature": "sig"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "x", "id": "r1"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "y", "id": "r2"},
+        ]
+
+    @pytest.mark.parametrize(
+        ("reason", "kind"),
+        [
+            ("length", "length"),
+            ("max_tokens", "length"),
+            ("content_filter", "content_filter"),
+            ("function_call", "tool_calls"),
+            ("eos", "stop"),
+            ("model_context_window_exceeded", "window_full"),
+            ("insufficient_system_resource", "other"),
+        ],
+    )
+    async def test_finish_reasons(self, reason: str, kind: str) -> None:
+        async with serving("openai-chat") as (server, provider):
+            server.stream(chunk("x"), chunk(finish=reason))
+            got = await collect(provider, REQUEST)
+        assert got.end is not None
+        assert (got.end.kind, got.end.raw) == (kind, reason)
+
+    async def test_organisation_headers_go_to_nobody_else(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-secret")
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1")
+        async with serving("openai-chat") as (server, provider):
+            server.stream(*CHAT)
+            assert (await collect(provider, REQUEST)).text == "Hello"
+            assert "secret" not in str(server.asked[0].headers)
+
+    async def test_proxies_of_the_environment_are_not_asked_for_this_machine(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, "http://127.0.0.1:1")
+        for dialect in DIALECTS:
+            async with serving(dialect) as (server, provider):
+                server.answers.append(Answer(pieces(dialect)))
+                assert (await collect(provider, REQUEST)).text == "Hello"
+
+
+class TestAnthropicQuirks:
+    async def test_blocks_that_are_open_together(self) -> None:
+        """As llama.cpp sends them: deltas for an earlier block after a later one began, all stops at the end."""
+
+        def delta(index: int, kind: str, **fields: Any) -> dict[str, Any]:
+            return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **fields}}
+
+        def start(index: int, **block: Any) -> dict[str, Any]:
+            return {"type": "content_block_start", "index": index, "content_block": block}
+
+        events = [
+            ANTHROPIC[0],
+            start(0, type="thinking", thinking=""),
+            delta(0, "thinking_delta", thinking="hm"),
+            start(1, type="text", text=""),
+            delta(1, "text_delta", text="Hel"),
+            start(2, type="tool_use", id="c1", name="look", input={}),
+            delta(2, "input_json_delta", partial_json='{"a":'),
+            delta(1, "text_delta", text="lo"),
+            delta(2, "input_json_delta", partial_json="1}"),
+            delta(0, "signature_delta", signature=""),
+            *({"type": "content_block_stop", "index": index} for index in range(3)),
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}},
+            {"type": "message_stop"},
+        ]
+        async with serving("anthropic") as (server, provider):
+            server.stream(*events, named=True, done=False)
+            got = await collect(provider, REQUEST)
+        assert (got.thoughts, got.text) == ("hm", "Hello")
+        assert [(call.id, call.name, call.arguments) for call in got.calls.values()] == [("c1", "look", '{"a":1}')]
+        assert [meta.signature for meta in got.meta[0]] == [""]
+        assert {event.block for event in got.events if isinstance(event, TextDelta)} == {1}
+
+    async def test_usage_is_replaced_not_added(self) -> None:
+        events = [dict(event) for event in ANTHROPIC]
+        events[0] = {"type": "message_start", "message": {"usage": {"input_tokens": 500, "output_tokens": 1}}}
+        events[6] = {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"input_tokens": 500, "output_tokens": 40},
+        }
+        async with serving("anthropic") as (server, provider):
+            server.stream(*events, named=True, done=False)
+            got = await collect(provider, REQUEST)
+        assert got.usage == Usage(500, 40)
+
+    @pytest.mark.parametrize(
+        ("reason", "kind"),
+        [
+            ("max_tokens", "length"),
+            ("tool_use", "tool_calls"),
+            ("model_context_window_exceeded", "window_full"),
+            ("refusal", "refusal"),
+            ("pause_turn", "other"),
+            ("brand_new", "other"),
+        ],
+    )
+    async def test_stop_reasons(self, reason: str, kind: str) -> None:
+        events = [*ANTHROPIC[:6], {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {}}]
+        async with serving("anthropic") as (server, provider):
+            server.stream(*events, named=True, done=False)
+            got = await collect(provider, REQUEST)
+        assert got.end is not None
+        assert (got.end.kind, got.end.raw) == (kind, reason)
+
+    async def test_the_key_and_both_headers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MY_KEY", "key-123456")
+        monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "other-secret")
+        async with serving("anthropic", key_env=("MY_KEY",), headers={"x-extra": "1"}) as (server, provider):
+            server.stream(*ANTHROPIC, named=True, done=False)
+            await collect(provider, REQUEST)
+            headers = server.asked[0].headers
+        assert (headers["authorization"], headers["x-api-key"]) == ("Bearer key-123456", "key-123456")
+        assert headers["x-extra"] == "1"
+        assert "other-secret" not in str(headers)
