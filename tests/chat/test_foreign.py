@@ -72,6 +72,48 @@ def test_claude_code_a_compaction_starts_a_new_context(tmp_path: Path) -> None:
     assert len(recording.messages) == 5  # nothing is lost
 
 
+def test_claude_code_going_back_sets_the_other_branch_aside(tmp_path: Path) -> None:
+    def at(line: dict[str, Any], uuid: str, parent: str | None) -> dict[str, Any]:
+        return line | {"uuid": uuid, "parentUuid": parent}
+
+    call = {"type": "tool_use", "id": "c", "name": "Read", "input": {}}
+    path = write(
+        tmp_path / "a.jsonl",
+        at(claude_line("user", "one"), "1", None),
+        at(claude_answer([{"type": "text", "text": "two"}], "r1", 9), "2", "1"),
+        at(claude_line("user", "wrong way"), "3", "2"),
+        at(claude_answer([call], "r2", 9), "4", "3"),
+        at(claude_line("user", [{"type": "tool_result", "tool_use_id": "c", "content": "x"}]), "5", "4"),
+        at(claude_answer([{"type": "text", "text": "lost"}], "r3", 9), "6", "5"),
+        {"type": "progress", "uuid": "7", "parentUuid": "2", "sessionId": "x"},
+        at(claude_line("user", "right way"), "8", "7"),
+        at(claude_answer([{"type": "text", "text": "good"}], "r4", 9), "9", "8"),
+    )
+    recording = read_recording(path)
+    request = build_request(recording.messages, fold_records(recording.records), Target("anthropic", "m"))
+    assert [message.text for message in request.messages] == ["one", "two", "right way", "good"]
+    assert len(recording.messages) == 8
+
+
+def test_claude_code_parallel_calls_are_no_rewind(tmp_path: Path) -> None:
+    def at(line: dict[str, Any], uuid: str, parent: str | None) -> dict[str, Any]:
+        return line | {"uuid": uuid, "parentUuid": parent}
+
+    calls = [{"type": "tool_use", "id": f"c{n}", "name": "Read", "input": {}} for n in range(2)]
+    results = [{"type": "tool_result", "tool_use_id": f"c{n}", "content": "x"} for n in range(2)]
+    path = write(
+        tmp_path / "a.jsonl",
+        at(claude_line("user", "one"), "1", None),
+        at(claude_answer([calls[0]], "r1", 9), "2", "1"),
+        at(claude_answer([calls[1]], "r1", 9), "3", "2"),
+        at(claude_line("user", [results[0]]), "4", "2"),
+        at(claude_line("user", [results[1]]), "5", "3"),
+        at(claude_answer([{"type": "text", "text": "done"}], "r2", 9), "6", "4"),
+        at(claude_line("user", "two"), "7", "6"),
+    )
+    assert read_recording(path).records == ()
+
+
 def test_claude_code_images_in_results_are_kept_by_hash(tmp_path: Path) -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
     path = write(
@@ -137,6 +179,19 @@ def test_pi_compactions_keep_what_they_say(tmp_path: Path) -> None:
 
     assert sent(1)[:3] == ["sum A", "three", "four"]
     assert sent(2) == ["sum B", "five", "six"]
+
+
+def test_pi_compactions_of_later_versions_name_an_entry(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        {"type": "session", "id": "x", "version": 3},
+        pi_message("user", "one") | {"id": "e1"},
+        pi_message("user", "two") | {"id": "e2"},
+        {"type": "compaction", "id": "e3", "summary": "sum", "firstKeptEntryId": "e2"},
+    )
+    recording = read_recording(path)
+    messages = build_request(recording.messages, fold_records(recording.records), Target("p", "m")).messages
+    assert [message.text.rpartition("\n")[2] for message in messages] == ["sum", "two"]
 
 
 def test_gemini_cli(tmp_path: Path) -> None:

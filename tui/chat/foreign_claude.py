@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tui.chat.foreign import Recording, compaction, first_words, seconds
+from tui.chat.history import SET_ASIDE
 from tui.chat.ids import new_id
 from tui.chat.store import Record
 from tui.messages import Attachment, Message, MessageKind, Part, Reasoning, Text, ToolCall, ToolResult, Usage
@@ -25,8 +26,7 @@ def read(lines: Sequence[Mapping[str, Any]], name: str) -> Recording:
     """
     reader = _Reader()
     for line in lines:
-        if not line.get("isSidechain"):
-            reader.take(line)
+        reader.take(line)
     messages = tuple(reader.messages)
     return Recording("claude-code", first_words(messages, name), messages, tuple(reader.records), reader.blobs)
 
@@ -39,15 +39,52 @@ class _Reader:
         self._answers: dict[str, int] = {}  # request id -> position of its message
         self._names: dict[str, str] = {}  # call id -> tool name
         self._start = 0  # where the context begins: after the last compaction
+        self._parents: dict[str, str] = {}  # line -> the line it follows
+        self._lines: dict[str, set[str]] = {}  # message id -> the lines it stands on
 
     def take(self, line: Mapping[str, Any]) -> None:
+        self._parents[str(line.get("uuid"))] = str(line.get("parentUuid") or "")
         message = line.get("message")
-        if not isinstance(message, dict):
+        if not isinstance(message, dict) or line.get("isSidechain"):
             return
         if line.get("type") == "assistant":
             self._answer(line, message)
         elif line.get("type") == "user":
+            self._rewind(line, message)
+            before = len(self.messages)
             self._input(line, message)
+            for added in self.messages[before:]:
+                self._lines[added.id] = {str(line.get("uuid"))}
+
+    def _rewind(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
+        """A person went back and said something else: set aside what the new line does not follow from.
+
+        Results of parallel calls are no rewind: lines of the same answer stand beside them.
+        """
+        content = message.get("content")
+        typed = isinstance(content, str) or all(block.get("type") == "text" for block in content or [])
+        if not typed or line.get("isMeta") or line.get("isCompactSummary"):
+            return
+        path: set[str] = set()
+        at = str(line.get("parentUuid") or "")
+        while at in self._parents and at not in path:
+            path.add(at)
+            at = self._parents[at]
+        context = self.messages[self._start :]
+        if not context or not path & self._lines.get(context[0].id, set()):
+            return  # the beginning is in another file, or was compacted: nothing can be said
+        left = [m for m in context if m.role == "assistant" and not self._lines[m.id] & path]
+        if not left:
+            return
+        calls = {part.id for m in left for part in m.parts if isinstance(part, ToolCall)}
+        gone = {m.id for m in left}
+        for other in context:
+            answers = [part.call_id for part in other.parts if isinstance(part, ToolResult)]
+            beside = other.role == "user" and not self._lines[other.id] & path
+            if beside or (answers and all(call in calls for call in answers)):
+                gone.add(other.id)
+        ids = [m.id for m in context if m.id in gone]
+        self.records.append(Record(new_id(), SET_ASIDE, seconds(line.get("timestamp")), {"ids": ids}))
 
     def _answer(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         if message.get("model") == "<synthetic>":
@@ -60,11 +97,13 @@ class _Reader:
         if at is None:
             if key:
                 self._answers[key] = len(self.messages)
+            ident = new_id()
+            self._lines[ident] = {str(line.get("uuid"))}
             self.messages.append(
                 Message(
                     "assistant",
                     tuple(parts),
-                    id=new_id(),
+                    id=ident,
                     created_at=seconds(line.get("timestamp")),
                     provider=PROVIDER,
                     model=model,
@@ -74,6 +113,7 @@ class _Reader:
             )
             return
         before = self.messages[at]
+        self._lines[before.id].add(str(line.get("uuid")))
         self.messages[at] = replace(
             before,
             parts=(*before.parts, *parts),

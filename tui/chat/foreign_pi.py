@@ -18,14 +18,17 @@ _STATUS: Mapping[str, MessageStatus] = {"aborted": "cancelled", "error": "failed
 
 
 def read(lines: Sequence[Mapping[str, Any]], name: str) -> Recording:
-    """The conversation in `lines`. A compaction keeps the entries from `firstKeptEntryIndex` on verbatim."""
+    """The conversation in `lines`. A compaction keeps the entries from `firstKeptEntryIndex` (later
+    versions: `firstKeptEntryId`) on verbatim."""
     messages: list[Message] = []
     records: list[Record] = []
     blobs: dict[str, bytes] = {}
-    kept_from: dict[int, int] = {}  # number of an entry -> position of the first message from there on
+    kept_from: dict[int | str, int] = {}  # number or id of an entry -> position of the first message from there on
     start = 0  # where the context begins
     for number, line in enumerate(lines):
         kept_from[number] = len(messages)
+        if "id" in line:
+            kept_from[str(line["id"])] = len(messages)
         if line.get("type") == "message":
             message = _message(line, blobs)
             if message is not None:
@@ -34,7 +37,8 @@ def read(lines: Sequence[Mapping[str, Any]], name: str) -> Recording:
             at = seconds(line.get("timestamp"))
             text = Text(f"Summary of the conversation so far:\n\n{line.get('summary', '')}")
             summary = Message("user", (text,), id=new_id(), kind="summary", created_at=at)
-            begin = kept_from.get(int(line.get("firstKeptEntryIndex", number)), len(messages))
+            first_kept = line.get("firstKeptEntryIndex", line.get("firstKeptEntryId", number))
+            begin = kept_from.get(first_kept, len(messages))
             if len(messages) > start:
                 kept = [message.id for message in messages[max(start, begin) :]]
                 count = len(messages) - start
