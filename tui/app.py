@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual.app import App, SystemCommand
@@ -15,8 +15,10 @@ from textual.screen import Screen
 from tui import commands
 from tui.screens.base import SHORT
 from tui.screens.chat import ChatScreen, OpenWorkspace
-from tui.screens.ports import SettingsLike
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
+
+if TYPE_CHECKING:
+    from tui.screens.ports import SettingsLike
 
 log = logging.getLogger(__name__)
 
@@ -90,8 +92,9 @@ class ChatApp(App[None]):
 
     async def action_quit(self) -> None:
         """Leave: the running answer ends and is kept, so is the draft."""
-        await self.chat.leave()
-        self.exit()
+        unsaved = await self.chat.leave()
+        failed = bool(unsaved or self.chat.broken)
+        self.exit(return_code=1 if failed else 0, message=Text(unsaved) if unsaved else None)
 
     async def action_interrupt(self) -> None:
         """ctrl+c without a selection: stop the answer, else clear the draft, else leave on a second press."""

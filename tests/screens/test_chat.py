@@ -387,3 +387,41 @@ async def test_a_long_answer_rings_only_where_nobody_looks(monkeypatch: pytest.M
         run.app.app_focus = False
         run.chat.turns.ask("two")
         await run.until(lambda: rung == [False])
+
+
+async def test_what_cannot_be_stored_is_printed_for_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(self: FakeSession, text: str) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(FakeSession, "save_draft", full)
+    left: list[object] = []
+    async with running() as run:
+        monkeypatch.setattr(run.app, "exit", lambda **values: left.append(values))
+        await run.type("precious")
+        await run.shows("disk full")
+        assert run.text.count("disk full") == 1
+        await run.press("ctrl+q")
+        await run.until(lambda: bool(left))
+    assert isinstance(left[0], dict)
+    assert left[0]["return_code"] == 1
+    assert "disk full" in str(left[0]["message"]) and "precious" in str(left[0]["message"])
+
+
+async def test_without_a_workspace_a_message_stays_in_the_prompt_and_the_reason_is_said_again() -> None:
+    gate = asyncio.Event()
+
+    async def fails() -> FakeWorkspace:
+        await gate.wait()
+        raise OSError("database is from a newer version")
+
+    app = ChatApp(FakeSettings(), fails)
+    async with app.run_test() as pilot:
+        await pilot.press(*"precious")
+        gate.set()
+        async with asyncio.timeout(5):
+            while not app.chat.broken:
+                await pilot.pause(0.01)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.chat.composer.value == "precious"
+        assert not app.chat.turns.waiting

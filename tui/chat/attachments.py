@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import mimetypes
 import re
 import struct
 from pathlib import Path
@@ -33,6 +31,9 @@ def read_attachment(path: Path) -> tuple[Attachment, bytes]:
 
 def make_attachment(name: str, data: bytes) -> Attachment:
     """Bytes as an attachment: picture, PDF or text. Raises `AttachmentError` for anything else."""
+    import hashlib  # here, because the screen imports this module before its first frame
+    import mimetypes
+
     digest = hashlib.sha256(data).hexdigest()
     if picture := picture_size(data):
         media_type, width, height = picture

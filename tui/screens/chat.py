@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual import work
 from textual.app import ComposeResult
@@ -19,7 +21,6 @@ from tui.screens import clipboard, mentions
 from tui.screens.base import BaseScreen
 from tui.screens.chat_commands import ChatCommands
 from tui.screens.drafts import Drafts
-from tui.screens.ports import SessionLike, SettingsLike, WorkspaceLike
 from tui.screens.theming import Theming
 from tui.screens.turn import Turns
 from tui.widgets.composer import Composer
@@ -32,10 +33,11 @@ from tui.widgets.welcome import welcome
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
+    from tui.screens.ports import SessionLike, SettingsLike, WorkspaceLike
 
 log = logging.getLogger(__name__)
 
-OpenWorkspace = Callable[[], Awaitable[WorkspaceLike]]
+OpenWorkspace: TypeAlias = "Callable[[], Awaitable[WorkspaceLike]]"
 
 HISTORY_LOADED = 500
 """Prompts of earlier sessions within reach of the up key."""
@@ -73,6 +75,8 @@ class ChatScreen(BaseScreen):
         self.theming = Theming(self, settings.themes_dir)
         self.workspace: WorkspaceLike | None = None
         self.session: SessionLike | None = None
+        self._said: set[str] = set()
+        self.broken = ""  # why there is no workspace, once that is known
         self.cost: float | None = None  # dollars of this session, None is unknown
         self.title_bar = TitleBar()
         self.transcript = Transcript()
@@ -101,6 +105,9 @@ class ChatScreen(BaseScreen):
 
     @work(group="open", exit_on_error=False)
     async def _open(self) -> None:
+        if not gc.isenabled():  # the command line turned it off for the start
+            gc.freeze()
+            gc.enable()
         try:
             self.workspace = await self.open_workspace()
             session = await self.workspace.start_session()
@@ -110,8 +117,9 @@ class ChatScreen(BaseScreen):
                 await self.leave()
                 self.app.exit(return_code=1, message=self.one_line(error))
                 return
-            self.title_bar.show("chatctx", "not connected")
-            self.complain(error)
+            self.title_bar.show("chatctx", "not open")
+            self.broken = self.one_line(error)
+            self.transcript.add_notice("error", self.broken)
             return
         self.composer.history.load(await self.workspace.prompt_history(HISTORY_LOADED))
         await self.attach(session)
@@ -134,16 +142,11 @@ class ChatScreen(BaseScreen):
         if self.turns.waiting:
             self.turns.pump()
         elif session.usage is None:
-            self._measure(session)
+            self.background(partial(self._measure, session), "measure")
 
-    @work(group="measure", exit_on_error=False)
     async def _measure(self, session: SessionLike) -> None:
         """The first numbers of a session; asking the server for its window may take a while."""
-        try:
-            await session.refresh_usage()
-        except Exception as error:
-            log.exception("the next request could not be measured")
-            self.complain(error)
+        await session.refresh_usage()
         if session is self.session:
             self.refresh_status(counts=True)
 
@@ -161,9 +164,8 @@ class ChatScreen(BaseScreen):
             return
         self.status_bar.show(Status(session.usage, self.cost, session.rolling))
         if counts and session.usage is not None:
-            self._count_messages(session, session.usage)
+            self.background(partial(self._count_messages, session, session.usage), "counts", exclusive=True)
 
-    @work(group="counts", exclusive=True, exit_on_error=False)
     async def _count_messages(self, session: SessionLike, usage: ContextUsage) -> None:
         """Costs, and tokens of each message: long conversations have many, so off the event loop."""
         self.transcript.set_counts(await asyncio.to_thread(message_counts, usage))
@@ -194,6 +196,9 @@ class ChatScreen(BaseScreen):
             self.remember(text)
             self.run_command(*parsed)
             return
+        if self.broken:
+            self.transcript.add_notice("error", self.broken)
+            return
         self.composer.clear()
         self.remember(text)
         self.transcript.scroll_end(animate=False)
@@ -209,20 +214,19 @@ class ChatScreen(BaseScreen):
                 log.exception("command /%s failed", command.name)
                 self.complain(error)
 
-        self.run_worker(guarded(), group="command", exit_on_error=False)
+        self.run_worker(guarded, group="command", exit_on_error=False)
 
     def remember(self, text: str) -> None:
         """Keep a prompt for the up key, in this run and later ones."""
         self.composer.history.add(text)
         if self.workspace is not None:
-            self.run_worker(self.workspace.add_prompt(text), group="prompts", exit_on_error=False)
+            self.background(partial(self.workspace.add_prompt, text), "prompts")
 
     def on_composer_changed(self, event: Composer.Changed) -> None:
         """Count, keep and complete the draft."""
         self.drafts.changed(event.typed, event.pasted)
-        self.complete(event.words, event.cursor)
+        self.background(partial(self.complete, event.words, event.cursor), "complete", exclusive=True)
 
-    @work(group="complete", exclusive=True, exit_on_error=False)
     async def complete(self, words: str, cursor: int) -> None:
         """Offer endings for what is being typed: a command, or a file after `@`."""
         if words.startswith("/"):
@@ -250,9 +254,7 @@ class ChatScreen(BaseScreen):
 
     def on_transcript_action_requested(self, event: Transcript.ActionRequested) -> None:
         """Something was asked of one message."""
-        self.run_worker(
-            self.commands.on_message(event.message_id, event.action, event.text), group="command", exit_on_error=False
-        )
+        self.background(partial(self.commands.on_message, event.message_id, event.action, event.text), "message")
 
     def on_transcript_cursor_moved(self, event: Transcript.CursorMoved) -> None:
         """Say what can be done with the chosen message; once none is chosen the prompt has the keys again."""
@@ -301,9 +303,31 @@ class ChatScreen(BaseScreen):
         worked = tool is not None and await clipboard.run_tool(tool, text)
         self.notify(clipboard.outcome(len(text), tool[0] if tool else None, worked), markup=False)
 
-    async def leave(self) -> None:
-        """Keep what there is and close everything."""
+    async def leave(self) -> str:
+        """Keep what there is and close everything. Returns what could not be kept, for the terminal; "" is all well."""
         await self.turns.finish()
-        await self.drafts.save()
-        if self.workspace is not None:
-            await asyncio.shield(self.workspace.close())
+        unsaved = self.drafts.text
+        try:
+            if self.session is not None:
+                await self.drafts.save()
+                unsaved = ""
+            if self.workspace is not None:
+                await asyncio.shield(self.workspace.close())
+        except Exception as error:
+            log.exception("leaving")
+            self.broken = self.one_line(error)
+        return f"{self.broken}\nNot stored, so that you can copy it:\n{unsaved}" if unsaved else ""
+
+    def background(self, work: Callable[[], Awaitable[None]], group: str, *, exclusive: bool = False) -> None:
+        """Do something beside the event loop's other work. What goes wrong is logged, and said once for each group."""
+
+        async def guarded() -> None:
+            try:
+                await work()
+            except Exception as error:
+                log.exception("in the background: %s", group)
+                if group not in self._said:
+                    self._said.add(group)
+                    self.complain(error)
+
+        self.run_worker(guarded, group=group, exclusive=exclusive, exit_on_error=False)

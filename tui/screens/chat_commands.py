@@ -14,7 +14,6 @@ from tui.screens.conversation_commands import ConversationCommands
 from tui.screens.editor import EditorError, edit
 from tui.screens.items import Item, filtered
 from tui.screens.model_commands import ModelCommands
-from tui.screens.ports import SessionLike
 from tui.widgets.completion import Choice
 from tui.widgets.composer import PromptArea
 from tui.widgets.transcript import Transcript
@@ -22,6 +21,7 @@ from tui.widgets.transcript import Transcript
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
     from tui.screens.help import Key
+    from tui.screens.ports import SessionLike
 
 log = logging.getLogger(__name__)
 

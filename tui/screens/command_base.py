@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tui.screens.items import Source
-from tui.screens.ports import SessionLike, WorkspaceLike
 
 if TYPE_CHECKING:
     from tui.screens.chat import ChatScreen
+    from tui.screens.ports import SessionLike, WorkspaceLike
 
 
 class CommandBase:

@@ -18,13 +18,13 @@ from tui.screens.base import SHORT, Panel
 from tui.screens.context_fits import FitsPanel
 from tui.screens.context_history import HistoryPanel
 from tui.screens.context_messages import MessagesPanel
-from tui.screens.ports import SessionLike, WorkspaceLike
 from tui.widgets.cells import clip
 from tui.widgets.context_picture import picture_lines
 from tui.widgets.context_table import Line, basis_lines, headline, table_lines
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
+    from tui.screens.ports import SessionLike, WorkspaceLike
 
 log = logging.getLogger(__name__)
 

@@ -14,12 +14,12 @@ from textual.widgets.option_list import Option
 
 from tui.context.limits import ModelLimits
 from tui.screens.base import Panel
-from tui.screens.ports import WorkspaceLike
 from tui.widgets.cells import plain
 from tui.widgets.context_fits import fit_line, fits
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
+    from tui.screens.ports import WorkspaceLike
 
 log = logging.getLogger(__name__)
 

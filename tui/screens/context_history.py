@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,9 +12,11 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui.screens.base import Panel
-from tui.screens.ports import SessionLike
 from tui.widgets.cells import clip
 from tui.widgets.context_history import calls_of, chart_lines, legend
+
+if TYPE_CHECKING:
+    from tui.screens.ports import SessionLike
 
 
 class HistoryPanel(Panel[None]):

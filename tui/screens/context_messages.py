@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from tui.screens.base import Panel
-from tui.screens.ports import SessionLike
 from tui.widgets.context_messages import MessageLine, listed, message_line, message_lines
 from tui.widgets.line_list import LineList
+
+if TYPE_CHECKING:
+    from tui.screens.ports import SessionLike
 
 log = logging.getLogger(__name__)
 

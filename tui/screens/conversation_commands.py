@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui.screens.command_base import CommandBase
 from tui.screens.items import Item
-from tui.screens.ports import SessionInfoLike
 from tui.widgets.figures import age
+
+if TYPE_CHECKING:
+    from tui.screens.ports import SessionInfoLike
 
 
 class ConversationCommands(CommandBase):

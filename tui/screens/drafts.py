@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from tui.chat.attachments import AttachmentError, read_attachment
 from tui.commands import is_command
 from tui.screens.mentions import mentioned
-from tui.screens.ports import SessionLike
 from tui.widgets.cells import plain
 from tui.widgets.figures import tokens_exact, tokens_short
 
 if TYPE_CHECKING:
     from tui.screens.chat import ChatScreen
+    from tui.screens.ports import SessionLike
 
 log = logging.getLogger(__name__)
 
@@ -53,11 +53,11 @@ class Drafts:
         """Take note of the draft and see to it after a short pause."""
         self.typed, self.pasted = typed, pasted
         self.count()
-        self.screen.run_worker(self._save_later(), group="draft-save", exclusive=True, exit_on_error=False)
+        self.screen.background(self._save_later, "draft-save", exclusive=True)
 
     def count(self) -> None:
         """Count the draft as it is now."""
-        self.screen.run_worker(self._count(), group="draft-count", exclusive=True, exit_on_error=False)
+        self.screen.background(self._count, "draft-count", exclusive=True)
 
     async def _count(self) -> None:
         session = self.screen.session
@@ -108,8 +108,13 @@ class Drafts:
         await asyncio.sleep(SAVE_PAUSE)
         await self.save()
 
+    @property
+    def text(self) -> str:
+        """What stands in the prompt, after what waits to be sent."""
+        return "\n\n".join([*self.screen.turns.waiting, self.screen.composer.value]).strip("\n")
+
     async def save(self) -> None:
         """Store the draft, and what waits to be sent, now."""
         session = self.screen.session
         if session is not None:
-            await session.save_draft("\n\n".join([*self.screen.turns.waiting, self.screen.composer.value]).strip("\n"))
+            await session.save_draft(self.text)

@@ -124,7 +124,7 @@ class Turns:
                 self.screen.composer.rule.show(left=Content(""))
                 self.screen.refresh_status()
 
-        self.screen.run_worker(drain(), group="turn", exit_on_error=False)
+        self.screen.run_worker(drain, group="turn", exit_on_error=False)
 
     def _call_back(self, seconds: float) -> None:
         """Ring when a long answer ends while the person is elsewhere; the terminal decides what that does."""

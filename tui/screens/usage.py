@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -17,9 +17,11 @@ from textual.widgets import Static
 
 from tui.chat.usage_report import Call, Totals, by_day, by_model, totals
 from tui.screens.base import Panel
-from tui.screens.ports import WorkspaceLike
 from tui.widgets.cells import plain
 from tui.widgets.usage_table import usage_lines
+
+if TYPE_CHECKING:
+    from tui.screens.ports import WorkspaceLike
 
 log = logging.getLogger(__name__)
 
