@@ -49,12 +49,13 @@ def corrected(match: Match, account: Account, preamble: Preamble, calibration: C
     if measurement is None:
         return Base(0, 0.0, 0.0, 0.0, match)
     known, adjust, uncertain, bias = float(measurement.input_tokens), 0.0, 0.0, 0.0
-    thought = measurement.sent_reasoning
+    # What the input had of reasoning, and what it will have; a reply's own is in its output in any case.
+    change = calibration.reasoning_share * (account.sums[match.covered].reasoning - measurement.sent_reasoning)
     if match.with_reply:
         known += measurement.output_tokens or 0
-        thought += measurement.reply_reasoning
+        change -= measurement.reply_reasoning
         bias = reply_bias(prior_of(measurement.model), account.entries[match.covered - 1])
-    change = round(account.sums[match.covered].reasoning) - thought
+    change = round(change)
     if change and measurement.reasoning_known:
         known += change
     elif change:

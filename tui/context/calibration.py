@@ -40,8 +40,9 @@ class Calibration:
     """The learned state of one (provider, model).
 
     `errors` are (actual - predicted) in units of the fixed margin, latest last. `media` are ratios of what images and
-    PDFs cost to what the formula says. `preambles` are tokens of system prompt and tools by their digest (hex), and
-    `tool_changes` pairs (estimated, actual) of what a changed preamble added.
+    PDFs cost to what the formula says, `returned` shares of sent reasoning that the next input had. `preambles` are
+    tokens of system prompt and tools by their digest (hex), `tool_changes` pairs (estimated, actual) of what a changed
+    preamble added.
     """
 
     observations: tuple[Observation, ...] = ()
@@ -49,6 +50,7 @@ class Calibration:
     relative: tuple[float, ...] = ()  # (actual - predicted) / actual, for people
     media: tuple[float, ...] = ()
     calls: int = 0
+    returned: tuple[float, ...] = ()
     preambles: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # digest -> (estimated, actual)
     tool_changes: tuple[tuple[float, float], ...] = ()
 
@@ -70,6 +72,15 @@ class Calibration:
     def media_factor(self) -> float:
         """What the formulas' tokens of images and PDFs are multiplied by."""
         return min(max(median(self.media), MEDIA_LOW), MEDIA_HIGH) if self.media else 1.0
+
+    @property
+    def reasoning_share(self) -> float:
+        """1 where reasoning that is sent back is in the input, 0 for servers that drop it or do not count it."""
+        return 0.0 if len(self.returned) >= 3 and median(self.returned) < 0.25 else 1.0
+
+    def learn_returned(self, share: float) -> Calibration:
+        """This with how much of a reply's reasoning the next input had, as a share of it."""
+        return replace(self, returned=(*self.returned, min(max(share, -1.0), 2.0))[-5:])
 
     def learn(self, content: float, markup: float, actual: float) -> Calibration:
         """This with one more observation, in tokens. Ignores what cannot teach."""
@@ -151,6 +162,7 @@ class Calibration:
             "errors": list(self.errors),
             "relative": list(self.relative),
             "media": list(self.media),
+            "returned": list(self.returned),
             "calls": self.calls,
             "preambles": {key: list(pair) for key, pair in self.preambles.items()},
             "tool_changes": [list(pair) for pair in self.tool_changes],
@@ -164,6 +176,7 @@ class Calibration:
             errors=tuple(map(float, data["errors"]))[-KEPT_ERRORS:],
             relative=tuple(map(float, data["relative"]))[-KEPT_ERRORS:],
             media=tuple(map(float, data["media"])),
+            returned=tuple(map(float, data.get("returned", ()))),
             calls=int(data["calls"]),
             preambles={str(key): (float(old), float(new)) for key, (old, new) in data["preambles"].items()},
             tool_changes=tuple((float(old), float(new)) for old, new in data["tool_changes"]),

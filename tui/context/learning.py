@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 TRUNCATED = 0.6  # of the prediction: an input below was cut by the server (SPEC 6.4), it teaches nothing
 PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # an estimate is off by a tenth; more than this share is not told apart
 REFUSED_EXCESS = 0.1  # by how much an estimate is raised when a server refused it and named no number
+REASONING_ENOUGH = 64  # tokens of reasoning in a reply: with less, or less than twice the new text, nothing is learned
 MEDIA_SHARE = 0.25  # of what is new: with less of it, images and PDFs can't be told from the error of the text
 
 
@@ -34,7 +35,12 @@ def learn(calibration: Calibration, situation: Situation, actual: int) -> Calibr
         markup = fresh.markup + base.bias
         rest = actual - base.known - fresh.known - fresh.fixed
         text = fresh.content * calibration.factor + markup * calibration.markup_factor
-        if fresh.media > 0:
+        share = _returned(situation, rest - text - fresh.media * calibration.media_factor)
+        if share is not None:
+            calibration = calibration.learn_returned(share)
+        if share is not None and share < 0.5:
+            pass  # what is missing is the reasoning: it says nothing of the text
+        elif fresh.media > 0:
             if fresh.media > MEDIA_SHARE * (fresh.media + text):
                 calibration = calibration.learn_media(fresh.media, rest - text)
         else:
@@ -54,6 +60,21 @@ def learn_refusal(calibration: Calibration, situation: Situation, actual: int | 
     text = fresh.content * calibration.factor + fresh.markup * calibration.markup_factor
     excess = text * REFUSED_EXCESS if actual is None else actual - situation.estimate.tokens
     return calibration.learn(fresh.content, fresh.markup, text + excess) if excess > 0 else calibration
+
+
+def _returned(situation: Situation, missing: float) -> float | None:
+    """The share of the last reply's reasoning that the input really had; None where there was too little to tell.
+
+    Some servers take reasoning back and drop it, or leave it out of the count (known-failures row 101). `missing` is
+    what the input had beyond the estimate, in tokens, negative where it fell short.
+    """
+    base, measurement = situation.base, situation.base.match.measurement
+    if measurement is None or not base.match.with_reply or not base.covered:
+        return None
+    sent = situation.account.entries[base.covered - 1].sums.reasoning
+    if sent < REASONING_ENOUGH or sent < 2 * abs(situation.estimate.tokens - base.known):
+        return None
+    return situation.calibration.reasoning_share + missing / sent
 
 
 def _learn_preamble_change(calibration: Calibration, situation: Situation, actual: int) -> Calibration:

@@ -79,7 +79,7 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
         margin=margin,
         last_input=None if measurement is None else measurement.input_tokens,
         last_output=None if measurement is None else measurement.output_tokens,
-        last_output_sent_back=_sent_back(base, account),
+        last_output_sent_back=_sent_back(base, account, calibration.reasoning_share),
         heuristic_tokens=round(rough),
     )
 
@@ -91,11 +91,11 @@ def _margin(tokens: int, known: int, rough: float, uncertain: float) -> float:
     return margin + MARGIN_TOKENIZER * uncertain
 
 
-def _sent_back(base: Base, account: Account) -> int | None:
+def _sent_back(base: Base, account: Account, share: float) -> int | None:
     measurement = base.match.measurement
     if not base.measured or measurement is None or measurement.output_tokens is None or not base.match.with_reply:
         return None
     reply = account.entries[base.match.covered - 1] if base.match.covered else None
-    returned = 0.0 if reply is None else reply.sums.reasoning
+    returned = 0.0 if reply is None else share * reply.sums.reasoning
     left = round(measurement.output_tokens - measurement.reply_reasoning + returned)
     return max(0, min(measurement.output_tokens, left))
