@@ -97,6 +97,21 @@ NOT_OVERFLOW = [
         openai("You exceeded your current quota, please check your plan and billing details.", "insufficient_quota"),
         "auth",
     ),
+    Case(
+        "gemini quota that passes",
+        429,
+        [
+            {
+                "error": {
+                    "code": 429,
+                    "message": "You exceeded your current quota, please check your plan and billing details.",
+                    "status": "RESOURCE_EXHAUSTED",
+                    "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "33s"}],
+                }
+            }
+        ],
+        "rate_limit",
+    ),
     Case("no model", 404, openai("The model `x` does not exist", "model_not_found"), "not_found"),
     Case("no path", 404, {"error": {"message": "File Not Found", "type": "not_found_error", "code": 404}}, "not_found"),
     Case("length is no error", 400, openai("finish_reason: length", None), "bad_request"),

@@ -80,7 +80,7 @@ class ProviderConfig:
 
     def adjust(self, known: Capabilities) -> Capabilities:
         """`known` corrected by what this server is known to lack."""
-        return replace(known, images=False) if self.name in ("deepseek", "cerebras") else known
+        return replace(known, images=False) if self.name in ("local", "deepseek", "cerebras") else known
 
 
 _EFFORT: Mapping[str, Literal["effort", "openrouter", "thinking"]] = {

@@ -102,16 +102,23 @@ def _overflow_kind(numbers: OverflowNumbers) -> ErrorKind:
     return "overflow_output" if numbers.input < numbers.limit else "overflow_input"
 
 
-def kind_of(status: int | None, text: str, codes: set[str], provider: str = "") -> ErrorKind:
-    """The kind of a failed request from its HTTP status (None: inside a stream), all its text, and its codes."""
+def kind_of(
+    status: int | None, text: str, codes: set[str], provider: str = "", *, wait: float | None = None
+) -> ErrorKind:
+    """The kind of a failed request from its HTTP status (None: inside a stream), all its text, and its codes.
+
+    `wait` is how long the server asks to wait, in seconds.
+    """
     match status:
         case _ if _TIER.search(text):
             return "long_context_tier"
         case 401 | 403 | 407:
             return "auth"
-        case _ if codes & {"insufficient_quota", "billing_error"} or (
-            status in (400, 402, 429) and _BILLING.search(text)
-        ):
+        case _ if codes & {"insufficient_quota", "billing_error"}:
+            return "auth"
+        case 429 if wait is not None:
+            return "rate_limit"  # Gemini names the billing page in every 429, also in those that pass
+        case 400 | 402 | 429 if _BILLING.search(text):
             return "auth"
         case 402:
             return "auth"
@@ -189,7 +196,10 @@ def classify_error(
     codes = {
         str(value) for key, value in pairs if key in ("code", "type", "error_code", "status") and value is not None
     }
-    kind = kind_of(_inner_status(codes) if status in (None, 200) else status, text, codes, provider)
+    wait = retry_after(headers or {}, text, now)
+    if wait is None:
+        wait = retry_delay(pairs)
+    kind = kind_of(_inner_status(codes) if status in (None, 200) else status, text, codes, provider, wait=wait)
     numbers = OverflowNumbers()
     if kind in ("overflow_input", "overflow_output"):
         numbers = overflow_numbers(text, pairs)
@@ -198,12 +208,11 @@ def classify_error(
     state = f"HTTP {status}: " if status and status != 200 else ""
     line = one_line(said) or "the server gave no reason"
     hint = f" {_HINTS[kind]}" if kind in _HINTS else ""
-    wait = retry_after(headers or {}, text, now) if kind in ("rate_limit", "overloaded", "server") else None
     return ProviderError(
         kind,
         f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'}{hint}",
         status=status,
-        retry_after=wait if wait is not None else retry_delay(pairs),
+        retry_after=wait if kind in ("rate_limit", "overloaded", "server") else None,
         limit=numbers.limit,
         input_tokens=numbers.input,
         output_tokens=numbers.output,
