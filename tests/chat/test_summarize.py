@@ -139,7 +139,7 @@ async def test_a_failed_call_is_repeated_with_less_three_times_and_loses_nothing
     model = Faithful(budget(6_000), [failure] * 3)
     summary = await summarise(model, messages, base=BASE, budget=budget(6_000), count=count)
     sizes = [request_size(r) for r in model.requests[:4]]
-    assert sizes == sorted(sizes, reverse=True)
+    assert sizes == sorted(set(sizes), reverse=True)
     assert [f for f in facts if f not in summary.text] == []
 
 

@@ -21,6 +21,7 @@ from tui.context.compaction import (
     should_compact,
     summary_allowance,
 )
+from tui.context.groups import answered_ids, call_ids
 from tui.context.limits import Budget, ModelLimits
 from tui.context.usage import Basis, ContextUsage, UsageRow
 from tui.messages import Message, Text, ToolResult
@@ -267,6 +268,36 @@ def test_the_source_reads_cleared_results_from_the_history() -> None:
     made = plan(active, 10_000, history=talk.messages, summarise=True)
     assert isinstance(made, Summarise)
     assert CLEARED not in {p.text for m in made.source for p in m.parts if isinstance(p, ToolResult)}
+
+
+def test_what_was_trimmed_for_the_measured_request_does_not_make_messages_look_small() -> None:
+    talk = Talk()
+    for _ in range(40):
+        talk.turn(user=100, assistant=350)
+    talk.user()
+    sent = talk.messages[-9:]
+    measured = usage(size(sent), 20_000)
+    made = plan_compaction(talk.messages, count, usage=measured, sent=sent, summarise=True)
+    assert isinstance(made, Summarise)
+    tail = [m for m in talk.messages if m.id > made.last]
+    assert made.expected == pytest.approx(size(tail) + made.allowance, abs=4)
+
+
+def test_a_message_put_between_call_and_result_does_not_part_them() -> None:
+    talk = Talk()
+    talk.user()
+    for _ in range(40):
+        _, (answer,) = talk.step(90, arguments=200)
+        position = next(i for i, m in enumerate(talk.messages) if m.id == answer)
+        talk.add("user", Text("n" * 400), kind="injected")
+        talk.messages[position], talk.messages[position + 1] = talk.messages[position + 1], talk.messages[position]
+    for max_input in range(8_000, 20_000, 500):
+        made = plan(talk.messages, max_input)
+        assert isinstance(made, Summarise)
+        at = next(i for i, m in enumerate(talk.messages) if m.id == made.last) + 1
+        asked = {i for m in talk.messages[at:] for i in call_ids(m)}
+        answered = {i for m in talk.messages[at:] for i in answered_ids(m)}
+        assert asked == answered
 
 
 def test_one_step_has_nothing_to_summarise() -> None:

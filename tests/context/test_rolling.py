@@ -275,6 +275,17 @@ def test_it_trims_again_when_the_estimate_saves_less_than_the_counts_said() -> N
     assert len(calls) <= 9
 
 
+def test_it_looks_again_when_leaving_out_freed_less_than_the_counts_said() -> None:
+    talk = agent(*[900] * 60)
+    result = build_final_prompt(
+        request(talk.messages),
+        lambda prompt: 15_000 + int(estimate(prompt) * 0.4),
+        count=count,
+        budget=budget(20_000),
+    )
+    assert result.tokens <= 20_000
+
+
 def test_it_stays_trimmed_until_all_fits_with_room_to_spare() -> None:
     talk = agent(*[1000] * 12)
     small = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(9_000))

@@ -176,19 +176,20 @@ async def summarise(
         if text:
             carried, done = text, done + 1
             continue
-        capacity //= 2
-        if not retries or capacity < LEAST_CAPACITY:
+        if not retries:
             raise SummaryFailedError(f"No summary could be made: {problem}", tuple(usages))
         retries -= 1
-        rest = await asyncio.to_thread(_resplit, chunks[done:], capacity, count)
+        capacity, rest = await asyncio.to_thread(_halved, chunks[done:], capacity, count)
         chunks = chunks[:done] + rest
     if not carried:
         raise SummaryFailedError("There was nothing to summarise.", tuple(usages))
     return Summary(carried, requests, tuple(usages))
 
 
-def _resplit(chunks: Sequence[str], capacity: int, count: Callable[[str], int]) -> list[str]:
-    return [part for chunk in chunks for part in split_text(chunk, capacity, count)]
+def _halved(chunks: Sequence[str], capacity: int, count: Callable[[str], int]) -> tuple[int, list[str]]:
+    """Half the capacity, or half of the first of `chunks` where that is less; and all of them in such parts."""
+    capacity = max(LEAST_CAPACITY, min(capacity, count(chunks[0])) // 2)
+    return capacity, [part for chunk in chunks for part in split_text(chunk, capacity, count)]
 
 
 async def _attempt(complete: Complete, request: Request, usages: list[Usage]) -> tuple[str, str]:
