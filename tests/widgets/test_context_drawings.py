@@ -169,6 +169,13 @@ def test_the_status_line_fits_every_width(total: int, window: int | None, width:
         assert number(make_usage(total, window)).plain in line.plain
 
 
+@given(st.integers(0, 400_000), st.integers(30, 140), st.booleans())
+def test_no_piece_of_the_status_line_is_cut(total: int, width: int, rolling: bool) -> None:
+    line = status_line(Status(make_usage(total), 0.42, rolling), width).plain.rstrip()
+    ends = ("/context for more", "rolling on", "rolling off", "$0.42", "too much", " %", " !")
+    assert line.endswith(ends) or ("until compaction" in line and line.rsplit(" ", 1)[1][-1] in "k0123456789")
+
+
 def test_what_matters_least_goes_first() -> None:
     status = Status(make_usage(), 0.42, False)
     wide = status_line(status, 118).plain

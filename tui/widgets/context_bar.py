@@ -37,5 +37,5 @@ def filled_halves(used: int, window: int, width: int) -> int:
     """Half cells of a bar of `width` cells: at least one when anything is used, full only when all is."""
     if window <= 0 or width <= 0 or used <= 0:
         return 0
-    halves = int(2 * width * min(used, window) / window)
+    halves = int(2 * width * used / window)
     return max(1, min(halves, 2 * width - (1 if used < window else 0)))
