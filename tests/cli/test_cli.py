@@ -3,53 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Run, one_line
 from tui.chat.schema import MIGRATIONS
 from tui.chat.store import SessionStore
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 HEAVY = ("textual", "rich", "openai", "anthropic", "tiktoken", "genai_prices", "mcp", "sqlite3", "httpx2", "xllamacpp")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Runs `chatctx` with everything it keeps in a folder of its own, no keys, and the demo as its model."""
-
-    def call(*args: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-        clean = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and not k.startswith("CHATCTX_")}
-        config = tmp_path / "config.toml"
-        config.touch()
-        own = {
-            "CHATCTX_CONFIG": str(config),
-            "CHATCTX_DATA_DIR": str(tmp_path / "data"),
-            "CHATCTX_LOG_DIR": str(tmp_path / "log"),
-            "CHATCTX_MODEL": "demo",
-        }
-        return subprocess.run(
-            [sys.executable, "-m", "tui", *args],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env={**clean, **own, **env},
-        )
-
-    return call
-
-
-def one_line(text: str) -> str:
-    assert text.count("\n") == 1, text
-    assert "Traceback" not in text
-    assert text.startswith("chatctx: ")
-    return text
 
 
 def test_version_and_help_load_nothing_heavy(tmp_path: Path) -> None:
@@ -97,6 +62,7 @@ def test_ask_reads_standard_input(run: Run) -> None:
         (["context"], 2, "no session yet"),
         (["export", "feed", "x.md"], 2, "chatctx sessions"),
         (["replay", "missing.jsonl"], 1, "missing.jsonl"),
+        (["import", "missing.jsonl"], 1, "missing.jsonl"),
         (["ask", "--gguf", "none.gguf", "-m", "local", "hi"], 1, "none.gguf"),
     ],
 )

@@ -76,7 +76,7 @@ def _read(text: str, path: Path) -> Recording:
         return foreign_gemini.read(whole, path.stem)
     lines = list(json_lines(text, path.name))
     if any(line.get("format") == "chatctx-session" for line in lines[:1]):
-        return _ours(lines)
+        return _ours(lines, path.name)
     if any(line.get("type") == "session" for line in lines[:1]):
         return foreign_pi.read(lines, path.stem)
     if any("sessionId" in line or "leafUuid" in line or "snapshot" in line for line in lines):
@@ -106,7 +106,7 @@ def json_lines(text: str, name: str) -> Iterator[dict[str, Any]]:
             yield found
 
 
-def _ours(lines: Sequence[Mapping[str, Any]]) -> Recording:
+def _ours(lines: Sequence[Mapping[str, Any]], name: str) -> Recording:
     import base64
 
     messages = [message_from_dict(line["message"]) for line in lines if line.get("type") == "message"]
@@ -118,6 +118,8 @@ def _ours(lines: Sequence[Mapping[str, Any]]) -> Recording:
     blobs = {str(line["sha256"]): base64.b64decode(line["data"]) for line in lines if line.get("type") == "blob"}
     names = {field.name for field in fields(SessionInfo)}
     info = SessionInfo(**{name: value for name, value in lines[0].items() if name in names})
+    if info.messages > len(messages):
+        raise RecordingError(f"{name}: cut off, only {len(messages):,} of {info.messages:,} messages are there")
     names = {field.name for field in fields(CallRow)}
     calls = [
         CallRow(**{name: value for name, value in line.items() if name in names})

@@ -18,12 +18,12 @@ from typing import Literal, Protocol, TextIO, TypeAlias
 
 from tui.chat.foreign import Recording, RecordingError, read_recording
 from tui.chat.history import HistoryState, fold_records
-from tui.chat.projection import Target, build_request
+from tui.chat.projection import Target, build_request, trimmed_request
 from tui.context.calibration import CalibrationBook
 from tui.context.counting import TokenCounter
 from tui.context.estimator import HybridTokenEstimator
 from tui.context.tracker import ConversationStateTracker
-from tui.messages import Message, Request, Usage
+from tui.messages import Message, Request, SystemSection, Usage
 from tui.providers.base import Capabilities
 from tui.providers.capabilities import anthropic_capabilities, chat_capabilities, responses_capabilities
 
@@ -78,7 +78,7 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
     scored: list[Scored] = []
     calls, fresh = 0, True
     compactions = -1
-    for reply, usage, request, state in _calls(recording):
+    for reply, usage, request, state in recorded_calls(recording):
         calls += 1
         if len(state.checkpoints) != compactions:
             fresh, compactions = True, len(state.checkpoints)
@@ -97,8 +97,13 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
     return Replay(name, calls, tuple(scored), time.perf_counter() - began)
 
 
-def _calls(recording: Recording) -> Iterator[tuple[Message, Usage, Request, HistoryState]]:
-    """Every answered call with its usage, and the request as the projection would have built it."""
+def recorded_calls(
+    recording: Recording, system: tuple[SystemSection, ...] = ()
+) -> Iterator[tuple[Message, Usage, Request, HistoryState]]:
+    """Every answered call with its usage, and the request as the projection would have built it.
+
+    `system` goes with every request.
+    """
     targets: dict[tuple[str, str], Target] = {}
     state, used = HistoryState(), -1
     for index, message in enumerate(recording.messages):
@@ -110,8 +115,9 @@ def _calls(recording: Recording) -> Iterator[tuple[Message, Usage, Request, Hist
             state, used = fold_records(records), len(records)
         key = (message.provider, message.model)
         if key not in targets:
-            targets[key] = Target(*key, capabilities=_capabilities(*key), session=recording.title or "replay")
-        yield message, usage, build_request(recording.messages[:index], state, targets[key]), state
+            targets[key] = Target(*key, capabilities=_capabilities(*key), system=system, session="replay")
+        request = build_request(recording.messages[:index], state, targets[key])
+        yield message, usage, trimmed_request(request, state, targets[key]), state
 
 
 def _capabilities(provider: str, model: str) -> Capabilities:
@@ -189,6 +195,8 @@ def run(args: Arguments, out: TextIO | None = None) -> int:
             failed = True
             continue
         results.append(replay(recording, path.name, learn=not args.no_learning, method=args.method))
+    if not results:
+        return 1
     rows = [summary(result.name, result.calls, result.scored, result.seconds) for result in results]
     everything = [call for result in results for call in result.scored]
     total = summary("all", sum(r.calls for r in results), everything, sum(r.seconds for r in results))

@@ -92,6 +92,11 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_argument("session", metavar="ID", help="the session, or the beginning of its id")
     export.add_argument("file", metavar="FILE", type=Path, help="FILE.jsonl loses nothing, FILE.md is to read")
 
+    take = commands.add_parser("import", help="take sessions in from files", allow_abbrev=False)
+    take.set_defaults(run="importing:run")
+    take.add_argument("files", metavar="FILE", nargs="+", type=Path, help="chatctx, Claude Code, pi or Gemini CLI")
+    take.add_argument("--json", action="store_true", help="what came in, as JSON")
+
     replay = commands.add_parser("replay", help="score the estimator on recorded conversations", allow_abbrev=False)
     replay.set_defaults(run="replay:run")
     replay.add_argument("files", metavar="FILE", nargs="+", type=Path, help="chatctx, Claude Code, pi or Gemini CLI")

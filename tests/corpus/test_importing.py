@@ -1,0 +1,62 @@
+"""Real sessions of other programs, imported and opened: measured, and no more than their own messages."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import corpus_root
+from tui.chat.calls import CallLog
+from tui.chat.foreign import read_recording
+from tui.chat.history import fold_records
+from tui.chat.importing import import_measured
+from tui.chat.projection import Target, build_request
+from tui.chat.store import SessionStore
+from tui.chat.workspace import Workspace
+from tui.config import Settings
+from tui.context.calibration import CalibrationBook
+from tui.context.counting import TokenCounter
+from tui.context.estimator import HybridTokenEstimator
+from tui.context.tracker import ConversationStateTracker
+from tui.context.usage import ContextUsage
+from tui.providers.registry import all_configs
+
+pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]
+
+
+@pytest.mark.parametrize("kind", ["claude-code", "pi", "gemini-cli"])
+async def test_sessions_open_with_measured_numbers(kind: str, tmp_path: Path) -> None:
+    for path in sorted((corpus_root() / "sessions" / kind).glob("*.jsonl")):
+        recording = read_recording(path)
+        store = SessionStore(tmp_path / "chatctx.db")
+        found = await asyncio.to_thread(
+            import_measured, store, recording, providers=set(all_configs()), price=lambda *_: None
+        )
+        calls = CallLog(store).rows(found.info.id)
+        store.close()
+        assert len(calls) == found.calls
+        assert sum(call.predicted is None for call in calls) < len(calls)
+        usage, messages, alone = await opened(tmp_path, found.info.id)
+        assert messages == len(recording.messages)
+        assert usage.source == "delta"
+        assert usage.basis.last_input == calls[-1].input_total, path.name
+        assert usage.total == pytest.approx(alone, rel=0.3, abs=500), path.name
+
+
+async def opened(folder: Path, session_id: str) -> tuple[ContextUsage, int, int]:
+    """The session in a new program: its usage, how many messages, and what they are worth by the tokenizer alone."""
+    workspace = await Workspace.open(Settings(data_dir=folder, log_dir=folder))
+    try:
+        session = await workspace.resume(session_id)
+        usage = await session.refresh_usage()
+        records = workspace.store.records(session_id)
+        target = Target(
+            session.provider, session.model, workspace.provider(session.provider).capabilities(session.model)
+        )
+        request = build_request(session.messages, fold_records(records), target)
+        fresh = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
+        return usage, len(session.messages), fresh.estimate(request).tokens
+    finally:
+        await workspace.close()
