@@ -31,6 +31,7 @@ OVERHEADS = (0.02, 0.40, 0.72)  # of the window; the input budget is three quart
 REASONINGS = ("none", "tool_loop", "bound")
 SUMMARISERS = ("faithful", "faithful", "babbling", "empty", "failing")
 TURNS = 90
+QUICK_TURNS = 45
 QUICK_EVERY = 53  # of the grid; a prime, so that every value of every axis is in the slice
 WORKERS = 2
 
@@ -83,6 +84,11 @@ def total(outcomes: Iterable[Outcome]) -> Outcome:
     return result
 
 
+def _wrong(outcome: Outcome) -> dict[str, int]:
+    """The figures that must be zero and are not."""
+    return {name: getattr(outcome, name) for name in MUST_BE_ZERO if getattr(outcome, name)}
+
+
 def to_json(outcome: Outcome) -> dict[str, object]:
     """The figures by name."""
     return {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name != "samples"}
@@ -92,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `simulate`."""
     parser.add_argument("--quick", action="store_true", help="a slice of the grid, in under a minute")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--turns", type=int, default=TURNS, help="turns of each conversation")
+    parser.add_argument("--turns", type=int, help=f"turns of each conversation ({TURNS}; quick: {QUICK_TURNS})")
     parser.add_argument("--every", type=int, default=1, help="take one scenario in so many")
     parser.add_argument("--workers", type=int, default=WORKERS, help="processes")
 
@@ -100,16 +106,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the grid and print it. Returns the exit code."""
     every = QUICK_EVERY if arguments.quick else arguments.every
-    scenarios = list(grid(arguments.turns))[::every]
+    turns = arguments.turns or (QUICK_TURNS if arguments.quick else TURNS)
+    scenarios = list(grid(turns))[::every]
     started = time.monotonic()
     results = []
     for done in run_all(scenarios, arguments.workers):
         results.append(done)
         if len(results) % 50 == 0:
-            print(f"{len(results)} of {len(scenarios)} conversations", file=sys.stderr)
+            wrong = _wrong(total(outcome for _, outcome in results))
+            print(f"{len(results)} of {len(scenarios)} conversations, wrong: {wrong or 'nothing'}", file=sys.stderr)
     seconds = time.monotonic() - started
     figures = total(outcome for _, outcome in results)
-    wrong = {name: getattr(figures, name) for name in MUST_BE_ZERO if getattr(figures, name)}
+    wrong = _wrong(figures)
     if arguments.json:
         prefix = {name: asdict(part) for name, part in zip(("sticky", "every_turn"), prefix_report(), strict=True)}
         print(json.dumps({**to_json(figures), "seconds": round(seconds, 1), "wrong": wrong, "prefix": prefix}))
