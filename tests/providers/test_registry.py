@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.providers.replay import Answer, replay_server
 from tui.config import ProviderSettings
 from tui.providers import registry
 from tui.providers.base import Capabilities, Provider
@@ -25,18 +23,6 @@ def configs() -> dict[str, ProviderConfig]:
     """All presets, with the local servers at ports where nobody is."""
     found = all_configs()
     return found | {name: replace(found[name], base_url=NOWHERE) for name in LOCAL_SERVERS}
-
-
-@asynccontextmanager
-async def listener() -> AsyncIterator[str]:
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.close()
-
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    finally:
-        server.close()
 
 
 @pytest.mark.parametrize(
@@ -143,12 +129,33 @@ class TestFirstModel:
         assert (choice.provider, choice.model) == ("mistral", PRESETS["mistral"].default_model)
 
     async def test_then_a_local_server_that_answers(self, configs: dict[str, ProviderConfig]) -> None:
-        async with listener() as url:
-            configs["lmstudio"] = replace(configs["lmstudio"], base_url=url)
+        async with replay_server() as server:
+            server.json({"object": "list", "data": [{"id": "qwen"}]}, path="/v1/models")
+            configs["lmstudio"] = replace(configs["lmstudio"], base_url=f"{server.url}/v1")
             assert await answering(configs) == ["lmstudio"]
             choice = await choose_default(configs, last_by_provider={"lmstudio": "qwen"}, env={})
             assert (choice.provider, choice.model) == ("lmstudio", "qwen")
-            assert url in choice.reason
+            assert server.url in choice.reason
+
+    @pytest.mark.parametrize(
+        ("answer", "counts"),
+        [
+            (Answer([b'{"data": [{"id": "m"}]}']), True),
+            (Answer([b'{"error": "key"}'], 401), True),
+            (Answer([b'{"data": []}']), False),
+            (Answer([b'{"id": 1}'], 404), False),
+            (Answer([b"<html>some other program</html>"]), False),
+            (Answer([], end="hang"), False),
+            (Answer([], end="short"), False),
+        ],
+    )
+    async def test_other_programs_at_these_ports_are_no_models(
+        self, configs: dict[str, ProviderConfig], answer: Answer, counts: bool
+    ) -> None:
+        async with replay_server() as server:
+            server.by_path["/v1/models"] = answer
+            configs["llamacpp"] = replace(configs["llamacpp"], base_url=f"{server.url}/v1")
+            assert await answering(configs) == (["llamacpp"] if counts else [])
 
     async def test_then_the_embedded_model_then_the_demo(
         self, configs: dict[str, ProviderConfig], monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
@@ -42,7 +43,7 @@ class AnthropicMessages:
         """Yield the answer's events. Raises `ProviderError`."""
         client = await self.client()
         reader = AnthropicReader()
-        body = to_wire(request) | dict(self.config.extra_body)
+        body = await asyncio.to_thread(to_wire, request) | dict(self.config.extra_body)
         try:
             async with aclosing(events(client, "/v1/messages", body, self.name)) as wire:
                 async for item in wire:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -64,8 +65,9 @@ class OpenAIChat:
         style = self._style
         while True:
             started = False
+            body = await asyncio.to_thread(to_wire, request, style)  # attachments can be large
             try:
-                async with aclosing(events(client, "/chat/completions", to_wire(request, style), self.name)) as chunks:
+                async with aclosing(events(client, "/chat/completions", body, self.name)) as chunks:
                     async for chunk in chunks:
                         if not started:
                             started, self._style = True, style
@@ -75,7 +77,7 @@ class OpenAIChat:
             except ProviderError as error:
                 if started and reader.ended and error.kind in ("network", "protocol"):
                     break  # the answer is whole; only its tail (usage) is lost
-                changed = None if started else _without_refused(style, error, to_wire(request, style))
+                changed = None if started else _without_refused(style, error, body)
                 if changed is None:
                     raise
                 style = changed

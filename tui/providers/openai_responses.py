@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
@@ -43,7 +44,8 @@ class OpenAIResponses:
         """Yield the answer's events. Raises `ProviderError`."""
         client = await self.client()
         reader = ResponsesReader(self.name)
-        body = to_wire(request, official=self.config.official) | dict(self.config.extra_body)
+        wired = await asyncio.to_thread(to_wire, request, official=self.config.official)
+        body = wired | dict(self.config.extra_body)
         try:
             async with aclosing(events(client, "/responses", body, self.name)) as wire:
                 async for item in wire:

@@ -17,7 +17,8 @@ from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.local import missing_part, model_name
 from tui.providers.presets import LOCAL_SERVERS, PRESETS
 
-PROBE_TIMEOUT = 0.4  # seconds; a server on this machine accepts at once
+PROBE_TIMEOUT = 0.8  # seconds for connection and answer; a server on this machine is quick
+PROBE_BYTES = 1_000_000  # of a model list that are read
 
 
 class ProviderTable(Protocol):
@@ -191,18 +192,29 @@ def _last_used(full: str, configs: Mapping[str, ProviderConfig], env: Mapping[st
 
 
 async def answering(configs: Mapping[str, ProviderConfig], names: Sequence[str] = LOCAL_SERVERS) -> list[str]:
-    """Those of `names` whose port on this machine accepts connections; all are tried at the same time."""
-    found = await asyncio.gather(*(_accepts(configs[name].base_url) for name in names))
-    return [name for name, accepts in zip(names, found, strict=True) if accepts]
+    """Those of `names` at whose address a server lists a model (or wants a key); all are asked at the same time."""
+    found = await asyncio.gather(*(_lists_models(configs[name].base_url) for name in names))
+    return [name for name, lists in zip(names, found, strict=True) if lists]
 
 
-async def _accepts(url: str) -> bool:
-    parts = urlsplit(url)
+async def _lists_models(base_url: str) -> bool:
+    """True if GET /models names one, or is refused for want of a key. Many other things listen at these ports.
+
+    Asked without an SDK: this runs before the first frame.
+    """
+    parts = urlsplit(base_url)
     try:
-        _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, parts.port or 80), PROBE_TIMEOUT)
-    except (OSError, TimeoutError):
+        async with asyncio.timeout(PROBE_TIMEOUT):
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
+            with contextlib.closing(writer):
+                ask = f"GET {parts.path}/models HTTP/1.0\r\nHost: {parts.netloc}\r\nAccept: application/json\r\n\r\n"
+                writer.write(ask.encode())
+                status = (await reader.readline()).split(b" ", 2)[1:2]
+                answer = b""
+                while status == [b"200"] and b'"id"' not in answer and len(answer) < PROBE_BYTES:
+                    if not (more := await reader.read(65536)):
+                        break
+                    answer += more
+    except (OSError, TimeoutError, ValueError):
         return False
-    writer.close()
-    with contextlib.suppress(OSError):  # it accepted; how it closes does not matter
-        await writer.wait_closed()
-    return True
+    return status == [b"401"] or b'"id"' in answer

@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 
 ClientT = TypeVar("ClientT")
 
+LISTING_TIMEOUT = 10.0  # seconds for a model list
+COUNTING_TIMEOUT = 60.0  # seconds for counting a request; a local server has to read it all
+
 # Sent where a server wants no key: the SDKs refuse an empty one.
 NO_KEY = "none"
 
@@ -145,8 +148,8 @@ async def post_json(client: Client, path: str, body: Json, provider: str) -> obj
 async def _call(client: Client, method: str, path: str, body: Json | None, provider: str) -> object:
     try:
         if method == "get":
-            return await client.get(path, cast_to=object)
-        return await client.post(path, cast_to=object, body=body)
+            return await client.get(path, cast_to=object, options={"timeout": LISTING_TIMEOUT})
+        return await client.post(path, cast_to=object, body=body, options={"timeout": COUNTING_TIMEOUT})
     except Exception as error:
         translated = translate(error, provider, str(client.base_url))
         if translated is None:
