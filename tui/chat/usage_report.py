@@ -89,6 +89,27 @@ def totals(name: str, calls: Iterable[Call]) -> Totals:
     )
 
 
+def totals_to_json(row: Totals) -> dict[str, object]:
+    """A row for scripts; unknown is None. `input_tokens` is fresh and cached together."""
+    return {
+        "name": row.name,
+        "calls": row.calls,
+        "failed": row.failed,
+        "compactions": row.compactions,
+        "input_tokens": row.fresh + row.cached,
+        "fresh_tokens": row.fresh,
+        "cached_tokens": row.cached,
+        "output_tokens": row.output,
+        "reasoning_tokens": row.reasoning,
+        "cost": row.cost,
+        "estimates": {
+            "calls": row.predictions,
+            "median_abs_error_percent": row.error_median,
+            "p95_abs_error_percent": row.error_p95,
+        },
+    }
+
+
 def _errors(calls: Iterable[Call]) -> list[float]:
     """Absolute errors of the predictions in percent, of chat calls a provider measured."""
     return [
@@ -103,10 +124,23 @@ Key = TypeVar("Key")
 
 def by_model(calls: Iterable[Call]) -> list[Totals]:
     """One row for each "provider/model", the most used first."""
-    groups = _grouped(calls, lambda call: f"{call.provider}/{call.model}")
-    groups = _grouped(calls, lambda call: f"{call.provider}/{call.model}")
-    rows = [totals(name, group) for name, group in groups.items()]
+    return _by_name(calls, lambda call: f"{call.provider}/{call.model}")
+
+
+def by_provider(calls: Iterable[Call]) -> list[Totals]:
+    """One row for each provider, the most used first."""
+    return _by_name(calls, lambda call: call.provider)
+
+
+def _by_name(calls: Iterable[Call], name: Callable[[Call], str]) -> list[Totals]:
+    rows = [totals(key, group) for key, group in _grouped(calls, name).items()]
     return sorted(rows, key=lambda row: (-(row.fresh + row.cached + row.output), row.name))
+
+
+def each_day(calls: Iterable[Call]) -> list[Totals]:
+    """One row for each day with calls ("2026-11-27", local time), the earliest first."""
+    groups = _grouped(calls, lambda call: date.fromtimestamp(call.at))
+    return [totals(day.isoformat(), group) for day, group in sorted(groups.items())]
 
 
 def by_day(calls: Iterable[Call], days: int, today: date) -> list[tuple[date, int]]:

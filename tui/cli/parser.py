@@ -82,6 +82,12 @@ def build_parser() -> argparse.ArgumentParser:
     _model_options(context)
     context.add_argument("--json", action="store_true", help="as JSON")
 
+    usage = commands.add_parser("usage", help="tokens, cost, and how good the estimates were", allow_abbrev=False)
+    usage.set_defaults(run="usage:run")
+    usage.add_argument("-s", "--session", metavar="ID", help="the session to show; the last one if not given")
+    usage.add_argument("--days", metavar="N", type=int, help="only the last N days, today included, in the tables")
+    usage.add_argument("--json", action="store_true", help="as JSON")
+
     models = commands.add_parser("models", help="the models that can be used now", allow_abbrev=False)
     models.set_defaults(run="listing:models")
     models.add_argument("query", metavar="TEXT", nargs="?", default="", help="only those that contain it")

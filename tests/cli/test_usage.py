@@ -1,0 +1,71 @@
+"""`chatctx usage`: what is printed is what the calls in the store add up to."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from tests.chat.test_importing import claude_session
+from tests.cli.conftest import Run, one_line
+from tui.chat.store import SessionInfo, SessionStore
+
+
+def test_json_adds_up(run: Run, tmp_path: Path) -> None:
+    run("import", str(claude_session(tmp_path / "a.jsonl")))
+    run("ask", "hello")
+    found = json.loads(run("usage", "--json").stdout)
+    assert found["session"]["title"] == "hello"
+    assert (found["session"]["calls"], found["today"]["calls"], found["all"]["calls"]) == (1, 1, 3)
+    assert found["all"]["cached_tokens"] == 15_000
+    assert found["all"]["input_tokens"] == found["all"]["fresh_tokens"] + found["all"]["cached_tokens"]
+    for table in ("by_provider", "by_model", "by_day"):
+        assert sum(row["calls"] for row in found[table]) == 3
+        assert sum(row["input_tokens"] for row in found[table]) == found["all"]["input_tokens"]
+    assert {row["name"] for row in found["by_provider"]} == {"anthropic", "demo"}
+    assert found["all"]["estimates"]["calls"] >= 1
+    assert found["all"]["estimates"]["median_abs_error_percent"] < 1
+
+
+def test_days_and_session_narrow_it(run: Run, tmp_path: Path) -> None:
+    ident = run("import", str(claude_session(tmp_path / "a.jsonl"))).stdout.split()[0]
+    run("ask", "hello")
+    found = json.loads(run("usage", "--json", "--days", "2", "--session", ident).stdout)
+    assert found["session"]["calls"] == 2
+    assert found["days"]["calls"] == 1  # the imported calls carry no time: they are not of these days
+    assert [row["name"] for row in found["by_provider"]] == ["demo"]
+    assert found["all"]["calls"] == 3
+
+
+def test_trims_are_counted(run: Run, tmp_path: Path) -> None:
+    run("ask", "hello")
+    ident = json.loads(run("sessions", "--json").stdout)[0]["id"]
+    store = SessionStore(tmp_path / "data" / "chatctx.db")
+    store.add_record(ident, "trim", {"state": {}, "messages": 3, "tokens": 1_200})
+    store.add_record(ident, "trim", {"state": {}, "messages": 0, "tokens": 0})  # everything goes out again
+    store.create_session(SessionInfo("0b", "", "demo", "demo", time.time(), 0.0))
+    store.add_record("0b", "trim", {"state": {}, "messages": 1, "tokens": 100})
+    store.close()
+    found = json.loads(run("usage", "--json").stdout)
+    assert found["session"]["trims"] == {"count": 1, "messages": 3, "tokens": 1_200}
+    assert found["all"]["trims"] == {"count": 2, "messages": 4, "tokens": 1_300}
+    assert "1,300 tokens left out" in run("usage").stdout
+
+
+def test_text_fits_and_names_everything(run: Run, tmp_path: Path) -> None:
+    assert "No calls yet" in run("usage").stdout
+    run("import", str(claude_session(tmp_path / "a.jsonl")))
+    run("ask", "hello")
+    for columns in ("40", "100"):
+        done = run("usage", COLUMNS=columns)
+        assert done.returncode == 0
+        assert max(map(len, done.stdout.splitlines())) <= int(columns)
+    for words in ("session", "today", "all time", "by provider", "reasoning", "cost", "anthropic/claude-opus-4-6"):
+        assert words in done.stdout
+
+
+def test_bad_input(run: Run) -> None:
+    for args, words in ((["--days", "0"], "1 or more"), (["--days", "x"], "int"), (["--session", "feed"], "sessions")):
+        done = run("usage", *args)
+        assert words in one_line(done.stderr)
+        assert done.returncode == 2

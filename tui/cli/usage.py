@@ -1,0 +1,155 @@
+"""`chatctx usage`: tokens, cost, estimate accuracy, trims and compactions, as text or JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from tui.chat.calls import CallLog, CallRow
+from tui.chat.history import TRIM
+from tui.chat.store import SessionInfo, SessionStore
+from tui.chat.usage_report import Totals, by_day, by_model, by_provider, each_day, totals, totals_to_json
+from tui.chat.workspace import UsageError
+from tui.cli.listing import table, write
+from tui.config import Settings
+
+CHART_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """What rolling context left out at once: `at` in seconds since the epoch, and how much."""
+
+    session: str
+    at: float
+    messages: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A part of all calls: its sums and its trims."""
+
+    totals: Totals
+    trims: Sequence[Trim]
+
+
+def run(args: Namespace, settings: Settings) -> int:
+    """Add up and print. Changes nothing."""
+    if args.days is not None and args.days < 1:
+        raise UsageError(f"--days {args.days}: it has to be 1 or more")
+    store = SessionStore(settings.database)
+    try:
+        info = _session(store, args.session)
+        calls, trims = CallLog(store).rows(), _trims(store)
+    finally:
+        store.close()
+    now = datetime.now().astimezone()
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    periods = _periods(info, calls, trims, midnight, args.days)
+    shown = calls
+    if args.days is not None:
+        since = (midnight - timedelta(days=args.days - 1)).timestamp()
+        shown = [call for call in calls if call.at >= since]
+    if args.json:
+        write(json.dumps(_as_json(info, periods, shown, args.days)))
+    else:
+        _print(info, periods, shown, args.days or CHART_DAYS, now.date())
+    return 0
+
+
+def _session(store: SessionStore, ident: str | None) -> SessionInfo | None:
+    """The session asked for, or the last one; None where there is none yet."""
+    if ident is None:
+        return next((info for info in store.sessions(limit=20) if info.messages), None)
+    info = store.session(ident)
+    if info is None:
+        raise UsageError(f"no session {ident!r}; list them with: chatctx sessions")
+    return info
+
+
+def _trims(store: SessionStore) -> list[Trim]:
+    found = []
+    for session, at, text in store.query("SELECT session, at, data FROM records WHERE kind = ? ORDER BY at", (TRIM,)):
+        data = json.loads(text)
+        if data.get("messages"):  # a record of 0 messages says that everything goes out again
+            found.append(Trim(session, at, int(data["messages"]), int(data.get("tokens", 0))))
+    return found
+
+
+def _periods(
+    info: SessionInfo | None, calls: Sequence[CallRow], trims: Sequence[Trim], midnight: datetime, days: int | None
+) -> dict[str, Period]:
+    """Session, today, the days asked for, all time."""
+
+    def since(name: str, start: float) -> Period:
+        return Period(totals(name, [c for c in calls if c.at >= start]), [t for t in trims if t.at >= start])
+
+    found: dict[str, Period] = {}
+    if info is not None:
+        own = [call for call in calls if call.session == info.id]
+        found["session"] = Period(totals("session", own), [trim for trim in trims if trim.session == info.id])
+    found["today"] = since("today", midnight.timestamp())
+    if days is not None:
+        found["days"] = since(f"{days} days", (midnight - timedelta(days=days - 1)).timestamp())
+    found["all"] = since("all time", 0.0)
+    return found
+
+
+def _as_json(
+    info: SessionInfo | None, periods: dict[str, Period], shown: Sequence[CallRow], days: int | None
+) -> dict[str, object]:
+    def entry(period: Period) -> dict[str, object]:
+        trims = period.trims
+        return {
+            **totals_to_json(period.totals),
+            "trims": {
+                "count": len(trims),
+                "messages": sum(trim.messages for trim in trims),
+                "tokens": sum(trim.tokens for trim in trims),
+            },
+        }
+
+    session = periods.get("session")
+    return {
+        "session": None if session is None or info is None else {"id": info.id, "title": info.title, **entry(session)},
+        "today": entry(periods["today"]),
+        "days": None if days is None else {"count": days, **entry(periods["days"])},
+        "all": entry(periods["all"]),
+        "by_provider": [totals_to_json(row) for row in by_provider(shown)],
+        "by_model": [totals_to_json(row) for row in by_model(shown)],
+        "by_day": [totals_to_json(row) for row in each_day(shown)],
+    }
+
+
+def _print(
+    info: SessionInfo | None, periods: dict[str, Period], shown: Sequence[CallRow], days: int, today: date
+) -> None:
+    from tui.widgets.figures import money, tokens_short
+    from tui.widgets.usage_table import usage_lines
+
+    if not periods["all"].totals.calls:
+        write("No calls yet. Start with: chatctx")
+        return
+    width = max(40, min(112, shutil.get_terminal_size((100, 24)).columns))
+    if info is not None:
+        write(table([(f"session {info.id}  {info.title}"[:width],)]) + "\n")
+    columns = [period.totals for period in periods.values()]
+    for line in usage_lines(columns, by_model(shown), by_day(shown, days, today), width):
+        write(line.plain.rstrip())
+    providers = by_provider(shown)
+    if len(providers) > 1:
+        rows = [
+            (row.name, f"{row.calls:,}", tokens_short(row.fresh + row.cached), tokens_short(row.output),
+             money(row.cost) or "?")
+            for row in providers
+        ]  # fmt: skip
+        write("\n" + table([("by provider", "calls", "input", "output", "cost"), *rows], right=frozenset({1, 2, 3, 4})))
+    for name, period in periods.items():
+        if name in ("session", "all") and period.trims:
+            tokens = sum(trim.tokens for trim in period.trims)
+            write(f"\ntrimmed, {period.totals.name}: {len(period.trims):,} times, {tokens:,} tokens left out")
