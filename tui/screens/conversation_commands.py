@@ -46,7 +46,7 @@ class ConversationCommands(CommandBase):
         return [
             Item(
                 info.id, info.title or "(no title)",
-                f"{age(info.updated_at, now):>5}   {info.messages:>4} messages   {info.model}", info.id == present,
+                f"{age(info.updated_at, now):>5}   {info.messages:>4} msgs   {info.model}", info.id == present,
             )
             for info in infos
         ]  # fmt: skip

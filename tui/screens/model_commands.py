@@ -22,7 +22,7 @@ class ModelCommands(CommandBase):
         if session is None or workspace is None:
             return
         if not args:
-            self.pick("Models", filtered(self._model_items), self._use_model, "search models")
+            self.pick("Models and their windows", filtered(self._model_items), self._use_model, "search models")
             return
         name = args
         if "/" not in name:
@@ -49,9 +49,9 @@ class ModelCommands(CommandBase):
         for provider, info in await self.screen.workspace.models():
             name = f"{provider}/{info.id}"
             limits = info.limits
-            detail = f"{tokens_short(limits.context if limits else None, strip=True):>6} window"
+            detail = f"{tokens_short(limits.context if limits else None, strip=True):>5}"
             if limits is not None and limits.detail:
-                detail += f" ({limits.detail})"
+                detail += f"   {limits.detail}"
             items.append(Item(name, name, detail, name == present))
         return items
 
