@@ -117,6 +117,19 @@ async def test_any_other_file_by_its_path(tmp_path: Path) -> None:
         await provider.close()
 
 
+async def test_a_folder_of_our_name_where_it_runs_is_not_taken_for_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tui").mkdir()
+    (tmp_path / "tui" / "__init__.py").write_text("raise SystemExit('the wrong one')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    server = LocalServer(window=512)
+    try:
+        assert (await server.start()).startswith("http://127.0.0.1:")
+    finally:
+        server.stop()
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

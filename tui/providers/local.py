@@ -125,7 +125,7 @@ class LocalServer:
         gguf = self._gguf or bundled_gguf()
         options = self._options | {"gguf": str(gguf), "parent": os.getpid()}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tui.providers.local_server"],
+            [sys.executable, "-P", "-m", "tui.providers.local_server"],  # -P: a folder "tui" where we run is not ours
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log or subprocess.DEVNULL,
