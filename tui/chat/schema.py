@@ -39,6 +39,7 @@ CREATE TABLE messages (
     owner TEXT,
     PRIMARY KEY (session, id)
 ) WITHOUT ROWID;
+CREATE INDEX messages_by_session ON messages (session);  -- counting them does not read their bodies
 CREATE INDEX streaming_messages ON messages (owner) WHERE status = 'streaming';
 CREATE TRIGGER messages_are_append_only BEFORE UPDATE ON messages WHEN OLD.status <> 'streaming'
 BEGIN SELECT RAISE(ABORT, 'a finished message is never changed'); END;
