@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar, Generic, TypeVar
 
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
+from textual.worker import Worker
 
 Result = TypeVar("Result")
 
 SHORT = 24
 """Lines of a screen below which nothing is kept free around a panel."""
+
+
+def run_quietly(
+    screen: Screen[Any], work: Callable[[], Coroutine[Any, Any, None]], group: str, *, exclusive: bool = False
+) -> None:
+    """Run a worker that handles its own errors: none of them may end the program."""
+    worker: Worker[None] = screen.run_worker(work, group=group, exclusive=exclusive, exit_on_error=False)
+    del worker  # named only for its type
 
 
 class GuardedMouse(Screen[Result]):

@@ -18,7 +18,7 @@ from textual.content import Content
 
 from tui import commands
 from tui.screens import clipboard, mentions
-from tui.screens.base import BaseScreen
+from tui.screens.base import BaseScreen, run_quietly
 from tui.screens.chat_commands import ChatCommands
 from tui.screens.drafts import Drafts
 from tui.screens.theming import Theming
@@ -134,6 +134,8 @@ class ChatScreen(BaseScreen):
         if not session.messages:
             where = self.workspace.place(session.provider) if self.workspace is not None else ""
             self.transcript.show_static(welcome(session.provider, session.model, session.usage, where))
+        for notice in session.memory.notices:
+            self.transcript.add_notice("info", notice)
         self.refresh_title()
         self.refresh_status(counts=True)
         if session.draft and not self.composer.value:
@@ -206,15 +208,7 @@ class ChatScreen(BaseScreen):
 
     def run_command(self, command: commands.Command, args: str = "") -> None:
         """Run a command beside the event loop's other work; what goes wrong is a line in the conversation."""
-
-        async def guarded() -> None:
-            try:
-                await command.run(self.commands, args)
-            except Exception as error:
-                log.exception("command /%s failed", command.name)
-                self.complain(error)
-
-        self.run_worker(guarded, group="command", exit_on_error=False)
+        self.background(partial(command.run, self.commands, args), f"/{command.name}", again=True)
 
     def remember(self, text: str) -> None:
         """Keep a prompt for the up key, in this run and later ones."""
@@ -318,16 +312,21 @@ class ChatScreen(BaseScreen):
             self.broken = self.one_line(error)
         return f"{self.broken}\nNot stored, so that you can copy it:\n{unsaved}" if unsaved else ""
 
-    def background(self, work: Callable[[], Awaitable[None]], group: str, *, exclusive: bool = False) -> None:
-        """Do something beside the event loop's other work. What goes wrong is logged, and said once for each group."""
+    def background(
+        self, work: Callable[[], Awaitable[None]], group: str, *, exclusive: bool = False, again: bool = False
+    ) -> None:
+        """Do something beside the event loop's other work.
+
+        What goes wrong is logged, and said: once for each group, or every time with `again`.
+        """
 
         async def guarded() -> None:
             try:
                 await work()
             except Exception as error:
                 log.exception("in the background: %s", group)
-                if group not in self._said:
+                if again or group not in self._said:
                     self._said.add(group)
                     self.complain(error)
 
-        self.run_worker(guarded, group=group, exclusive=exclusive, exit_on_error=False)
+        run_quietly(self, guarded, group, exclusive=exclusive)

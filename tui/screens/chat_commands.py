@@ -13,6 +13,7 @@ from tui.messages import Message
 from tui.screens.conversation_commands import ConversationCommands
 from tui.screens.editor import EditorError, edit
 from tui.screens.items import Item, filtered
+from tui.screens.memory_commands import MemoryCommands
 from tui.screens.model_commands import ModelCommands
 from tui.widgets.completion import Choice
 from tui.widgets.composer import PromptArea
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class ChatCommands(ConversationCommands, ModelCommands):
+class ChatCommands(ConversationCommands, ModelCommands, MemoryCommands):
     """The actions of one chat screen; implements `commands.Chat`."""
 
     # -- context -------------------------------------------------------------------------------------------------

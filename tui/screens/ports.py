@@ -12,6 +12,7 @@ from tui.context.limits import ModelLimits
 from tui.messages import Attachment, Message
 
 if TYPE_CHECKING:
+    from tui.chat.memory_files import MemoryFiles
     from tui.chat.usage_report import Call
     from tui.context.usage import ContextUsage
 
@@ -127,6 +128,15 @@ class SessionLike(Protocol):
 
     async def set_system(self, text: str) -> None:
         """Use another system prompt from now on."""
+        ...
+
+    @property
+    def memory(self) -> MemoryFiles:
+        """The memory files, those that are switched off included, and what is to be said of them."""
+        ...
+
+    async def switch_memory(self, name: str, on: bool) -> None:
+        """Send a memory file from now on, or no longer."""
         ...
 
     @property

@@ -29,6 +29,7 @@ from tui.chat.events import (
     UsageChanged,
 )
 from tui.messages import Attachment
+from tui.screens.base import run_quietly
 from tui.screens.mentions import mentioned
 from tui.widgets.figures import duration, tokens_exact
 
@@ -124,7 +125,7 @@ class Turns:
                 self.screen.composer.rule.show(left=Content(""))
                 self.screen.refresh_status()
 
-        self.screen.run_worker(drain, group="turn", exit_on_error=False)
+        run_quietly(self.screen, drain, "turn")
 
     def _call_back(self, seconds: float) -> None:
         """Ring when a long answer ends while the person is elsewhere; the terminal decides what that does."""

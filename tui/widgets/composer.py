@@ -219,7 +219,7 @@ class Composer(Widget):
         event.stop()
         text = self.area.text
         typed, pasted = self.chips.split(text)
-        cursor = self.area.document.get_index_from_location(self.area.cursor_location)
+        cursor = len(self.area.get_text_range((0, 0), self.area.cursor_location))
         self.post_message(self.Changed(typed, pasted, text, cursor))
 
     def submit(self) -> None:
@@ -273,7 +273,5 @@ class Composer(Widget):
     def _take(self, choice: Choice) -> None:
         self.completions.offer(())
         self.area.load_text(choice.text)
-        end = self.area.document.end
-        self.area.move_cursor(
-            end if choice.cursor is None else self.area.document.get_location_from_index(choice.cursor)
-        )
+        before = choice.text[: choice.cursor]
+        self.area.move_cursor((before.count("\n"), len(before) - before.rfind("\n") - 1))
