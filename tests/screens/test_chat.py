@@ -201,7 +201,7 @@ async def test_the_draft_is_counted_and_its_cost_does_not_grow_with_what_was_pas
         await run.shows("draft ~10 tok · +0.0 %")
         big = "line of text\n" * 80_000
         run.chat.composer.area.post_message(events.Paste(big))
-        await run.shows("[paste 1: 80,001 lines, 1.0 MB]", "draft ~260,010 tok · +130.0 %")
+        await run.shows("[paste 1: 80,001 lines, 1.0 MB]", "draft ~260,010 tok · +130.0 % !")
         before = len(run.session.counted)
         await run.type("!")
         await run.shows("draft ~260,011 tok")

@@ -35,7 +35,7 @@ def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str
     if len(files) > 2:
         names += f" + {len(files) - 2} more ~{tokens_short(sum(size for _, size in files[2:]))}"
     whole = tokens + sum(size for _, size in files)
-    part = f" · +{100 * whole / window:.1f} %" if window else ""
+    part = f" · +{100 * whole / window:.1f} %" + (" !" if whole > window else "") if window else ""
     return f"draft ~{tokens_exact(tokens)} tok{names}{part}"
 
 
