@@ -1,8 +1,9 @@
-"""For all tests: properties have no deadline, so that a busy machine fails nothing."""
+"""What every test of the suite shares."""
 
 from __future__ import annotations
 
 from hypothesis import settings
 
-settings.register_profile("house", deadline=None)
-settings.load_profile("house")
+# No deadline: how long an example takes says more about the machine than about the code. The bench measures time.
+settings.register_profile("chatctx", deadline=None)
+settings.load_profile("chatctx")
