@@ -21,6 +21,7 @@ from tui.chat.events import (
     TurnFinished,
     UsageChanged,
 )
+from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.context.limits import Budget, ModelLimits
 from tui.context.rows import UsageItem, UsageRow
 from tui.context.trimming import TrimLog
@@ -123,6 +124,7 @@ class FakeSession:
     pinned: frozenset[str] = frozenset()
     draft: str = ""
     system: str = ""
+    memory: MemoryFiles = NO_MEMORY
     reasoning: str | None = None
     script: Script = echo
     gate: asyncio.Event | None = None
@@ -176,6 +178,10 @@ class FakeSession:
         await self.pause()
         yield CompactionFinished(142, 121_400, 18_300, None)
         yield TurnFinished()
+
+    async def switch_memory(self, name: str, on: bool) -> None:
+        """Switch it."""
+        self.memory = self.memory.switched(name, on)
 
     def cancel(self) -> None:
         """Open the gate with the word that it is over."""

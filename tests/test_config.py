@@ -55,6 +55,8 @@ def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: 
         ("model = 3", "model is 3"),
         ("rolling_context = 'yes'", "true or false"),
         ("reserve_output = -5", "reserve_output"),
+        ("memory_files = 'AGENTS.md'", "list of file names"),
+        ("memory_files = ['a/AGENTS.md']", "name alone"),
         ("compaction = '120%'", "between 0 and 100"),
         ("providers = 3", "[providers]"),
         ("[providers.x]\nkind = 'magic'", "use one of"),
@@ -96,3 +98,14 @@ def test_compaction() -> None:
     assert parse_compaction("off") == "off"
     with pytest.raises(ValueError, match='"off"'):
         parse_compaction("sometimes")
+
+
+def test_memory_files_are_names(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    for text, names in (
+        ("", ("AGENTS.md",)),
+        ("memory_files = []", ()),
+        ('memory_files = ["A", "B", "A"]', ("A", "B")),
+    ):
+        path.write_text(text)
+        assert load_settings({"CHATCTX_CONFIG": str(path)}).memory_files == names

@@ -55,6 +55,7 @@ class Settings:
     preserve_recent_turns: int = 4
     reasoning: str | None = None
     system: str = ""
+    memory_files: tuple[str, ...] = ("AGENTS.md",)  # names looked for from the working directory upward
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)  # binding id -> keys
@@ -171,6 +172,8 @@ class _Reader:
                     values[name] = self.compaction(name, value)
                 case "reserve_output" | "preserve_recent_turns":
                     values[name] = self.count(name, value)
+                case "memory_files":
+                    values[name] = self.names(name, value)
                 case "providers":
                     values[name] = {key: self.provider(key, table) for key, table in self.table(name, value).items()}
                 case "models":
@@ -223,6 +226,13 @@ class _Reader:
         if not isinstance(value, kind):
             raise self.fail(f"{name} is {value!r}; it has to be {words}")
         return value
+
+    def names(self, name: str, value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(entry, str) and entry.strip() for entry in value):
+            raise self.fail(f'{name} is {value!r}; it has to be a list of file names, like ["AGENTS.md"]')
+        if wrong := [entry for entry in value if Path(entry).name != entry]:
+            raise self.fail(f"{name}: {wrong[0]!r} is a path; write the file's name alone")
+        return tuple(dict.fromkeys(value))
 
     def count(self, name: str, value: object) -> int:
         try:

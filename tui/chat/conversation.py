@@ -9,6 +9,7 @@ from typing import Any
 
 from tui.chat import history
 from tui.chat.history import HistoryState, fold_records
+from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.projection import Target, active_messages, build_request, trimmed_request
 from tui.chat.store import Record, SessionInfo, SessionStore
 from tui.context.checkpoints import Checkpoint, active_compactions, checkpoint_to_json
@@ -26,6 +27,7 @@ class Conversation:
         self.info = info
         self.messages = messages
         self.target = target
+        self.memory: MemoryFiles = NO_MEMORY  # whose sections are in the target
         self._records = records
         self._state = fold_records(records)
         self.unsaved: list[Message] = []  # replies that a full disk kept out of the store so far

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tui.chat.store import Record
 from tui.context.checkpoints import Checkpoint, CompactionUndo, checkpoint_from_json
@@ -18,6 +19,7 @@ PIN = "pin"  # {"id", "on"}
 EXCLUDE = "exclude"  # {"id", "on"}
 SYSTEM = "system"  # {"text"}: the session's own system prompt; the newest one holds
 VOID = "void"  # {"frontier"}: a server refused the reasoning in messages up to this id
+MEMORY = "memory"  # {"files": [{"path", "sha256", "on"}]}: the memory files and their switches; the newest one holds
 LEAVE_OUT = "leave_out"  # {"message", "sha256"}: an attachment that made the request too large, in bytes
 
 
@@ -34,6 +36,7 @@ class HistoryState:
     system: str | None = None  # None: the settings' one
     void: str = ""  # likewise, when a server last refused reasoning
     left_out: frozenset[tuple[str, str]] = frozenset()  # message id, sha256
+    memory: Mapping[str, Any] | None = None  # as `MemoryFiles.to_json` has it
 
 
 def fold_records(records: Sequence[Record]) -> HistoryState:
@@ -44,6 +47,7 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
     marks: dict[str, dict[str, bool]] = {PIN: {}, EXCLUDE: {}}
     frontier = void = ""
     system: str | None = None
+    memory: Mapping[str, Any] | None = None
     left_out: set[tuple[str, str]] = set()
     for record in records:
         data: Mapping[str, object] = record.data
@@ -63,6 +67,8 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
                     frontier = max(frontier, str(data.get("frontier", "")))
             case "system":
                 system = str(data["text"])
+            case "memory":
+                memory = record.data
             case "void":
                 void = max(void, str(data["frontier"]))
             case "leave_out":
@@ -77,6 +83,7 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
         system,
         void,
         frozenset(left_out),
+        memory,
     )
 
 

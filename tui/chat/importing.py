@@ -182,8 +182,10 @@ class _Reader:
 
     def __init__(self, store: SessionStore, recording: Recording, *, system: str, price: Price) -> None:
         self._recording, self._price = recording, price
-        self._own = recording.info is not None
-        text = fold_records(recording.records).system
+        state = fold_records(recording.records)
+        # Memory files are not in the export either: their part is found like another program's system prompt.
+        self._own = recording.info is not None and not state.memory
+        text = state.system
         text = system if text is None else text
         self._system = (SystemSection("system", "system prompt", text),) if self._own and text.strip() else ()
         self._collected, self._taught = _Collected(), _Taught(StoredCalibrations(store))
@@ -201,7 +203,7 @@ class _Reader:
     @property
     def unsent(self) -> int:
         """Tokens of the other program's system prompt and tools, as of the last context."""
-        return 0 if self._own or not self._epochs else self._epochs[-1]
+        return self._epochs[-1] if self._epochs and self._recording.info is None else 0
 
     def measure(self, progress: Progress | None) -> None:
         """Go through all calls."""

@@ -11,6 +11,7 @@ from tui.chat import history
 from tui.chat.compactor import Compactor
 from tui.chat.conversation import Conversation
 from tui.chat.export import export_session
+from tui.chat.memory_files import MemoryFiles
 from tui.chat.meter import Meter
 from tui.chat.projection import Target
 from tui.chat.services import Services
@@ -107,6 +108,11 @@ class OpenSession:
         """The wanted effort: "off", "low", "medium", "high"; None is the provider's default."""
         return self._conversation.target.reasoning
 
+    @property
+    def memory(self) -> MemoryFiles:
+        """The memory files, those that are switched off included."""
+        return self._conversation.memory
+
     # -- changing -------------------------------------------------------------------------------------------------
 
     async def set_model(self, full_name: str) -> None:
@@ -132,6 +138,14 @@ class OpenSession:
         memory = tuple(s for s in self._conversation.target.system if s.kind == "memory")
         await self._conversation.add_record(history.SYSTEM, {"text": text})
         self._conversation.aim(replace(self._conversation.target, system=own + memory))
+
+    async def switch_memory(self, name: str, on: bool) -> None:
+        """Send a memory file (by its shown name) from now on, or no longer."""
+        memory = self.memory.switched(name, on)
+        await self._conversation.add_record(history.MEMORY, memory.to_json())
+        self._conversation.memory = memory
+        own = tuple(s for s in self._conversation.target.system if s.kind == "system")
+        self._conversation.aim(replace(self._conversation.target, system=own + memory.sections()))
 
     async def set_reasoning(self, effort: str | None) -> None:
         """Ask for this effort from now on."""

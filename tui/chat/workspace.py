@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 
 from tui.chat.calls import CallLog, CallRow
 from tui.chat.conversation import Conversation
-from tui.chat.history import fold_records
+from tui.chat.history import MEMORY, fold_records
 from tui.chat.ids import new_id
 from tui.chat.memory import StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.memory_files import MemoryFiles, load_memory
 from tui.chat.meter import TRIM_LOG
 from tui.chat.open_session import make_target
 from tui.chat.projection import Target
@@ -167,20 +168,41 @@ class Workspace:
         now = time.time()
         rolling = self.settings.rolling_context or await asyncio.to_thread(self.store.get_state, "rolling") == "on"
         info = SessionInfo(new_id(), "", choice.provider, choice.model, now, now, rolling=rolling)
+        memory = await asyncio.to_thread(self._memory)
         await asyncio.to_thread(self.store.create_session, info)
-        return ChatSession(Conversation(self.store, info, [], [], self._target(info, None)), self.services)
+        conversation = Conversation(self.store, info, [], [], self._target(info, None, memory))
+        return await self._session(conversation, memory, keep=bool(memory.files))
 
-    async def resume(self, session_id: str | None = None, model: str | None = None) -> ChatSession:
-        """Open a stored session: the newest one, or by the beginning of its id. `model` replaces its model."""
+    async def resume(
+        self, session_id: str | None = None, model: str | None = None, *, look: bool = False
+    ) -> ChatSession:
+        """Open a stored session: the newest one, or by the beginning of its id. `model` replaces its model.
+
+        With `look` the store is left as it is: changed memory files are said again the next time.
+        """
         info = await asyncio.to_thread(self._find, session_id)
         messages = await asyncio.to_thread(self.store.messages, info.id)
         records = await asyncio.to_thread(self.store.records, info.id)
         if model or self.settings.model:
             choice = await self.choose(model)
             info = replace(info, provider=choice.provider, model=choice.model)
-        system = fold_records(records).system
-        conversation = Conversation(self.store, info, messages, records, self._target(info, system))
+        state = fold_records(records)
+        memory = (await asyncio.to_thread(self._memory)).resumed(state.memory)
+        target = self._target(info, state.system, memory)
+        conversation = Conversation(self.store, info, messages, records, target)
+        return await self._session(conversation, memory, keep=memory.changed and not look)
+
+    async def _session(self, conversation: Conversation, memory: MemoryFiles, *, keep: bool) -> ChatSession:
+        """The session, which has these memory files; `keep` notes them beside its history."""
+        conversation.memory = memory
+        if keep:
+            await conversation.add_record(MEMORY, memory.to_json())
         return ChatSession(conversation, self.services)
+
+    def _memory(self) -> MemoryFiles:
+        config = self.settings.config_file
+        beside = config.absolute().parent if config.name else None
+        return load_memory(self.settings.memory_files, Path.cwd(), beside, Path.home())
 
     def _find(self, session_id: str | None) -> SessionInfo:
         if session_id is None:
@@ -193,10 +215,10 @@ class Workspace:
             raise UsageError(f"no session {session_id!r}; list them with: chatctx sessions")
         return info
 
-    def _target(self, info: SessionInfo, system: str | None) -> Target:
+    def _target(self, info: SessionInfo, system: str | None, memory: MemoryFiles) -> Target:
         text = self.settings.system if system is None else system
         sections = (SystemSection("system", "system prompt", text),) if text.strip() else ()
-        return make_target(info.provider, info.model, self.services, sections, info.id)
+        return make_target(info.provider, info.model, self.services, sections + memory.sections(), info.id)
 
     async def sessions(self, query: str = "") -> list[SessionInfo]:
         """Sessions with at least one message, the newest first; with `query`, those that contain it."""

@@ -37,6 +37,8 @@ async def _ask(args: Namespace, settings: Settings) -> int:
     try:
         resumes = args.session or args.last
         session = await (workspace.resume(args.session) if resumes else workspace.new_session())
+        for notice in session.memory.notices:
+            complain(notice)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, session.cancel)
         return await _stream(session, text, as_json=args.json)
     finally:

@@ -27,7 +27,7 @@ def run(args: Namespace, settings: Settings) -> int:
 async def _measure(args: Namespace, settings: Settings) -> ContextUsage:
     workspace = await Workspace.open(settings)
     try:
-        session = await workspace.resume(args.session)
+        session = await workspace.resume(args.session, look=True)
         return await session.refresh_usage()
     finally:
         await workspace.close()

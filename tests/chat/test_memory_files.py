@@ -1,0 +1,129 @@
+"""Memory files: which are found, what is sent of them, and what a resumed session says of changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chat.fakes import ScriptedProvider, drain, open_workspace
+from tui.chat.memory_files import LARGEST, MemoryFiles, load_memory, project_folders
+from tui.messages import Request
+
+NAMES = ("AGENTS.md",)
+
+
+def load(folder: Path, home: Path, config: Path | None = None) -> MemoryFiles:
+    return load_memory(NAMES, folder, config, home)
+
+
+def test_from_the_top_of_the_repository_down_after_the_one_beside_the_config(tmp_path: Path) -> None:
+    home, config = tmp_path / "home", tmp_path / "config"
+    project = home / "code" / "project"
+    deep = project / "src" / "part"
+    deep.mkdir(parents=True)
+    config.mkdir()
+    (project / ".git").mkdir()
+    for place in (home, home / "code", project, deep, config):
+        (place / "AGENTS.md").write_text(f"rules of {place.name}")
+    found = load(deep, home, config)
+    assert [file.text for file in found.files] == ["rules of config", "rules of project", "rules of part"]
+    assert [file.name for file in found.files][1:] == [
+        "~/code/project/AGENTS.md", "~/code/project/src/part/AGENTS.md",
+    ]  # fmt: skip
+    assert found.notices == ()
+
+
+def test_without_a_repository_up_to_the_home_folder_and_never_beyond(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert project_folders(home / "a" / "b", home) == [home / "a", home / "a" / "b"]
+    assert project_folders(home, home) == [home]
+    assert project_folders(tmp_path / "elsewhere" / "x", home) == [tmp_path / "elsewhere" / "x"]
+
+
+def test_what_is_long_is_cut_between_characters_and_said(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("x" + "é" * LARGEST)
+    found = load(tmp_path, tmp_path)
+    (file,) = found.files
+    assert len(file.text.encode()) < LARGEST + 50
+    assert "é\n[The rest" in file.text
+    assert "only its beginning" in found.notices[0]
+
+
+def test_what_cannot_be_read_is_one_line_and_what_is_empty_is_nothing(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_bytes(b"\xff\xfe\x00binary")
+    found = load(tmp_path, tmp_path)
+    assert found.files == ()
+    assert found.notices == ("~/AGENTS.md is not sent: it is not UTF-8 text.",)
+    (tmp_path / "AGENTS.md").write_text(" \n")
+    assert load(tmp_path, tmp_path) == MemoryFiles()
+    (tmp_path / "AGENTS.md").unlink()
+    (tmp_path / "AGENTS.md").mkdir()
+    assert load(tmp_path, tmp_path) == MemoryFiles()
+
+
+def test_a_link_to_a_file_that_is_there_already_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("one")
+    (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
+    assert len(load_memory(("AGENTS.md", "CLAUDE.md"), tmp_path, None, tmp_path).files) == 1
+
+
+def sent(provider: ScriptedProvider) -> Request:
+    return provider.requests[-1]
+
+
+async def test_a_session_sends_them_and_context_shows_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "AGENTS.md").write_text("Answer in verse.")
+    monkeypatch.chdir(tmp_path)
+    provider = ScriptedProvider()
+    async with open_workspace(tmp_path / "data", provider, system="Be brief.") as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("hello"))
+        assert [section.kind for section in sent(provider).system] == ["system", "memory"]
+        assert "Answer in verse." in sent(provider).system[1].text
+        usage = await session.refresh_usage()
+        (row,) = [row for row in usage.rows if row.key == "memory"]
+        assert row.tokens > 3
+        (tmp_path / "AGENTS.md").write_text("Answer in prose.")
+        await drain(session.send("again"))
+        assert "Answer in verse." in sent(provider).system[1].text  # read once: the prefix stays as it is
+        await session.set_system("Be long.")
+        assert len(session._conversation.request().system) == 2
+
+
+async def test_switched_off_it_stays_off_and_changes_are_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "AGENTS.md"
+    path.write_text("Answer in verse.")
+    monkeypatch.chdir(tmp_path)
+    provider = ScriptedProvider()
+    async with open_workspace(tmp_path / "data", provider) as workspace:
+        session = await workspace.new_session()
+        name = session.memory.files[0].name
+        await drain(session.send("hello"))
+        await session.switch_memory(name, False)
+        await drain(session.send("again"))
+        assert sent(provider).system == ()
+
+        again = await workspace.resume(session.id)
+        assert (again.memory.notices, again.memory.files[0].on) == ((), False)
+        await again.switch_memory(name, True)
+        path.write_text("Answer in prose.")
+        looked = await workspace.resume(session.id, look=True)
+        changed = await workspace.resume(session.id)
+        assert looked.memory.notices == changed.memory.notices
+        assert "has changed" in changed.memory.notices[0]
+        assert "prose" in changed._conversation.request().system[0].text
+        assert (await workspace.resume(session.id)).memory.notices == ()
+        path.unlink()
+        gone = await workspace.resume(session.id)
+        assert "not found" in gone.memory.notices[0]
+        assert gone._conversation.request().system == ()
+
+
+async def test_none_are_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "AGENTS.md").write_text("Answer in verse.")
+    monkeypatch.chdir(tmp_path)
+    async with open_workspace(tmp_path / "data", ScriptedProvider(), memory_files=()) as workspace:
+        assert (await workspace.new_session()).memory == MemoryFiles()

@@ -1,0 +1,140 @@
+"""Memory files: `AGENTS.md` and the like, read once when a session starts and sent with its system prompt.
+
+Where they are looked for: beside the config file (for all projects), then from the top of the project down to the
+working directory, so that the nearest comes last. The top is the folder that holds `.git`; without one, the folder
+below the home folder; outside both, the working directory alone: anybody may put files into `/tmp`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tui.messages import SystemSection
+
+LARGEST = 32_000
+"""Bytes of one file that are sent, about 8,000 tokens in every request: what is longer is cut there."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """One file. `name` is its path as shown, `text` what is sent of it, `digest` tells whether it changed on disk."""
+
+    path: str
+    name: str
+    text: str
+    digest: str
+    on: bool = True
+
+    def section(self) -> SystemSection:
+        """Its part of the system prompt. The same file gives the same bytes."""
+        return SystemSection("memory", self.name, f"Instructions from {self.name}:\n\n{self.text}")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFiles:
+    """The memory files of a session, in the order they are sent. `notices` are lines for the person."""
+
+    files: tuple[MemoryFile, ...] = ()
+    notices: tuple[str, ...] = ()
+    changed: bool = False  # since the session kept its record
+
+    def sections(self) -> tuple[SystemSection, ...]:
+        """What is sent: the files that are on."""
+        return tuple(file.section() for file in self.files if file.on)
+
+    def find(self, name: str) -> MemoryFile | None:
+        """The file of that name, or the only one whose name ends so."""
+        found = [file for file in self.files if file.name == name] or [
+            file for file in self.files if file.name.endswith(name)
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def switched(self, name: str, on: bool) -> MemoryFiles:
+        """This with one file switched on or off."""
+        files = tuple(replace(file, on=on) if file.name == name else file for file in self.files)
+        return replace(self, files=files)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record beside the history: which files, with which content, and which of them are on."""
+        return {"files": [{"path": f.path, "sha256": f.digest, "on": f.on} for f in self.files]}
+
+    def resumed(self, record: Mapping[str, Any] | None) -> MemoryFiles:
+        """This, for a session that kept `record`: its switches hold; what is not as it was is said.
+
+        None is a session from before there were memory files, or without any.
+        """
+        before = {str(entry["path"]): entry for entry in (record or {}).get("files", ())}
+        said: list[str] = []
+        files: list[MemoryFile] = []
+        for file in self.files:
+            entry = before.pop(file.path, None)
+            if entry is None:
+                said.append(f"{file.name} is new: it goes with the next message (/memory switches it off).")
+            elif entry["sha256"] != file.digest:
+                said.append(f"{file.name} has changed: its new text goes with the next message.")
+            files.append(file if entry is None else replace(file, on=bool(entry["on"])))
+        said += [f"{path} is not found from this folder: it is not sent any more." for path in before]
+        return MemoryFiles(tuple(files), (*self.notices, *said), bool(said))
+
+
+NO_MEMORY = MemoryFiles()
+
+
+def load_memory(names: Sequence[str], folder: Path, config_folder: Path | None, home: Path) -> MemoryFiles:
+    """Read the files called one of `names`. Never raises: what can't be read is a notice."""
+    files: list[MemoryFile] = []
+    notices: list[str] = []
+    seen: set[Path] = set()
+    folders = [*([config_folder] if config_folder else []), *project_folders(folder, home)]
+    for path in (place / name for place in folders for name in names):
+        shown = short_path(path, home)
+        try:
+            real = path.resolve()
+            if real in seen or not real.is_file():
+                continue
+            seen.add(real)
+            with real.open("rb") as source:
+                data = source.read(LARGEST + 1)
+            text = _text(data)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
+            notices.append(f"{shown} is not sent: {reason}.")
+            continue
+        if len(data) > LARGEST:
+            notices.append(f"{shown} is longer than {LARGEST:,} bytes: only its beginning is sent.")
+        if text.strip():
+            files.append(MemoryFile(str(path), shown, text, hashlib.sha256(data).hexdigest()))
+    return MemoryFiles(tuple(files), tuple(notices))
+
+
+def _text(data: bytes) -> str:
+    """At most `LARGEST` bytes as text, cut between characters. Raises ValueError for what is no text."""
+    if b"\0" in data:
+        raise ValueError
+    if len(data) <= LARGEST:
+        return data.decode("utf-8-sig")
+    kept = data[:LARGEST]
+    while kept and kept[-1] & 0xC0 == 0x80:
+        kept = kept[:-1]
+    return kept[:-1].decode("utf-8-sig") + "\n[The rest of this file was left out.]"
+
+
+def project_folders(folder: Path, home: Path) -> list[Path]:
+    """The folders from the project's top down to `folder`."""
+    found: list[Path] = []
+    for place in (folder, *folder.parents):
+        if place == home and found:
+            break
+        found.append(place)
+        if (place / ".git").exists():
+            return found[::-1]
+    return found[::-1] if home in folder.parents else [folder]
+
+
+def short_path(path: Path, home: Path) -> str:
+    """`path` as people write it: "~/..." below the home folder."""
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
