@@ -109,7 +109,7 @@ def _attachment(part: Attachment, request: Request) -> Json:
         return {"type": "input_text", "text": missing_text(part)}
     if part.kind == "pdf":
         return {"type": "input_file", "filename": part.name, "file_data": data_url(part, blob)}
-    return {"type": "input_image", "image_url": data_url(part, blob)}
+    return {"type": "input_image", "image_url": data_url(part, blob), "detail": "auto"}
 
 
 def _assistant(message: Message, request: Request, ids: ToolIds, *, official: bool) -> list[Json]:
@@ -133,11 +133,7 @@ def _assistant(message: Message, request: Request, ids: ToolIds, *, official: bo
                     }
                 )
             case _ if text := plain_text(part):
-                item: Json = {
-                    "type": "message",
-                    "role": "assistant",
-                    "content": [{"type": "output_text", "text": text, "annotations": []}],
-                }
+                item: Json = {"type": "message", "role": "assistant", "content": text}
                 if phased:  # what is said on the way to a call, and what is said at the end
                     item["phase"] = "commentary" if at < last_call else "final_answer"
                 items.append(item)

@@ -1,0 +1,69 @@
+"""The bodies we build are what the official SDKs' own types describe."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.providers.wire_values import IMAGE, NOTE, PDF, TOOL, TOOL_TURN, assistant, request, thought, user
+from tui.messages import Request, SystemSection
+from tui.providers import anthropic_wire, chat_wire, responses_wire
+from tui.providers.chat_wire import ChatStyle
+
+CONVERSATION = (user("See", IMAGE, PDF, NOTE), assistant("A cat."), *TOOL_TURN)
+
+
+def full(model: str, **changes: Any) -> Request:
+    """A request with everything in it, for `model`."""
+    made = thought("hm", model=model, signature="sig", encrypted="enc", item_id="rs_1", redacted=None)
+    hidden = thought("", model=model, redacted="blob", encrypted="enc2", item_id="rs_2")
+    base = request(
+        *CONVERSATION,
+        assistant(made, hidden, "Done."),
+        user("Thanks"),
+        model=model,
+        system=(SystemSection("system", "prompt", "Be brief."),),
+        tools=(TOOL,),
+        max_output=4000,
+        session="s1",
+    )
+    return replace(base, **changes)
+
+
+def check(body: dict[str, Any], params: Any) -> None:
+    from pydantic import TypeAdapter
+
+    assert set(body) <= set(params.__annotations__)
+    TypeAdapter(params).validate_python(json.loads(json.dumps(body)))
+
+
+@pytest.mark.parametrize("reasoning", [None, "off", "low", "high"])
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-8", "claude-fable-5-1", "claude-haiku-5-5"])
+def test_anthropic(model: str, reasoning: str | None) -> None:
+    from anthropic.types import message_count_tokens_params, message_create_params
+
+    body = anthropic_wire.to_wire(full(model, reasoning=reasoning))
+    check(body, message_create_params.MessageCreateParamsStreaming)
+    counted = {key: value for key, value in body.items() if key not in ("max_tokens", "stream")}
+    check(counted, message_count_tokens_params.MessageCountTokensParams)
+
+
+@pytest.mark.parametrize("reasoning", [None, "off", "low", "high"])
+def test_chat(reasoning: str | None) -> None:
+    from openai.types.chat import completion_create_params
+
+    style = ChatStyle(max_tokens_field="max_completion_tokens", cache_key=True)
+    body = chat_wire.to_wire(full("gpt-5", reasoning=reasoning), style)
+    check(body, completion_create_params.CompletionCreateParamsStreaming)
+
+
+@pytest.mark.parametrize("reasoning", [None, "off", "low", "high"])
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5", "gpt-5.6", "o4-mini"])
+def test_responses(model: str, reasoning: str | None) -> None:
+    from openai.types.responses import response_create_params
+
+    body = responses_wire.to_wire(full(model, reasoning=reasoning))
+    check(body, response_create_params.ResponseCreateParamsStreaming)
