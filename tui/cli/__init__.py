@@ -64,7 +64,7 @@ def complain(text: str, code: int = FAILED) -> int:
 
 def _known_error(error: Exception) -> int | None:
     """The exit code of an error whose text is meant for a person; None for a bug."""
-    codes = {"UsageError": BAD_USAGE, "StoreError": FAILED, "ProviderError": FAILED, "TransferError": FAILED}
+    codes = {"UsageError": BAD_USAGE, "AttachmentError": BAD_USAGE, "StoreError": FAILED, "ProviderError": FAILED}
     return next((codes[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in codes), None)
 
 

@@ -6,8 +6,11 @@ import asyncio
 import json
 import signal
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from tui.chat.events import (
     CompactionFinished,
@@ -23,7 +26,7 @@ from tui.chat.session import ChatSession
 from tui.chat.workspace import UsageError, Workspace
 from tui.cli import FAILED, INTERRUPTED, complain
 from tui.config import Settings
-from tui.messages import Message
+from tui.messages import Attachment, Message
 
 
 def run(args: Namespace, settings: Settings) -> int:
@@ -33,14 +36,25 @@ def run(args: Namespace, settings: Settings) -> int:
 
 async def _ask(args: Namespace, settings: Settings) -> int:
     text = read_question(args.text)
+    system = read_system(args)
     workspace = await Workspace.open(settings)
     try:
+        attachments = [await workspace.attach(path) for path in args.attach]
         resumes = args.session or args.last
         session = await (workspace.resume(args.session) if resumes else workspace.new_session())
+        if system is not None:
+            await session.set_system(system)
         for notice in session.memory.notices:
             complain(notice)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, session.cancel)
-        return await _stream(session, text, as_json=args.json)
+        began = time.time()
+        outcome = await _stream(session, text, attachments, silent=args.json)
+        if args.json:
+            spent = [call.cost for call in await workspace.calls(session.id) if call.at >= began]
+            cost = sum(known) if len(known := [c for c in spent if c is not None]) == len(spent) else None
+            result = _result(session, outcome) | {"cost": cost, "seconds": round(time.time() - began, 3)}
+            sys.stdout.write(json.dumps(result) + "\n")
+        return outcome.exit_code()
     finally:
         await workspace.close()
 
@@ -58,12 +72,46 @@ def _standard_input() -> str:
     return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
-async def _stream(session: ChatSession, text: str, *, as_json: bool) -> int:
+def read_system(args: Namespace) -> str | None:
+    """The system prompt asked for; None leaves what is set. Raises `UsageError`."""
+    path: Path | None = args.system_file
+    if path is None:
+        system: str | None = args.system
+        return system
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"--system-file: {path} can't be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"--system-file: {path} is not UTF-8 text") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a question: the reply, whole or not, or why there is none."""
+
+    reply: Message | None
+    failure: str
+
+    def exit_code(self) -> int:
+        """0 for a whole answer; else says why on standard error."""
+        reply = self.reply
+        if self.failure:
+            return complain(self.failure)
+        if reply is not None and reply.status == "cancelled":
+            return INTERRUPTED
+        if reply is None or reply.status != "complete":
+            return complain((reply and reply.error) or "no answer came", FAILED)
+        return 0
+
+
+async def _stream(session: ChatSession, text: str, attachments: Sequence[Attachment], *, silent: bool) -> Outcome:
+    """Ask, and write the answer to standard output as it comes unless `silent`."""
     reply: Message | None = None
     failure = ""
-    async for event in session.send(text):
+    async for event in session.send(text, attachments):
         match event:
-            case ReplyDelta(kind="text" | "refusal", text=piece) if not as_json:
+            case ReplyDelta(kind="text" | "refusal", text=piece) if not silent:
                 sys.stdout.write(piece)
                 sys.stdout.flush()
             case ReplyFinished(message):
@@ -73,17 +121,9 @@ async def _stream(session: ChatSession, text: str, *, as_json: bool) -> int:
             case _:
                 if line := _line(event):
                     complain(line)
-    if as_json:
-        sys.stdout.write(json.dumps(_result(session, reply, failure)) + "\n")
-    elif reply is not None and reply.text and not reply.text.endswith("\n"):
+    if not silent and reply is not None and reply.text and not reply.text.endswith("\n"):
         sys.stdout.write("\n")
-    if failure:
-        return complain(failure)
-    if reply is not None and reply.status == "cancelled":
-        return INTERRUPTED
-    if reply is None or reply.status != "complete":
-        return complain((reply and reply.error) or "no answer came", FAILED)
-    return 0
+    return Outcome(reply, failure)
 
 
 def _line(event: SessionEvent) -> str:
@@ -101,7 +141,8 @@ def _line(event: SessionEvent) -> str:
             return ""
 
 
-def _result(session: ChatSession, reply: Message | None, failure: str) -> dict[str, object]:
+def _result(session: ChatSession, outcome: Outcome) -> dict[str, object]:
+    reply, failure = outcome.reply, outcome.failure
     usage = reply.usage if reply else None
     return {
         "session": session.id,

@@ -69,7 +69,14 @@ def build_parser() -> argparse.ArgumentParser:
     _model_options(ask)
     ask.add_argument("-s", "--session", metavar="ID", help="ask in this session instead of a new one")
     ask.add_argument("-c", "--continue", dest="last", action="store_true", help="ask in the last session")
-    ask.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    ask.add_argument(
+        "-a", "--attach", metavar="FILE", action="append", type=Path, default=[],
+        help="send a text file, a picture or a PDF along; may be given several times",
+    )  # fmt: skip
+    instructions = ask.add_mutually_exclusive_group()
+    instructions.add_argument("--system", metavar="TEXT", help="the session's system prompt; '' for none")
+    instructions.add_argument("--system-file", metavar="FILE", type=Path, help="the system prompt from a file")
+    ask.add_argument("--json", action="store_true", help="one JSON object, with usage, cost and seconds, not text")
 
     sessions = commands.add_parser("sessions", help="stored sessions, the newest first", allow_abbrev=False)
     sessions.set_defaults(run="listing:sessions")

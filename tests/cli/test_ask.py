@@ -1,0 +1,72 @@
+"""`chatctx ask` with files and instructions."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, one_line
+from tui.chat.history import fold_records
+from tui.chat.store import SessionStore
+from tui.messages import Attachment
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
+
+
+@pytest.fixture
+def store(tmp_path: Path, run: Run) -> SessionStore:
+    run("sessions")  # makes it
+    return SessionStore(tmp_path / "data" / "chatctx.db")
+
+
+def test_files_go_along(run: Run, tmp_path: Path, store: SessionStore) -> None:
+    (tmp_path / "a.py").write_text("print('hello')\n")
+    (tmp_path / "b.png").write_bytes(PNG)
+    (tmp_path / "c.pdf").write_bytes(b"%PDF-1.4\n1 0 obj << /Type /Page >> endobj\n")
+    files = [word for name in ("a.py", "b.png", "c.pdf") for word in ("-a", str(tmp_path / name))]
+    done = json.loads(run("ask", "what is this?", *files, "--json").stdout)
+    parts = store.messages(done["session"])[0].parts
+    assert [part.kind for part in parts if isinstance(part, Attachment)] == ["text", "image", "pdf"]
+    assert isinstance(parts[1], Attachment)
+    assert store.blob(parts[1].sha256) == PNG
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [("a.bin", b"\0\1\2", "neither text nor a picture"), ("none.txt", None, "can't be read"), ("", None, "can't be")],
+)
+def test_what_no_model_takes_is_refused_before_anything_is_kept(
+    run: Run, tmp_path: Path, store: SessionStore, name: str, data: bytes | None, words: str
+) -> None:
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    done = run("ask", "hi", "--attach", str(tmp_path / name))
+    assert words in one_line(done.stderr)
+    assert done.returncode == 2
+    assert store.sessions() == []
+    store.close()
+
+
+def test_json_has_cost_and_seconds(run: Run) -> None:
+    found = json.loads(run("ask", "hi", "--json").stdout)
+    assert found["status"] == "complete"
+    assert 0 < found["seconds"] < 60
+    assert "cost" in found  # the demo has no price
+    failed = run("ask", "-m", "openai/gpt-5.6", "--json", "hi")
+    assert failed.returncode == 1
+    assert json.loads(failed.stdout)["status"] == "failed"
+
+
+def test_system_prompt_from_the_command_line_and_a_file(run: Run, tmp_path: Path, store: SessionStore) -> None:
+    (tmp_path / "prompt.md").write_text("Be kind.")
+    first = json.loads(run("ask", "hi", "--json", "--system", "Be brief.").stdout)["session"]
+    second = json.loads(run("ask", "hi", "--json", "--system-file", str(tmp_path / "prompt.md")).stdout)["session"]
+    kept = [fold_records(store.records(session)).system for session in (first, second)]
+    assert kept == ["Be brief.", "Be kind."]
+    store.close()
+    assert "can't be read" in one_line(run("ask", "hi", "--system-file", str(tmp_path / "none")).stderr)
+    assert "not allowed with" in one_line(run("ask", "hi", "--system", "x", "--system-file", "y").stderr)
