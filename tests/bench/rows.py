@@ -20,6 +20,11 @@ class BenchRow:
     reference: float
     limit: float
     at_most: float | None = None
+    unit: str = "s"  # or "MB": then `seconds` and `reference` are megabytes
+
+    def show(self, value: float) -> str:
+        """`value` for people."""
+        return f"{1000 * value:.3f} ms" if self.unit == "s" else f"{value:.1f} {self.unit}"
 
     @property
     def ratio(self) -> float:
@@ -33,7 +38,7 @@ class BenchRow:
 
 
 def fastest(function: Callable[[], object], *, rounds: int = 7, times: int = 1) -> float:
-    """Processor seconds of one call of `function`: the best of `rounds`, each over `times` calls. The collector is off."""
+    """Processor seconds of one call: the best of `rounds`, each over `times` calls. The collector is off."""
     return both(function, None, rounds=rounds, times=times)[0]
 
 
@@ -65,7 +70,14 @@ def table(rows: Sequence[BenchRow]) -> str:
     for row in rows:
         limit = f"{row.limit:g}x" if row.at_most is None else f"{row.limit:g}x, {1000 * row.at_most:g} ms"
         lines.append(
-            (row.name, _ms(row.seconds), _ms(row.reference), f"{row.ratio:.3g}x", limit, "" if row.ok else "OVER")
+            (
+                row.name,
+                row.show(row.seconds),
+                row.show(row.reference),
+                f"{row.ratio:.3g}x",
+                limit,
+                "" if row.ok else "OVER",
+            )
         )
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
     shown = []
@@ -73,7 +85,3 @@ def table(rows: Sequence[BenchRow]) -> str:
         cells = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
         shown.append("  ".join([name.ljust(widths[0]), *cells, mark]).rstrip())
     return "\n".join(shown)
-
-
-def _ms(seconds: float) -> str:
-    return f"{1000 * seconds:.3f} ms"
