@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from tui.chat.calls import CallLog, CallRow
 from tui.chat.conversation import Conversation
+from tui.chat.fork import fork_session
 from tui.chat.history import MEMORY, fold_records
 from tui.chat.ids import new_id
 from tui.chat.memory import StoredCalibrations, StoredCounts, StoredMeasurements
@@ -191,6 +192,11 @@ class Workspace:
         target = self._target(info, state.system, memory)
         conversation = Conversation(self.store, info, messages, records, target)
         return await self._session(conversation, memory, keep=memory.changed and not look)
+
+    async def fork(self, session_id: str, message_id: str) -> ChatSession:
+        """A new session that begins as this one stood at a message of it, with the same model; see `fork_session`."""
+        info = await asyncio.to_thread(fork_session, self.store, session_id, message_id)
+        return await self.resume(info.id, f"{info.provider}/{info.model}")
 
     async def _session(self, conversation: Conversation, memory: MemoryFiles, *, keep: bool) -> ChatSession:
         """The session, which has these memory files; `keep` notes them beside its history."""
