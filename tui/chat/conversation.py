@@ -127,6 +127,11 @@ class Conversation:
         """The newest message's id; "" in an empty history."""
         return self.messages[-1].id if self.messages else ""
 
+    @property
+    def stamp(self) -> str:
+        """Changes with every message and record: both only ever grow."""
+        return f"{self.frontier} {self._records[-1].id if self._records else ''}"
+
     def request(self) -> Request:
         """What would go out now. The same object until something changes."""
         if self._request is None:

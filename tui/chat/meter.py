@@ -12,8 +12,10 @@ from typing import ParamSpec, TypeVar
 from tui.chat.conversation import Conversation
 from tui.chat.services import Services
 from tui.config import ModelSettings, Settings
+from tui.context.digests import preamble_digest
 from tui.context.limits import BudgetSettings, ModelLimits
 from tui.context.rolling import TrimLog, TrimRecord
+from tui.context.snapshot import snapshot_from_json, snapshot_to_json
 from tui.context.usage import ContextUsage, calculate_context_usage
 from tui.messages import Message, Request
 from tui.providers.base import ProviderError
@@ -61,6 +63,25 @@ class Meter:
         self.latest = await self.in_thread(self.measure, self._conversation.request())
         return self.latest
 
+    def keep(self) -> None:
+        """Keep the latest number beside the session, for the next time it is opened. Not on the event loop."""
+        if self.latest is not None:
+            text = json.dumps(snapshot_to_json(self.latest, self._stamp()))
+            self._services.store.put_state(_snapshot_key(self._conversation.info.id), text)
+
+    def restore(self) -> None:
+        """Show the number that was kept, if nothing has changed since. Not on the event loop."""
+        text = self._services.store.get_state(_snapshot_key(self._conversation.info.id))
+        if text is not None:
+            self.latest = snapshot_from_json(json.loads(text), self._stamp())
+
+    def _stamp(self) -> str:
+        """All that the number is made from, in short: history, records, model, instructions, settings."""
+        conversation = self._conversation
+        target = conversation.target
+        preamble = preamble_digest(target.system, target.tools).hex()
+        return f"{conversation.stamp} {self.full_name} {preamble} {self.budget_settings()} {self.limits()}"
+
     def measure(self, request: Request) -> ContextUsage:
         """`request` measured. May count: not on the event loop."""
         compactions, saved = self._conversation.compaction_savings()
@@ -106,6 +127,10 @@ class Meter:
         text = store.get_state(TRIM_LOG)
         trims = TrimLog.from_json(json.loads(text)) if text else TrimLog()
         store.put_state(TRIM_LOG, json.dumps(trims.add(utilisation, trim).to_json()))
+
+
+def _snapshot_key(session: str) -> str:
+    return f"usage:{session}"
 
 
 def budget_settings(model: ModelSettings, *, rolling: bool) -> BudgetSettings:

@@ -120,14 +120,15 @@ class ChatSession(OpenSession):
             await self._services.windows.find(self.provider, self.model)
             async for event in turn.run():
                 yield event
-            await asyncio.to_thread(self._remember_model)
+            await asyncio.to_thread(self._remember)
         except (TurnError, ContextOverflowError, StoreError) as error:
             yield TurnFailed(str(error))
         except ProviderError as error:
             yield TurnFailed(f"{str(error).rstrip('.')}. Your message is kept; /retry asks again.")
 
-    def _remember_model(self) -> None:
-        """It answered: the next session begins with it."""
+    def _remember(self) -> None:
+        """The number for the next time this is opened; the model for the next session: it answered."""
+        self._meter.keep()
         store = self._services.store
         kept = store.get_state(LAST_MODELS)
         last = json.loads(kept) if kept else {}
