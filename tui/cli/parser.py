@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from tui import __version__
+from tui.cli.manual import MANUAL
 
 DESCRIPTION = """\
 A chat client for the terminal whose context numbers are true.
@@ -37,10 +40,18 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"chatctx: {message}; see {self.prog} --help\n")
 
 
+if TYPE_CHECKING:
+    Commands: TypeAlias = argparse._SubParsersAction[_Parser]
+
+
 def _model_options(parser: argparse.ArgumentParser, default: str | None = argparse.SUPPRESS) -> None:
     """`default` SUPPRESS: a command leaves what was given before its name alone."""
     parser.add_argument("-m", "--model", metavar="NAME", default=default, help="provider/model, or a provider alone")
     parser.add_argument("--gguf", metavar="FILE", type=Path, default=default, help="weights for the embedded model")
+
+
+def _json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="as JSON")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -62,9 +73,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     which.add_argument("-r", "--resume", metavar="ID", dest="resume", help="go on with this session (chatctx sessions)")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+    add = partial(_add_command, commands)
 
-    ask = commands.add_parser("ask", help="one question, the answer on standard output", allow_abbrev=False)
-    ask.set_defaults(run="ask:run")
+    ask = add("ask", "ask:run")
     ask.add_argument("text", metavar="TEXT", nargs="+", help="the question; - is standard input")
     _model_options(ask)
     ask.add_argument("-s", "--session", metavar="ID", help="ask in this session instead of a new one")
@@ -78,49 +89,59 @@ def build_parser() -> argparse.ArgumentParser:
     instructions.add_argument("--system-file", metavar="FILE", type=Path, help="the system prompt from a file")
     ask.add_argument("--json", action="store_true", help="one JSON object, with usage, cost and seconds, not text")
 
-    sessions = commands.add_parser("sessions", help="stored sessions, the newest first", allow_abbrev=False)
-    sessions.set_defaults(run="listing:sessions")
+    sessions = add("sessions", "listing:sessions")
     sessions.add_argument("query", metavar="TEXT", nargs="?", default="", help="only those that contain it")
-    sessions.add_argument("--json", action="store_true", help="as JSON")
+    _json_option(sessions)
 
-    context = commands.add_parser("context", help="what the next request of a session costs", allow_abbrev=False)
-    context.set_defaults(run="context:run")
+    context = add("context", "context:run")
     context.add_argument("session", metavar="ID", nargs="?", help="the session; the last one if not given")
     _model_options(context)
-    context.add_argument("--json", action="store_true", help="as JSON")
+    _json_option(context)
 
-    usage = commands.add_parser("usage", help="tokens, cost, and how good the estimates were", allow_abbrev=False)
-    usage.set_defaults(run="usage:run")
+    usage = add("usage", "usage:run")
     usage.add_argument("-s", "--session", metavar="ID", help="the session to show; the last one if not given")
     usage.add_argument("--days", metavar="N", type=int, help="only the last N days, today included, in the tables")
-    usage.add_argument("--json", action="store_true", help="as JSON")
+    _json_option(usage)
 
-    models = commands.add_parser("models", help="the models that can be used now", allow_abbrev=False)
-    models.set_defaults(run="listing:models")
+    models = add("models", "listing:models")
     models.add_argument("query", metavar="TEXT", nargs="?", default="", help="only those that contain it")
-    models.add_argument("--json", action="store_true", help="as JSON")
+    _json_option(models)
 
-    export = commands.add_parser("export", help="write a session to a file", allow_abbrev=False)
-    export.set_defaults(run="listing:export")
+    export = add("export", "listing:export")
     export.add_argument("session", metavar="ID", help="the session, or the beginning of its id")
-    export.add_argument("file", metavar="FILE", type=Path, help="FILE.jsonl loses nothing, FILE.md is to read")
+    export.add_argument("file", metavar="FILE", type=Path, help="FILE.jsonl loses nothing; FILE.md, FILE.html to read")
 
-    take = commands.add_parser("import", help="take sessions in from files", allow_abbrev=False)
-    take.set_defaults(run="importing:run")
+    take = add("import", "importing:run")
     take.add_argument("files", metavar="FILE", nargs="+", type=Path, help="chatctx, Claude Code, pi or Gemini CLI")
-    take.add_argument("--json", action="store_true", help="what came in, as JSON")
+    _json_option(take)
 
-    replay = commands.add_parser("replay", help="score the estimator on recorded conversations", allow_abbrev=False)
-    replay.set_defaults(run="replay:run")
+    replay = add("replay", "replay:run")
     replay.add_argument("files", metavar="FILE", nargs="+", type=Path, help="chatctx, Claude Code, pi or Gemini CLI")
-    replay.add_argument("--json", action="store_true", help="as JSON")
+    _json_option(replay)
     replay.add_argument("--no-learning", action="store_true", help="without the learned correction factor")
     replay.add_argument(
         "--method", choices=("hybrid", "chars4"), default="hybrid", help="chars4: a naive one, to compare"
     )
 
-    doctor = commands.add_parser("doctor", help="check the installation", allow_abbrev=False)
-    doctor.set_defaults(run="doctor:run")
+    completion = add("completion", "completion:run")
+    completion.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
+
+    add("doctor", "doctor:run")
+    return parser
+
+
+def _add_command(commands: Commands, name: str, run: str) -> argparse.ArgumentParser:
+    """A command with its page from the manual; `run` is module and function under `tui.cli`."""
+    page = MANUAL[name]
+    parser = commands.add_parser(
+        name,
+        help=page.help,
+        description=page.description,
+        epilog=page.epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
     return parser
 
 
