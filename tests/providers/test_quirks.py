@@ -256,6 +256,20 @@ class TestAnthropicQuirks:
         assert [meta.signature for meta in got.meta[0]] == [""]
         assert {event.block for event in got.events if isinstance(event, TextDelta)} == {1}
 
+    @pytest.mark.parametrize(("counts", "usage"), [(True, Usage(9, 2)), (False, Usage(None, 2))])
+    async def test_a_stream_without_its_beginning(self, counts: bool, usage: Usage) -> None:
+        """llama.cpp, now and then: the input is asked for, where there is a route for it."""
+        async with serving("anthropic") as (server, provider):
+            server.stream(*ANTHROPIC[1:], named=True, done=False)
+            server.json(
+                {"input_tokens": 9} if counts else {"error": "no"},
+                200 if counts else 404,
+                path="/v1/messages/count_tokens",
+            )
+            got = await collect(provider, REQUEST)
+        assert (got.text, got.usage) == ("Hello", usage)
+        assert isinstance(got.events[-1], StreamEnd)
+
     async def test_usage_is_replaced_not_added(self) -> None:
         events = [dict(event) for event in ANTHROPIC]
         events[0] = {"type": "message_start", "message": {"usage": {"input_tokens": 500, "output_tokens": 1}}}

@@ -52,8 +52,21 @@ class AnthropicMessages:
         except ProviderError as error:
             if not (reader.ended and error.kind in ("network", "protocol")):
                 raise  # otherwise the answer is whole, only the closing event is lost
+        if reader.ended and not reader.input_known and not self.config.official:
+            for event in await self._counted(request, reader):
+                yield event
         for event in reader.finish():
             yield event
+
+    async def _counted(self, request: Request, reader: AnthropicReader) -> list[StreamEvent]:
+        """llama.cpp now and then begins a stream without its `message_start`, where the input is; so ask for it."""
+        try:
+            counted = await self.count_tokens(request)
+        except ProviderError:
+            return []  # then the usage stays unknown
+        return (
+            [] if counted is None else list(reader.feed({"type": "message_delta", "usage": {"input_tokens": counted}}))
+        )
 
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""

@@ -53,6 +53,11 @@ class AnthropicReader:
         """True once the server said why it stopped."""
         return self._end is not None
 
+    @property
+    def input_known(self) -> bool:
+        """True once the input's size was reported."""
+        return "input_tokens" in self._usage
+
     def feed(self, event: Json) -> Iterator[StreamEvent]:
         """Events of one event."""
         match event.get("type"):
