@@ -89,11 +89,25 @@ async def test_everything_is_there_after_a_restart_and_the_number_too(tmp_path: 
         before, messages = session.usage, list(session.messages)
     async with open_workspace(tmp_path, provider) as workspace:
         again = await workspace.resume()
+        shown = again.usage
+        assert before is not None
+        assert shown is not None
+        assert (shown.total, shown.basis, shown.budget) == (before.total, before.basis, before.budget)
+        assert sum(row.tokens for row in shown.rows) == shown.total
         usage = await again.refresh_usage()
         assert again.id == session.id
         assert list(again.messages) == messages
         assert before is not None
         assert (usage.total, usage.source) == (before.total, before.source) == (usage.total, "exact")
+
+
+async def test_a_kept_number_is_not_shown_for_anything_else(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send(LONG))
+        workspace.store.add_record(session.id, "pin", {"id": session.messages[0].id, "on": True})
+        assert (await workspace.resume()).usage is None
 
 
 async def test_cancel_keeps_what_arrived_and_the_next_turn_works(tmp_path: Path) -> None:

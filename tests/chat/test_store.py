@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -242,3 +243,13 @@ def test_state_is_remembered_and_forgotten(store: SessionStore) -> None:
     assert store.get_state("k") == "2"
     store.put_state("k", None)
     assert store.get_state("k") is None
+
+
+def test_sessions_in_which_nothing_was_said_are_forgotten_after_a_day(store: SessionStore) -> None:
+    now = time.time()
+    for name, at, draft in (("old", now - 100_000, ""), ("drafted", now - 100_000, "hm"), ("new", now, "")):
+        store.create_session(SessionInfo(name, "", "p", "m", at, at, draft=draft))
+    spoken = add_session(store, at=1.0)
+    store.add_message(spoken, user("hi"))
+    store.recover()
+    assert {info.id for info in store.sessions()} == {"drafted", "new", spoken}

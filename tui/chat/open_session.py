@@ -76,6 +76,10 @@ class OpenSession:
         """Ids of the messages that neither trimming nor compaction takes away."""
         return self._conversation.state.pinned
 
+    def restore_usage(self) -> None:
+        """Show the number the session had when it was last used, if nothing has changed. Not on the event loop."""
+        self._meter.restore()
+
     async def refresh_usage(self) -> ContextUsage:
         """Measure the next request anew: first ask for the window where that was not done yet."""
         await self._services.windows.find(self.provider, self.model)

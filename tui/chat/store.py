@@ -16,6 +16,8 @@ from tui.chat.parts import PartsBuilder, dump_events, load_events
 from tui.messages import Message
 from tui.providers.base import StreamEvent
 
+EMPTY_SECONDS = 86_400.0
+
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
@@ -175,7 +177,10 @@ class SessionStore(Database):
             raise StoreError(f"{self.path} holds a message that can't be read ({error}): {self._way_out()}") from error
 
     def recover(self) -> int:
-        """Close messages whose writer died in mid-stream: what arrived is kept and marked. Returns how many."""
+        """Close messages whose writer died in mid-stream: what arrived is kept and marked. Returns how many.
+
+        Sessions in which nothing was ever said, nor drafted, are forgotten after a day.
+        """
         rows = self.query("SELECT session, id, owner FROM messages WHERE status = 'streaming'")
         dead = {(session, ident) for session, ident, owner in rows if not self._liveness.is_alive(owner or "")}
         text = "the program ended while this was being written"
@@ -189,6 +194,12 @@ class SessionStore(Database):
                             " WHERE session = ? AND message = ? AND status = 'pending'",
                             (session, message.id),
                         )
+        with self.transaction() as db:
+            db.execute(
+                "DELETE FROM sessions WHERE draft = '' AND updated_at < ?"
+                " AND NOT EXISTS (SELECT 1 FROM messages WHERE session = sessions.id)",
+                (time.time() - EMPTY_SECONDS,),
+            )
         return len(dead)
 
     # -- records beside the history ------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ class Workspace:
         return await self.resume(self._resume or None)
 
     async def new_session(self, model: str | None = None) -> ChatSession:
-        """A session that exists in the store from its first message on."""
+        """An empty session. If nothing is ever said in it, `SessionStore.recover` forgets it the next day."""
         choice = await self.choose(model)
         now = time.time()
         rolling = self.settings.rolling_context or await asyncio.to_thread(self.store.get_state, "rolling") == "on"
@@ -203,7 +203,9 @@ class Workspace:
         conversation.memory = memory
         if keep:
             await conversation.add_record(MEMORY, memory.to_json())
-        return ChatSession(conversation, self.services)
+        session = ChatSession(conversation, self.services)
+        await asyncio.to_thread(session.restore_usage)
+        return session
 
     def _memory(self) -> MemoryFiles:
         config = self.settings.config_file
