@@ -26,6 +26,8 @@ class Chat(Protocol):
     async def window(self, args: str) -> None: ...
     async def pick_theme(self, args: str) -> None: ...
     async def copy(self, args: str) -> None: ...
+    async def fold(self, args: str) -> None: ...
+    async def show_times(self, args: str) -> None: ...
     async def find(self, args: str) -> None: ...
     async def usage(self, args: str) -> None: ...
     async def rename(self, args: str) -> None: ...
@@ -81,7 +83,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("new", "start a new conversation; this one is kept", lambda c, a: c.new(a), aliases=("clear",)),
     Command("sessions", "open another conversation", lambda c, a: c.pick_session(a), "[words]", ("resume",)),
     Command("rename", "name this conversation", lambda c, a: c.rename(a), "TITLE"),
-    Command("export", "write this conversation to a file", lambda c, a: c.export(a), "[FILE.md|FILE.jsonl]"),
+    Command("export", "write this conversation to a file", lambda c, a: c.export(a), "[FILE.md|.html|.jsonl]"),
     Command("delete", "take this conversation out of the list", lambda c, a: c.delete(a)),
     Command("usage", "tokens, cost, and how good the estimates were", lambda c, a: c.usage(a), aliases=("cost",)),
     Command("system", "show or change the system prompt", lambda c, a: c.system(a), "[text]"),
@@ -97,6 +99,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("retry", "ask for the last answer again", lambda c, a: c.retry(a)),
     Command("find", "search this conversation", lambda c, a: c.find(a), "[words]", ("search",)),
     Command("copy", "copy the last answer", lambda c, a: c.copy(a)),
+    Command("fold", "fold all thoughts, tool results and long messages, or unfold them", lambda c, a: c.fold(a)),
+    Command("times", "show when each message was written, or hide that", lambda c, a: c.show_times(a)),
     Command(
         "window", "set the size of this model's window", lambda c, a: c.window(a), "[128k|reset]", (),
         _fixed(("reset", "forget what was set and learned")),

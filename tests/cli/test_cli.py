@@ -142,7 +142,7 @@ def test_context_as_text_fits_its_width(run: Run) -> None:
 def test_export_and_its_endings(run: Run, tmp_path: Path) -> None:
     run("ask", "hello")
     ident = json.loads(run("sessions", "--json").stdout)[0]["id"]
-    for name in ("out.md", "out.jsonl"):
+    for name in ("out.md", "out.jsonl", "out.html"):
         assert run("export", ident, str(tmp_path / name)).returncode == 0
         assert "hello" in (tmp_path / name).read_text()
     assert "ending" in one_line(run("export", ident, str(tmp_path / "out.doc")).stderr)

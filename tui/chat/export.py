@@ -1,4 +1,4 @@
-"""A session as a file: JSONL that loses nothing, Markdown for people."""
+"""A session as a file: JSONL that loses nothing, Markdown and HTML for people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall
 
 FORMAT = "chatctx-session"
 VERSION = 1
-ENDINGS = (".jsonl", ".md")
+ENDINGS = (".jsonl", ".md", ".html")
 
 
 def export_session(path: Path, store: SessionStore, session: str) -> None:
@@ -26,18 +26,22 @@ def export_session(path: Path, store: SessionStore, session: str) -> None:
     Raises ValueError for another ending, OSError where the file can't be written, `StoreError`.
     """
     if path.suffix not in ENDINGS:
-        raise ValueError(f"{path.name}: the ending says the form; use {' or '.join(ENDINGS)}")
+        raise ValueError(f"{path.name}: the ending says the form; use {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
     info = store.session(session)
     if info is None:
         raise ValueError(f"there is no session {session}")
     messages = store.messages(session)
+    hashes = sorted({p.sha256 for m in messages for p in m.parts if isinstance(p, Attachment)})
+    blobs = ((sha256, store.blob(sha256)) for sha256 in hashes)
+    kept = ((sha256, data) for sha256, data in blobs if data is not None)
     if path.suffix == ".md":
         text = markdown(info, messages)
+    elif path.suffix == ".html":
+        from tui.chat.export_html import html_page
+
+        text = html_page(info, messages, dict(kept))
     else:
         calls = CallLog(store).rows(session)
-        hashes = sorted({p.sha256 for m in messages for p in m.parts if isinstance(p, Attachment)})
-        blobs = ((sha256, store.blob(sha256)) for sha256 in hashes)
-        kept = ((sha256, data) for sha256, data in blobs if data is not None)
         text = "\n".join(jsonl(info, messages, store.records(session), calls, kept)) + "\n"
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
 

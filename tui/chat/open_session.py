@@ -191,7 +191,7 @@ class OpenSession:
         return None if record is None else f"Taken back: {compaction_report(record)}"
 
     async def export(self, path: Path) -> None:
-        """Write the whole history; the ending says the form (.md, .jsonl). Raises OSError or ValueError, one line."""
+        """Write the whole history; the ending says the form (.md, .html, .jsonl). Raises OSError, ValueError."""
         await asyncio.to_thread(export_session, path, self._services.store, self.id)
 
 
