@@ -132,7 +132,8 @@ def _part(part: Part, message: Message, blobs: Mapping[str, bytes]) -> str:
         case Reasoning(text=text):
             return _folded("reasoning", f'<div class="plain">{_text(text)}</div>') if text.strip() else ""
         case ToolCall(name=name, arguments=arguments):
-            return _folded(f"called {name}", f"<pre><code>{_highlighted(_clean(arguments), 'json')}</code></pre>")
+            label = f"called {name} {' '.join(arguments.split())[:80]}"
+            return _folded(label, f"<pre><code>{_highlighted(_clean(arguments), 'json')}</code></pre>")
         case ToolResult(name=name, text=text, is_error=wrong):
             label = f"{name or 'tool'} {'failed' if wrong else 'answered'}, {len(text):,} characters"
             return _folded(label, f"<pre><code>{_text(text)}</code></pre>")
