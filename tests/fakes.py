@@ -321,6 +321,13 @@ class FakeWorkspace:
         self.session = FakeSession(id=session_id or "s", title=title, messages=[user("old"), assistant("older")])
         return self.session
 
+    async def fork(self, session_id: str, message_id: str) -> FakeSession:
+        """The messages up to that one."""
+        assert session_id == self.session.id
+        kept = [message for message in self.session.messages if message.id <= message_id]
+        self.session = replace(self.session, id=f"{session_id}f", messages=kept)
+        return self.session
+
     async def sessions(self, query: str = "") -> Sequence[FakeInfo]:
         """Those whose title has the words."""
         return [info for info in self.infos if query.lower() in info.title.lower()]

@@ -329,9 +329,9 @@ async def test_copying_code_takes_the_last_block_then_those_before() -> None:
         await pilot.pause()
         got = [(message.text, message.detail) for message in pilot.app.seen]
         assert got == [
-            ("two\n", "code block 2 of 2"),
-            ("one\n", "code block 1 of 2"),
-            ("two\n", "code block 2 of 2"),
+            ("two", "code block 2 of 2"),
+            ("one", "code block 1 of 2"),
+            ("two", "code block 2 of 2"),
         ]
 
 

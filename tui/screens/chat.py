@@ -56,9 +56,12 @@ class ChatScreen(BaseScreen):
         Binding("pageup", "scroll_pages(-1)", "Scroll up", id="chat.page_up", show=False, priority=True),
         Binding("pagedown", "scroll_pages(1)", "Scroll down", id="chat.page_down", show=False, priority=True),
         Binding("ctrl+end", "to_end", "To the end", id="chat.end", show=False, priority=True),
-        Binding("alt+up", "choose_message", "Choose a message", id="chat.choose", show=False),
+        Binding("alt+up", "choose_message(-1)", "Choose a message", id="chat.choose", show=False),
+        Binding("alt+down", "choose_message(1)", "Choose the next one", id="chat.choose_next", show=False),
         Binding("f1", "command('help')", "Help", id="chat.help", show=False),
         Binding("f2", "command('context')", "What fills the window", id="chat.context", show=False),
+        Binding("f3", "command('fold')", "Fold or unfold all", id="chat.fold", show=False),
+        Binding("f4", "command('times')", "When it was written", id="chat.times", show=False),
         Binding("ctrl+o", "command('model')", "Model", id="chat.model", show=False),
         Binding("ctrl+r", "command('sessions')", "Conversations", id="chat.sessions", show=False),
         Binding("ctrl+g", "command('edit')", "Own editor", id="chat.edit", show=False),
@@ -248,20 +251,29 @@ class ChatScreen(BaseScreen):
 
     def on_transcript_action_requested(self, event: Transcript.ActionRequested) -> None:
         """Something was asked of one message."""
-        self.background(partial(self.commands.on_message, event.message_id, event.action, event.text), "message")
+        self.background(
+            partial(self.commands.on_message, event.message_id, event.action, event.text, event.detail),
+            "message",
+            again=True,
+        )
+
+    def on_transcript_link_clicked(self, event: Transcript.LinkClicked) -> None:
+        """A link was clicked."""
+        self.background(partial(self.commands.open_link, event.url), "link")
 
     def on_transcript_cursor_moved(self, event: Transcript.CursorMoved) -> None:
         """Say what can be done with the chosen message; once none is chosen the prompt has the keys again."""
         if event.message_id is None:
             self.composer.focus_prompt()
         if not self.turns.busy:
-            keys = "c copy · e edit · r again · p pin · x leave out · esc back" if event.message_id else ""
+            keys = "c copy · e edit · r again · f fork · p pin · x leave out · esc back" if event.message_id else ""
             self.composer.rule.show(left=Content.styled(keys, "$text-muted"))
 
-    def action_choose_message(self) -> None:
-        """Go from the prompt to the last message."""
-        self.transcript.focus()
-        self.transcript.action_cursor(-1)
+    def action_choose_message(self, step: int) -> None:
+        """Move the block cursor from the prompt: up from nowhere chooses the last message."""
+        if step < 0 or self.transcript.cursor_id is not None:
+            self.transcript.focus()
+            self.transcript.action_cursor(step)
 
     def action_command(self, name: str) -> None:
         """Run a command by name, as a key or the palette does."""
@@ -290,12 +302,12 @@ class ChatScreen(BaseScreen):
         """Go to the end of the conversation."""
         self.transcript.scroll_end(animate=False)
 
-    async def copy_text(self, text: str) -> None:
-        """Copy by every way there is, and say which one is known to have worked."""
+    async def copy_text(self, text: str, what: str = "") -> None:
+        """Copy by every way there is, and say which one is known to have worked. `what` names the text."""
         self.app.copy_to_clipboard(text)
         tool = clipboard.tool_for(os.environ)
         worked = tool is not None and await clipboard.run_tool(tool, text)
-        self.notify(clipboard.outcome(len(text), tool[0] if tool else None, worked), markup=False)
+        self.notify(clipboard.outcome(what, len(text), tool[0] if tool else None, worked), markup=False)
 
     async def leave(self) -> str:
         """Keep what there is and close everything. Returns what could not be kept, for the terminal; "" is all well."""

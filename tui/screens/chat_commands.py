@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from textual.app import SuspendNotSupported
 
 from tui import commands
-from tui.messages import Message
 from tui.screens.conversation_commands import ConversationCommands
 from tui.screens.editor import EditorError, edit
 from tui.screens.items import Item, filtered
 from tui.screens.memory_commands import MemoryCommands
+from tui.screens.message_commands import MessageCommands
 from tui.screens.model_commands import ModelCommands
 from tui.widgets.completion import Choice
 from tui.widgets.composer import PromptArea
@@ -22,12 +22,11 @@ from tui.widgets.transcript import Transcript
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
     from tui.screens.help import Key
-    from tui.screens.ports import SessionLike
 
 log = logging.getLogger(__name__)
 
 
-class ChatCommands(ConversationCommands, ModelCommands, MemoryCommands):
+class ChatCommands(ConversationCommands, MessageCommands, ModelCommands, MemoryCommands):
     """The actions of one chat screen; implements `commands.Chat`."""
 
     # -- context -------------------------------------------------------------------------------------------------
@@ -134,30 +133,6 @@ class ChatCommands(ConversationCommands, ModelCommands, MemoryCommands):
             items.append(Item(theme.name, theme.name, kind, theme.name == present))
         return items
 
-    async def copy(self, _args: str) -> None:
-        """`/copy`: the last answer."""
-        session = self.ready()
-        if session is None:
-            return
-        answer = next((m for m in reversed(session.messages) if m.role == "assistant" and m.text), None)
-        if answer is None:
-            self.refuse("There is no answer to copy yet.")
-        else:
-            await self.screen.copy_text(answer.text)
-
-    async def find(self, args: str) -> None:
-        """`/find words`: shows the nearest hit; again without words: the next one."""
-        transcript = self.screen.transcript
-        if not args:
-            number, count = transcript.find_next()
-        else:
-            count = transcript.find(args)
-            number, count = transcript.find_previous() if count else (0, 0)
-        if count:
-            self.screen.notify(f"{number} of {count}   /find for the next one", markup=False)
-        else:
-            self.refuse(f"{args!r} is not in this conversation." if args else "/find needs words to look for.")
-
     async def help(self, _args: str) -> None:
         """`/help`."""
         from tui.screens.help import HelpPanel
@@ -186,49 +161,6 @@ class ChatCommands(ConversationCommands, ModelCommands, MemoryCommands):
     async def quit(self, _args: str) -> None:
         """`/quit`."""
         await self.screen.app.action_quit()
-
-    async def on_message(self, message_id: str, action: str, text: str) -> None:
-        """What was asked of one message in the transcript; `text` is what to copy."""
-        session = self.ready()
-        message = next((m for m in session.messages if m.id == message_id), None) if session is not None else None
-        if session is None or message is None:
-            return
-        match action:
-            case "copy" | "copy_code":
-                await self.screen.copy_text(text)
-            case "edit" | "retry":
-                self._again(message, session.messages, send=action == "retry")
-            case "pin" | "exclude":
-                await self._select(session, message_id, action)
-            case _:
-                self.refuse(f"{action} is not possible here.")
-
-    def _again(self, message: Message, messages: Sequence[Message], *, send: bool) -> None:
-        """Go back to the person's message at or before this one: send it again, or put it into the draft to change.
-
-        What followed stays in the conversation and is not sent any more once the new message goes out.
-        """
-        before = [m for m in messages if m.id <= message.id and m.role == "user" and m.kind == "chat"]
-        if not before or self.idle() is None:
-            return
-        composer = self.screen.composer
-        if composer.value:
-            composer.history.add(composer.value)
-        self.screen.turns.rewind_to = before[-1].id
-        composer.value = before[-1].text
-        composer.focus_prompt()
-        if send:
-            composer.submit()
-        else:
-            self.screen.notify("What you send now takes the place of this message. Esc: it does not.", markup=False)
-
-    async def _select(self, session: SessionLike, message_id: str, action: str) -> None:
-        if action == "pin":
-            await session.pin(message_id, message_id not in session.pinned)
-        else:
-            await session.exclude(message_id, session.not_sent.get(message_id) != "excluded")
-        await session.refresh_usage()
-        self.recounted()
 
     async def edit(self, _args: str) -> None:
         """`/edit`: the draft in the person's own editor, while the screen waits."""

@@ -46,9 +46,9 @@ async def run_tool(command: list[str], text: str) -> bool:
     return process.returncode == 0
 
 
-def outcome(characters: int, tool: str | None, worked: bool) -> str:
-    """What to tell the person: who took the text, or that nobody can know."""
-    what = f"{characters:,} characters"
+def outcome(name: str, characters: int, tool: str | None, worked: bool) -> str:
+    """What to tell the person: who took the text (`name`, where it has one), or that nobody can know."""
+    what = f"{name}, {characters:,} characters" if name else f"{characters:,} characters"
     if tool is not None and worked:
         return f"Copied {what} ({tool})."
     return f"Sent {what} to the terminal's clipboard (OSC 52). If they don't arrive, the terminal does not allow it."

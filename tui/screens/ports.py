@@ -280,6 +280,10 @@ class WorkspaceLike(Protocol):
         """(provider, model) of everything that can be used now."""
         ...
 
+    async def fork(self, session_id: str, message_id: str) -> SessionLike:
+        """A new conversation that begins as this one stood at a message of it."""
+        ...
+
     async def start_session(self) -> SessionLike:
         """The conversation the command line asked for: a new one, or a stored one."""
         ...

@@ -211,6 +211,6 @@ class Transcript(TranscriptReader):
             blocks = code_blocks(message.text)
             if blocks:  # the last block first, the ones before it on further presses
                 self._code_block = self._code_block % len(blocks) + 1
-                text = blocks[-self._code_block]
+                text = blocks[-self._code_block].removesuffix("\n")  # a command pasted into a shell waits for enter
                 detail = f"code block {len(blocks) - self._code_block + 1} of {len(blocks)}"
         self.post_message(self.ActionRequested(message.id, action, text, detail))
