@@ -62,6 +62,7 @@ class ScriptedProvider:
     requests: list[Request] = field(default_factory=list)
     refused: int = 0
     closed: int = 0
+    counted: int = 0
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -101,6 +102,7 @@ class ScriptedProvider:
         return [ModelInfo("m"), ModelInfo("small")]
 
     async def count_tokens(self, request: Request) -> int | None:
+        self.counted += 1
         return real_tokens(request) if self.able.count_endpoint else None
 
     async def close(self) -> None:

@@ -110,6 +110,26 @@ async def test_a_kept_number_is_not_shown_for_anything_else(tmp_path: Path) -> N
         assert (await workspace.resume()).usage is None
 
 
+async def test_where_counting_is_free_the_first_request_is_counted_not_guessed(tmp_path: Path) -> None:
+    provider = ScriptedProvider(able=Capabilities(count_endpoint=True, count_freely=True))
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send(LONG))
+        [call] = workspace.services.calls.rows(session.id)
+        assert (call.source, call.predicted) == ("exact", call.input_total)
+
+
+async def test_a_doubtful_request_is_counted_before_it_is_sent(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=8_000, able=Capabilities(count_endpoint=True))
+    async with open_workspace(tmp_path, provider, compaction="off") as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("short"))
+        await drain(session.send("word " * 5_850))
+        assert provider.counted == 1
+        _, doubtful = workspace.services.calls.rows(session.id)
+        assert (doubtful.source, doubtful.predicted) == ("exact", doubtful.input_total)
+
+
 async def test_cancel_keeps_what_arrived_and_the_next_turn_works(tmp_path: Path) -> None:
     provider = ScriptedProvider([[TextDelta("half an "), 30.0, TextDelta("answer"), StreamEnd("stop", "stop")]])
     async with open_workspace(tmp_path, provider) as workspace:

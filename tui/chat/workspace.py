@@ -117,7 +117,7 @@ class Workspace:
         try:
             choice = await choose_default(
                 self._configs,
-                explicit=explicit or self.settings.model,
+                explicit=explicit or self.settings.model or ("local" if self.settings.gguf else None),
                 last_used=latest,
                 last_by_provider=used,
             )

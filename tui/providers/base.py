@@ -150,6 +150,7 @@ class Capabilities:
     pdfs: bool = False
     tools: bool = True
     count_endpoint: bool = False
+    count_freely: bool = False  # the endpoint costs next to nothing, so that it is asked whenever nothing was measured
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,8 @@ def chat_capabilities(model: str, family: Family) -> Capabilities:
             keeps = kind is not None and kind.keeps_thinking
             return Capabilities(reasoning_return="always" if keeps else "tool_loop", pdfs=True)
         case "local" | "loop":
-            return Capabilities(reasoning_return="tool_loop", count_endpoint=family == "local")
+            llama = family == "local"
+            return Capabilities(reasoning_return="tool_loop", count_endpoint=llama, count_freely=llama)
         case "openai":
             return Capabilities(pdfs=True)
         case "claude" | "plain":
