@@ -27,7 +27,7 @@ def run(tmp_path: Path) -> Run:
             "CHATCTX_LOG_DIR": str(tmp_path / "log"),
             "CHATCTX_MODEL": "demo",
         }
-        repository = str(Path(__file__).resolve().parents[2])
+        above = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
         return subprocess.run(
             [sys.executable, "-m", "tui", *args],
             input=stdin,
@@ -35,7 +35,7 @@ def run(tmp_path: Path) -> Run:
             text=True,
             timeout=60,
             cwd=cwd,
-            env={**clean, "PYTHONPATH": repository, **own, **env},
+            env={**clean, "PYTHONPATH": os.pathsep.join(filter(None, above)), **own, **env},
         )
 
     return call

@@ -123,6 +123,11 @@ def build_parser() -> argparse.ArgumentParser:
         "--method", choices=("hybrid", "chars4"), default="hybrid", help="chars4: a naive one, to compare"
     )
 
+    serve = add("serve", "serve:run")
+    serve.add_argument("--host", metavar="HOST", default="127.0.0.1", help="address to listen at (127.0.0.1)")
+    serve.add_argument("--port", metavar="N", type=int, default=8000, help="port to listen at (8000)")
+    serve.add_argument("--public-url", metavar="URL", help="the address browsers see, behind a proxy or from elsewhere")
+
     completion = add("completion", "completion:run")
     completion.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
 

@@ -1,0 +1,147 @@
+"""`chatctx serve`: the page comes, the chat runs behind it, and nobody else's page gets in."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import re
+import socket
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.cli.conftest import Run, one_line
+from tui.cli.serve import allowed_origins, chat_command, is_loopback
+
+needs_extra = pytest.mark.skipif(
+    importlib.util.find_spec("textual_serve") is None, reason='the extra "serve" is not installed'
+)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serving(folder: Path, *args: str) -> Iterator[tuple[str, int]]:
+    """A running `chatctx serve`: the address it printed, and its port."""
+    port = free_port()
+    (folder / "config.toml").touch()
+    own = {"CHATCTX_CONFIG": folder / "config.toml", "CHATCTX_DATA_DIR": folder, "CHATCTX_LOG_DIR": folder}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tui", "-m", "demo", "serve", "--port", str(port), *args],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, **{name: str(value) for name, value in own.items()}},
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        found = re.match(r"chatctx is at (\S+)", process.stdout.readline())
+        assert found is not None
+        yield found[1], port
+    finally:
+        process.terminate()
+        process.wait(20)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def fetch(url: str, **headers: str) -> tuple[int, str]:
+    try:
+        with urlopen(Request(url, headers=headers), timeout=20) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+@needs_extra
+def test_the_page_comes_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
+    with serving(tmp_path) as (url, port):
+        assert url == f"http://127.0.0.1:{port}"
+        status, page = fetch(url)
+        assert status == 200
+        assert f"ws://127.0.0.1:{port}/ws" in page
+        assert set(re.findall(r"(?:https?|wss?)://([^/\"]+)", page)) == {f"127.0.0.1:{port}"}
+        assert fetch(f"{url}/static/js/textual.js")[0] == 200
+
+
+@needs_extra
+def test_other_sites_are_refused(tmp_path: Path) -> None:
+    with serving(tmp_path) as (url, port):
+        assert fetch(url, Host="evil.example")[0] == 403
+        assert fetch(f"{url}/ws", Origin="http://evil.example")[0] == 403
+        assert fetch(f"{url}/ws")[0] == 403
+        assert fetch(url, Host=f"localhost:{port}")[0] == 200
+
+
+@needs_extra
+def test_from_elsewhere_it_takes_the_secret(tmp_path: Path) -> None:
+    with serving(tmp_path, "--public-url", "https://chat.example") as (url, port):
+        assert re.match(r"https://chat\.example/\?key=\S{32}", url)
+        here = f"http://127.0.0.1:{port}/"
+        assert fetch(here)[0] == 403
+        assert fetch(here + "?key=wrong")[0] == 403
+        status, page = fetch(here + url[url.index("?") :])
+        assert status == 200
+        assert "wss://chat.example/ws" in page
+
+
+@needs_extra
+async def test_the_chat_draws_itself(tmp_path: Path) -> None:
+    aiohttp: Any = import_module("aiohttp")
+    with serving(tmp_path) as (url, port):
+        async with aiohttp.ClientSession() as client:
+            address = f"ws://127.0.0.1:{port}/ws?width=100&height=30"
+            async with client.ws_connect(address, origin=url) as socket, asyncio.timeout(60):
+                drawn = ""
+                while "ask anything" not in drawn:
+                    message = await socket.receive()
+                    if message.type == aiohttp.WSMsgType.BINARY:
+                        drawn += message.data.decode("utf-8", "replace")
+
+
+@needs_extra
+def test_a_taken_port_is_one_line(run: Run) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = run("serve", "--port", str(taken.getsockname()[1]))
+    assert "choose another with --port" in one_line(done.stderr)
+    assert done.returncode == 1
+
+
+@pytest.mark.skipif(importlib.util.find_spec("textual_serve") is not None, reason='the extra "serve" is installed')
+def test_without_the_extra_it_says_what_to_install(run: Run) -> None:
+    done = run("serve")
+    assert "pip install 'chatctx[serve]'" in one_line(done.stderr)
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "yes"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("me.example", False)],
+)
+def test_who_can_reach_it(host: str, yes: bool) -> None:
+    assert is_loopback(host) is yes
+
+
+def test_our_own_pages_and_our_own_command() -> None:
+    assert allowed_origins("https://chat.example/x", 8000) == {
+        *("https://chat.example", "http://127.0.0.1:8000", "http://localhost:8000", "http://[::1]:8000"),
+    }
+    args = Namespace(model="a/b c", gguf=None, theme=None, resume="")
+    assert chat_command(args).endswith("-m tui --model 'a/b c' --continue")
+    assert chat_command(Namespace(model=None, gguf=None, theme=None, resume="01; rm")).endswith("--resume '01; rm'")

@@ -1,0 +1,115 @@
+"""`chatctx serve`: the chat in a browser, through textual-serve.
+
+Every tab runs a chat with this person's keys and sessions. So only pages that came from here may open one: requests for
+another host (a rebound name) and connections from other sites' pages are refused, and where other machines can reach
+the address it takes the secret that is printed with it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tui.chat.workspace import UsageError
+from tui.cli import FAILED, complain
+from tui.cli.listing import write
+from tui.config import Settings
+
+TEMPLATES = Path(__file__).parent / "web"  # textual-serve's own page fetches a font from elsewhere
+COOKIE = "chatctx"
+Handler = Callable[[Any], Awaitable[Any]]
+
+
+def run(args: Namespace, settings: Settings) -> int:
+    """Serve until interrupted. 1 where the extra is missing or the port is taken."""
+    try:
+        server_module = import_module("textual_serve.server")
+    except ImportError:
+        return complain("chatctx serve needs the extra \"serve\": pip install 'chatctx[serve]'", FAILED)
+    if not 0 < args.port < 65_536:
+        raise UsageError(f"--port {args.port}: it has to be between 1 and 65535")
+    web = import_module("aiohttp.web")
+    url = args.public_url or f"http://{_bracketed(args.host)}:{args.port}"
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise UsageError(f"--public-url {url}: it starts with http:// or https://")
+    secret = "" if is_loopback(args.host) and not args.public_url else secrets.token_urlsafe(24)
+    server = server_module.Server(
+        chat_command(args), args.host, args.port, "chatctx", url.rstrip("/"), templates_path=TEMPLATES
+    )
+
+    async def announce(_app: object) -> None:
+        key = f"/?key={secret}" if secret else ""
+        write(f"chatctx is at {url.rstrip('/')}{key}   (Ctrl+C ends it)")
+        sys.stdout.flush()
+
+    async def application() -> Any:
+        server.on_startup = announce
+        app = await server._make_app()
+        app.middlewares.append(_guard(web, allowed_origins(url, args.port), secret))
+        return app
+
+    try:
+        web.run_app(application(), host=args.host, port=args.port, print=None, access_log=None, shutdown_timeout=2)
+    except OSError as error:
+        return complain(f"{args.host}:{args.port} can't be used ({error.strerror}); choose another with --port", FAILED)
+    return 0
+
+
+def chat_command(args: Namespace) -> str:
+    """The shell command of one chat, with what was given before `serve`."""
+    words = [sys.executable, "-m", "tui"]
+    for flag, value in (("--model", args.model), ("--gguf", args.gguf), ("--theme", args.theme)):
+        if value is not None:
+            words += [flag, str(value)]
+    if args.resume is not None:
+        words += ["--resume", args.resume] if args.resume else ["--continue"]
+    return shlex.join(words)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def allowed_origins(url: str, port: int) -> frozenset[str]:
+    """The origins of pages that are ours: the public address, and this machine's own names for it."""
+    parts = urlsplit(url)
+    local = {f"http://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")}
+    return frozenset({f"{parts.scheme}://{parts.netloc}", *local})
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _guard(web: Any, origins: frozenset[str], secret: str) -> Any:
+    """A middleware that lets in only what this module's first lines say."""
+    hosts = {urlsplit(origin).netloc for origin in origins}
+
+    async def guard(request: Any, handler: Handler) -> Any:
+        origin = request.headers.get("Origin")
+        if request.host not in hosts or (origin is not None and origin not in origins):
+            raise web.HTTPForbidden(text="This address serves chatctx to its own pages only.\n")
+        if request.path == "/ws" and origin is None:
+            raise web.HTTPForbidden(text="A browser says where it comes from.\n")
+        given = request.query.get("key", request.cookies.get(COOKIE, ""))
+        if secret and not hmac.compare_digest(given.encode(), secret.encode()):
+            raise web.HTTPForbidden(text="Open the whole address that chatctx serve printed.\n")
+        response = await handler(request)
+        if secret and "key" in request.query:
+            response.set_cookie(COOKIE, secret, httponly=True, samesite="Strict")
+        return response
+
+    return web.middleware(guard)
