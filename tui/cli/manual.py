@@ -132,12 +132,11 @@ nothing.""",
 Serves the chat as a web page until Ctrl+C. Every browser tab runs a chat of its own, on this machine, with your keys
 and sessions: every user of this machine can reach it. Pages of other sites can't. With another --host or with
 --public-url the address that is printed holds a secret, without which nobody is let in; what is sent is not encrypted,
-so put a proxy with https before it on a network that is not yours. Options of the chat go before the command.
-Needs the extra "serve".""",
+so put a proxy with https before it on a network that is not yours. Needs the extra "serve".""",
         (
             ("pip install 'chatctx[serve]'", "once"),
             ("chatctx serve --port 8080", "then open the address it prints"),
-            ("chatctx -m ollama/qwen3 serve", "with this model"),
+            ("chatctx --continue serve -m ollama/qwen3", "the last session, with this model"),
         ),
     ),
     "completion": Manual(

@@ -124,6 +124,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
 
     serve = add("serve", "serve:run")
+    _model_options(serve)
     serve.add_argument("--host", metavar="HOST", default="127.0.0.1", help="address to listen at (127.0.0.1)")
     serve.add_argument("--port", metavar="N", type=int, default=8000, help="port to listen at (8000)")
     serve.add_argument("--public-url", metavar="URL", help="the address browsers see, behind a proxy or from elsewhere")

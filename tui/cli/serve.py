@@ -46,19 +46,23 @@ def run(args: Namespace, settings: Settings) -> int:
         chat_command(args), args.host, args.port, "chatctx", url.rstrip("/"), templates_path=TEMPLATES
     )
 
-    async def announce(_app: object) -> None:
+    def announce(_running_on: str) -> None:
+        """Said once the port is open."""
         key = f"/?key={secret}" if secret else ""
         write(f"chatctx is at {url.rstrip('/')}{key}   (Ctrl+C ends it)")
         sys.stdout.flush()
 
+    async def silent(_app: object) -> None:
+        """In place of textual-serve's banner."""
+
     async def application() -> Any:
-        server.on_startup = announce
+        server.on_startup = silent
         app = await server._make_app()
         app.middlewares.append(_guard(web, allowed_origins(url, args.port), secret))
         return app
 
     try:
-        web.run_app(application(), host=args.host, port=args.port, print=None, access_log=None, shutdown_timeout=2)
+        web.run_app(application(), host=args.host, port=args.port, print=announce, access_log=None, shutdown_timeout=2)
     except OSError as error:
         return complain(f"{args.host}:{args.port} can't be used ({error.strerror}); choose another with --port", FAILED)
     return 0
