@@ -144,3 +144,23 @@ def test_a_kill_in_mid_stream_loses_less_than_a_second(llama_server: StartServer
     kept = "".join(part["text"] for part in messages[1]["parts"])
     assert kept.startswith(shown_a_second_before)
     assert shown_a_second_before
+
+
+def test_a_wrong_key_is_one_clear_line(llama_server: StartServer, tmp_path: Path) -> None:
+    server = llama_server(api_key="the-right-one")
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'model = "real/{server.model}"\n[providers.real]\nbase_url = "{server.url}/v1"\napi_key_env = "REAL_KEY"\n'
+    )
+    folders = {"CHATCTX_CONFIG": str(config), "CHATCTX_DATA_DIR": str(tmp_path), "CHATCTX_LOG_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "tui", "ask", "hi"]
+    for key, words in (("the-wrong-one", "401"), ("", "REAL_KEY")):
+        env = {**os.environ, **folders, "REAL_KEY": key}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr.startswith("chatctx: ")
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert words in done.stderr or "key" in done.stderr.lower()
+        assert "the-wrong-one" not in done.stderr
+    env = {**os.environ, **folders, "REAL_KEY": "the-right-one"}
+    assert subprocess.run(command, env=env, capture_output=True, check=False).returncode == 0
