@@ -4,6 +4,7 @@ known failures, sections 1.E to 1.H."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,7 +12,9 @@ import pytest
 
 from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, open_workspace, real_tokens
 from tests.context.conversations import problems
+from tests.fakes import make_usage
 from tui.chat.events import CompactionFinished, CompactionStarted, Notice, ReplyFinished, TurnFailed
+from tui.chat.turn import _within_window
 from tui.messages import Message, Reasoning, Request, Usage
 from tui.providers.base import (
     Capabilities,
@@ -334,3 +337,13 @@ async def test_compaction_and_undo_void_bound_reasoning_from_before_them(tmp_pat
         assert len(thoughts(session._conversation.request().messages)) == 1
         await session.undo()
         assert thoughts(session._conversation.request().messages) == []
+
+
+@pytest.mark.parametrize(
+    ("total", "upper", "most"), [(1_400, 1_430, 512), (1_530, 1_560, 488), (1_536, 2_040, 64), (1_000, 1_050, 512)]
+)
+def test_an_answer_is_shorter_where_the_input_may_be_larger_than_thought(total: int, upper: int, most: int) -> None:
+    """Row 67: over by tens of tokens, each time."""
+    usage = replace(make_usage(total, 2_048), upper_bound=upper)
+    request = Request("test", "m", (), max_output=512)
+    assert _within_window(request, usage).max_output == most

@@ -23,7 +23,7 @@ from tui.chat.events import (
 )
 from tui.chat.ids import new_id
 from tui.chat.meter import Meter, answer_tokens
-from tui.chat.recovery import Action, Clamp, MakeRoom, Recovery, Wait, WithoutAttachment, WithoutReasoning
+from tui.chat.recovery import LEAST_ANSWER, Action, Clamp, MakeRoom, Recovery, Wait, WithoutAttachment, WithoutReasoning
 from tui.chat.room import Room
 from tui.chat.services import Services
 from tui.chat.stream import StreamProcessor
@@ -83,7 +83,8 @@ class Turn:
                     raise
             if self._cancel.is_set():
                 raise TurnError("Cancelled. Nothing was sent; /retry sends your message again.")
-            request, usage = self._conversation.request(), await self._meter.usage()
+            usage = await self._meter.usage()
+            request = _within_window(self._conversation.request(), usage)
             yield UsageChanged(usage)
             reply: Message | None = None
             action: Action | None = None
@@ -285,6 +286,14 @@ class _Saver:
     def save(self, events: Sequence[StreamEvent]) -> None:
         """Called in a thread."""
         self._conversation.write_events(self._message, events)
+
+
+def _within_window(request: Request, usage: ContextUsage) -> Request:
+    """`request` with a shorter answer where its input may be so large that both together would not fit the window."""
+    window, wanted = usage.limits.context, request.max_output
+    if window is None or wanted is None or usage.upper_bound + wanted <= window:
+        return request
+    return replace(request, max_output=min(wanted, max(LEAST_ANSWER, window - usage.upper_bound)))
 
 
 def _truncated(usage: ContextUsage, reported: Usage) -> bool:
