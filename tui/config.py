@@ -47,6 +47,7 @@ class Settings:
     """Everything a person can set. Sizes are in tokens unless named otherwise."""
 
     model: str | None = None  # "provider/model"; None: chosen at start
+    asked_model: str | None = None  # from the command line: holds for stored sessions too
     gguf: Path | None = None  # weights for the embedded model
     theme: str = DEFAULT_THEME
     rolling_context: bool = False
@@ -118,7 +119,7 @@ def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> 
         theme=env.get("CHATCTX_THEME") or settings.theme,
     )
     given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
-    return replace(settings, **given)
+    return replace(settings, asked_model=given.get("model"), **given)
 
 
 def remembered_theme(data_dir: Path) -> str | None:
@@ -157,7 +158,7 @@ class _Reader:
         return ConfigError(f"{self.path}: {text}")
 
     def settings(self, data: dict[str, Any], defaults: Settings) -> Settings:
-        known = {f.name for f in fields(Settings)} - {"config_file", "data_dir", "log_dir"}
+        known = {f.name for f in fields(Settings)} - {"config_file", "data_dir", "log_dir", "asked_model"}
         self.check_names(data, known, "")
         values: dict[str, Any] = {}
         for name, value in data.items():

@@ -38,8 +38,9 @@ def test_another_programs_session_has_a_context(run: Run, tmp_path: Path) -> Non
     done = run("import", str(claude_session(tmp_path / "a.jsonl")))
     assert done.returncode == 0, done.stderr
     ident = done.stdout.split()[0]
-    usage = json.loads(run("context", ident, "--json", CHATCTX_MODEL="").stdout)
+    usage = json.loads(run("context", ident, "--json").stdout)  # CHATCTX_MODEL is for new sessions
     assert (usage["provider"], usage["basis"]["last_input"]) == ("anthropic", 15_940)
+    assert json.loads(run("context", ident, "--json", "-m", "demo").stdout)["provider"] == "demo"
     assert sum(row["tokens"] for row in usage["rows"]) == usage["total"]
 
 

@@ -177,15 +177,16 @@ class Workspace:
     async def resume(
         self, session_id: str | None = None, model: str | None = None, *, look: bool = False
     ) -> ChatSession:
-        """Open a stored session: the newest one, or by the beginning of its id. `model` replaces its model.
+        """Open a stored session: the newest one, or by the beginning of its id.
 
+        It goes on with its own model, unless there is a `model` or the command line named one.
         With `look` the store is left as it is: changed memory files are said again the next time.
         """
         info = await asyncio.to_thread(self._find, session_id)
         messages = await asyncio.to_thread(self.store.messages, info.id)
         records = await asyncio.to_thread(self.store.records, info.id)
-        if model or self.settings.model:
-            choice = await self.choose(model)
+        if asked := model or self.settings.asked_model:
+            choice = await self.choose(asked)
             info = replace(info, provider=choice.provider, model=choice.model)
         state = fold_records(records)
         memory = (await asyncio.to_thread(self._memory)).resumed(state.memory)
@@ -254,6 +255,10 @@ class Workspace:
         if provider in ("local", "demo") or host in ("127.0.0.1", "localhost", "::1"):
             return "It runs on this machine: nothing you write leaves it."
         return f"It runs at {host or provider}: what you write is sent there."
+
+    async def rename_session(self, session_id: str, title: str) -> None:
+        """Set the title of a session that is not open."""
+        await asyncio.to_thread(lambda: self.store.update_session(session_id, title=title))
 
     async def delete_session(self, session_id: str) -> None:
         """Take a session out of the list; `restore_session` brings it back."""
