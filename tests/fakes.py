@@ -276,6 +276,7 @@ class FakeInfo:
     model: str = "anthropic/claude-x"
     updated_at: float = 1.0
     messages: int = 4
+    parent: str | None = None
 
 
 @dataclass(frozen=True)
@@ -330,7 +331,8 @@ class FakeWorkspace:
 
     async def sessions(self, query: str = "") -> Sequence[FakeInfo]:
         """Those whose title has the words."""
-        return [info for info in self.infos if query.lower() in info.title.lower()]
+        kept = [info for info in self.infos if info.id not in self.deleted]
+        return [info for info in kept if query.lower() in info.title.lower()]
 
     async def models(self) -> Sequence[tuple[str, FakeModel]]:
         """All of them."""
@@ -363,6 +365,10 @@ class FakeWorkspace:
     async def attach(self, path: Path) -> Attachment:
         """Reads the file."""
         return (await asyncio.to_thread(read_attachment, path))[0]
+
+    async def rename_session(self, session_id: str, title: str) -> None:
+        """Renamed."""
+        self.infos = [replace(info, title=title) if info.id == session_id else info for info in self.infos]
 
     async def delete_session(self, session_id: str) -> None:
         """Gone."""

@@ -106,6 +106,7 @@ class ChatApp(App[None]):
         if draft := chat.composer.value:
             chat.composer.history.add(draft)
             chat.composer.clear()
+            chat.turns.rewind_to = ""
             self.notify("Draft put away: the up key brings it back.", markup=False)
             return
         now = time.monotonic()

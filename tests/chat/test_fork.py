@@ -225,3 +225,14 @@ def test_what_was_restored_or_undone_is_so_in_the_fork() -> None:
         record("9", "checkpoint", type="undo", id="u", compaction="c"),
     ]
     assert forked_records(records, {"1", "2"}, "2", "3") == records
+
+
+async def test_a_fork_is_named_in_the_list_and_the_other_keeps_its_name(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
+        session = await three_turns(workspace)
+        fork = await workspace.fork(session.id, session.messages[1].id)
+        await workspace.rename_session(fork.id, "another way")
+        assert {info.id: info.title for info in await workspace.sessions()} == {
+            session.id: session.title,
+            fork.id: "another way",
+        }

@@ -21,7 +21,7 @@ async def test_a_fork_is_opened_from_a_message_and_says_what_it_is() -> None:
     async with running(talk()) as run:
         await run.press("alt+up", "alt+up", "alt+up", "f")
         await run.shows("This is a fork: what you write here leaves the other conversation as it is.")
-        assert run.chat.session is run.session
+        assert run.session.id == "s1f"
         assert [message.id for message in run.session.messages] == ["m1", "m2"]
         assert "two" not in run.text
         await run.type("on")
@@ -64,15 +64,19 @@ async def test_copies_say_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None
 
 async def test_the_block_cursor_moves_both_ways_from_the_prompt() -> None:
     async with running(talk()) as run:
+
+        def chosen() -> str | None:
+            return run.chat.transcript.cursor_id
+
         await run.press("alt+down")
-        assert run.chat.transcript.cursor_id is None
+        assert chosen() is None
         await run.press("alt+up", "alt+up")
-        assert run.chat.transcript.cursor_id == "m3"
+        assert chosen() == "m3"
         run.chat.composer.focus_prompt()
         await run.press("alt+down")
-        assert run.chat.transcript.cursor_id == "m4"
+        assert chosen() == "m4"
         await run.press("alt+down")
-        assert run.chat.transcript.cursor_id is None
+        assert chosen() is None
         await run.type("hello")
         assert run.chat.composer.value == "hello"
 

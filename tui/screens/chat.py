@@ -28,7 +28,7 @@ from tui.widgets.context_messages import message_counts
 from tui.widgets.queue_list import QueueList
 from tui.widgets.status_bar import Status, StatusBar
 from tui.widgets.title_bar import TitleBar
-from tui.widgets.transcript import Transcript
+from tui.widgets.transcript import Place, Transcript
 from tui.widgets.welcome import welcome
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class ChatScreen(BaseScreen):
         self.workspace: WorkspaceLike | None = None
         self.session: SessionLike | None = None
         self._said: set[str] = set()
+        self._places: dict[str, Place | None] = {}  # where the reader was in each conversation of this run
         self.broken = ""  # why there is no workspace, once that is known
         self.cost: float | None = None  # dollars of this session, None is unknown
         self.title_bar = TitleBar()
@@ -132,11 +133,14 @@ class ChatScreen(BaseScreen):
 
     async def attach(self, session: SessionLike) -> None:
         """Show this session from now on, with the draft that was left in it."""
-        self.session, self.cost = session, None
+        before, self.session, self.cost = self.session, session, None
+        if before is not None:
+            self.turns.rewind_to = ""
+            self._places[before.id] = self.transcript.reader_place
         self.transcript.set_messages(session.messages, not_sent=session.not_sent)
-        if not session.messages:
-            where = self.workspace.place(session.provider) if self.workspace is not None else ""
-            self.transcript.show_static(welcome(session.provider, session.model, session.usage, where))
+        if before is not None and session.id in self._places:
+            self.transcript.return_to(self._places[session.id])
+        self.welcome()
         for notice in session.memory.notices:
             self.transcript.add_notice("info", notice)
         self.refresh_title()
@@ -154,6 +158,14 @@ class ChatScreen(BaseScreen):
         await session.refresh_usage()
         if session is self.session:
             self.refresh_status(counts=True)
+            self.welcome()
+
+    def welcome(self) -> None:
+        """What an empty conversation shows, with what is known by now."""
+        session = self.session
+        if session is not None and not session.messages:
+            where = self.workspace.place(session.provider) if self.workspace is not None else ""
+            self.transcript.show_static(welcome(session.provider, session.model, session.usage, where))
 
     def refresh_title(self) -> None:
         """Title and model of the session."""
@@ -168,6 +180,8 @@ class ChatScreen(BaseScreen):
         if session is None:
             return
         self.status_bar.show(Status(session.usage, self.cost, session.rolling))
+        if self.commands.context_panel is not None:
+            self.commands.context_panel.follow()
         if counts and session.usage is not None:
             self.background(partial(self._count_messages, session, session.usage), "counts", exclusive=True)
 

@@ -21,6 +21,7 @@ from tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
+    from tui.screens.context import ContextPanel
     from tui.screens.help import Key
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 class ChatCommands(ConversationCommands, MessageCommands, ModelCommands, MemoryCommands):
     """The actions of one chat screen; implements `commands.Chat`."""
+
+    context_panel: ContextPanel | None = None  # while it is open
 
     # -- context -------------------------------------------------------------------------------------------------
 
@@ -38,9 +41,11 @@ class ChatCommands(ConversationCommands, MessageCommands, ModelCommands, MemoryC
         from tui.screens.context import ContextPanel
 
         panel = ContextPanel(session, self.screen.workspace, hints=self.hints, changed=self.recounted)
+        self.context_panel = panel
         self.screen.app.push_screen(panel, self._context_closed)
 
     def _context_closed(self, wish: str | None) -> None:
+        self.context_panel = None
         if wish == "compact":
             self.screen.action_command("compact")
         elif wish is not None and wish.startswith("open:"):
@@ -144,12 +149,14 @@ class ChatCommands(ConversationCommands, MessageCommands, ModelCommands, MemoryC
         from tui.screens.context import ContextPanel
         from tui.screens.context_messages import MessagesPanel
         from tui.screens.help import keys_of
+        from tui.screens.sessions import SessionPicker
 
         keymap = self.screen.keymap
         return {
             "Writing": keys_of([PromptArea], keymap),
             "Conversation": keys_of([type(self.screen), type(self.screen.app)], keymap),
             "A chosen message": keys_of([Transcript], keymap),
+            "/sessions": keys_of([SessionPicker], keymap),
             "/context": keys_of([ContextPanel, MessagesPanel], keymap),
         }
 

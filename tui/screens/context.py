@@ -198,6 +198,12 @@ class ContextPanel(Panel[str]):
         if message_id is not None:
             self.dismiss(f"open:{message_id}")
 
+    def follow(self) -> None:
+        """The session has new numbers: show them, the chosen row stays chosen."""
+        if self.session.usage is not None and self.session.usage is not self.usage:
+            self.usage = self.session.usage
+            self.redraw()
+
     def _recount(self) -> None:
         self.usage = self.session.usage
         self.redraw()

@@ -38,14 +38,28 @@ class ConversationCommands(CommandBase):
         async def source(query: str) -> Sequence[Item]:
             return self._session_items(await workspace.sessions(query or args))
 
-        self.pick("Conversations", source, self._resume, args or "search in all conversations")
+        from tui.screens.sessions import SessionPicker
+
+        present = self.screen.session.id if self.screen.session is not None else ""
+        hint = args or "search in all conversations"
+        picker = SessionPicker(workspace, source, self._renamed, placeholder=hint, present=present)
+        self.screen.app.push_screen(picker, self._resume)
+
+    async def _renamed(self, session_id: str, title: str) -> None:
+        """Give a conversation of the list another name."""
+        session, workspace = self.screen.session, self.workspace()
+        if session is not None and session.id == session_id:
+            await session.rename(title)
+            self.screen.refresh_title()
+        elif workspace is not None:
+            await workspace.rename_session(session_id, title)
 
     def _session_items(self, infos: Sequence[SessionInfoLike]) -> list[Item]:
         present = self.screen.session.id if self.screen.session is not None else ""
         now = time.time()
         return [
             Item(
-                info.id, info.title or "(no title)",
+                info.id, ("↳ " if info.parent else "") + (info.title or "(no title)"),
                 f"{age(info.updated_at, now):>5}   {info.messages:>4} msgs   {info.model}", info.id == present,
             )
             for info in infos

@@ -32,6 +32,7 @@ class ModelCommands(CommandBase):
         if session.usage is None or session.usage.model != session.model:
             await session.refresh_usage()
         self.screen.refresh_title()
+        self.screen.welcome()
         self.recounted()
         self.screen.drafts.count()
         self.say(f"{session.provider}/{session.model} answers from now on.")

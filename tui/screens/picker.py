@@ -57,6 +57,12 @@ class Picker(Panel[str]):
         self.preview = preview
         self.empty = empty
         self.items: Sequence[Item] = ()
+        self._shown: str | None = None  # the search whose items are shown
+
+    @property
+    def searching(self) -> bool:
+        """Whether what is typed is a search."""
+        return True
 
     def compose(self) -> ComposeResult:
         """Search line, list, or a line that says why there is no list."""
@@ -75,8 +81,10 @@ class Picker(Panel[str]):
         self.search("")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Search again."""
-        self.search(event.value)
+        """Search again, for what stands there now: a rename may have come and gone since."""
+        event.stop()
+        if self.searching:
+            self.search(event.input.value)
 
     @work(group="search", exclusive=True, exit_on_error=False)
     async def search(self, query: str) -> None:
@@ -90,13 +98,15 @@ class Picker(Panel[str]):
             return
         self._say("" if self.items else self.empty)
         options = self.query_one(OptionList)
+        at = options.highlighted if query == self._shown else None  # loaded again: the cursor stays
+        self._shown = query
         options.clear_options()
         room = max(20, options.size.width or self.app.size.width - 8)
         widest = max((cell_len(item.label) for item in self.items), default=0)
         label = min(widest, room - 8 if room < 50 else room * 3 // 5)
         options.add_options(Option(self._line(item, label, room)) for item in self.items)
         current = next((index for index, item in enumerate(self.items) if item.current and not query), 0)
-        options.highlighted = current if self.items else None
+        options.highlighted = min(current if at is None else at, len(self.items) - 1) if self.items else None
 
     def _line(self, item: Item, label: int, room: int) -> Content:
         return Content.assemble(
@@ -117,10 +127,10 @@ class Picker(Panel[str]):
         if self.preview is not None and event.option_index < len(self.items):
             self.preview(self.items[event.option_index].key)
 
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+    async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A click chooses."""
         event.stop()
-        self.action_choose()
+        await self.action_choose()
 
     def action_move(self, step: int) -> None:
         """Move the list's cursor while the search line keeps the keys."""
@@ -129,7 +139,7 @@ class Picker(Panel[str]):
             at = (options.highlighted or 0) + step
             options.highlighted = at % len(self.items) if abs(step) == 1 else min(max(at, 0), len(self.items) - 1)
 
-    def action_choose(self) -> None:
+    async def action_choose(self) -> None:
         """Take the highlighted item."""
         at = self.query_one(OptionList).highlighted
         self.dismiss(self.items[at].key if at is not None and at < len(self.items) else None)

@@ -246,6 +246,11 @@ class SessionInfoLike(Protocol):
         """How many messages it has."""
         ...
 
+    @property
+    def parent(self) -> str | None:
+        """The conversation it was forked from."""
+        ...
+
 
 class ModelInfoLike(Protocol):
     """A model a server offers."""
@@ -318,6 +323,10 @@ class WorkspaceLike(Protocol):
 
     async def delete_session(self, session_id: str) -> None:
         """Take a conversation out of the list."""
+        ...
+
+    async def rename_session(self, session_id: str, title: str) -> None:
+        """Set the title of a conversation that is not open."""
         ...
 
     async def restore_session(self, session_id: str) -> None:

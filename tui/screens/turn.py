@@ -28,7 +28,7 @@ from tui.chat.events import (
     TurnFinished,
     UsageChanged,
 )
-from tui.messages import Attachment
+from tui.messages import Attachment, Message
 from tui.screens.base import run_quietly
 from tui.screens.mentions import mentioned
 from tui.widgets.figures import duration, tokens_exact
@@ -53,6 +53,7 @@ class Turns:
         self.rewind_to = ""  # id of the message that the next one takes the place of
         self._phase = ""
         self._reason = ""  # what the last reply said it failed of
+        self._asked: Message | None = None  # the message that is being answered, until something of an answer is there
         self._since = 0.0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -76,6 +77,7 @@ class Turns:
     def run(self, events: AsyncIterator[SessionEvent]) -> None:
         """Show the events of a turn that was not typed (retry, compaction). Not while another runs."""
         if not self.busy:
+            self.rewind_to = ""
             self._start(self._one(events))
 
     def stop(self) -> bool:
@@ -84,10 +86,15 @@ class Turns:
             return False
         self._return_waiting()
         self.screen.session.cancel()
+        composer = self.screen.composer
+        if self._asked is not None and not composer.value and not self.rewind_to:
+            self.rewind_to, composer.value = self._asked.id, self._asked.text
+            self.screen.notify("Stopped before the answer began. What you send now takes its place.", markup=False)
         return True
 
     async def finish(self, seconds: float = 2.0) -> None:
         """End the running turn and wait until what arrived is kept, at most `seconds`."""
+        self._asked = None  # it is kept as a message: no draft as well
         if self.stop():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), seconds)
@@ -122,6 +129,7 @@ class Turns:
             finally:
                 self._idle.set()
                 self._call_back(time.monotonic() - began)
+                self._asked = None
                 self.screen.composer.rule.show(left=Content(""))
                 self.screen.refresh_status()
 
@@ -194,12 +202,14 @@ class Turns:
             case MessageAdded(message):
                 transcript.append(message)
                 screen.refresh_title()
+                self._asked = message if message.role == "user" else None
             case ReplyStarted(message_id, provider, model):
                 transcript.start_reply(message_id, provider, model)
                 self._reason = ""
                 self._enter("answering")
             case ReplyDelta(message_id, kind, text, name):
                 transcript.delta(message_id, kind, text, name)
+                self._asked = None
             case ReplyFinished(message):
                 transcript.finish_reply(message)
                 self._reason = message.error or ""

@@ -42,6 +42,8 @@ class PromptArea(TextArea):
         Binding("shift+enter,ctrl+j,alt+enter", "newline", "New line", id="composer.newline", show=False),
         Binding("tab", "complete", "Complete", id="composer.complete", show=False),
         Binding("escape", "close_list", "Close the list", id="composer.close_list", show=False),
+        Binding("up", "cursor_up", "Up, earlier prompts", id="composer.up", show=False),
+        Binding("down", "cursor_down", "Down, later prompts", id="composer.down", show=False),
     ]
 
     def __init__(self, owner: Composer, placeholder: str) -> None:

@@ -18,6 +18,9 @@ from tui.render.message import Count, copy_text
 from tui.widgets.transcript_entry import Level
 from tui.widgets.transcript_reader import TranscriptReader
 
+Place: TypeAlias = tuple[str, int]
+"""A message's id and a row of it."""
+
 Action: TypeAlias = Literal["copy", "copy_code", "retry", "edit", "fork", "pin", "exclude"]
 
 LEAST_GAP, MOST_GAP = 0.05, 0.5
@@ -80,6 +83,24 @@ class Transcript(TranscriptReader):
         self._follow = index is None
         self._settle((index, place[1]) if index is not None and place else None)
         self.refresh()
+
+    @property
+    def reader_place(self) -> Place | None:
+        """What is at the top of the view; None while the end is followed."""
+        place = self._place_of_reader()
+        entries = self.document.entries
+        while place is not None and place[0] > 0 and entries[place[0]].message is None:  # a notice is gone next time
+            place = place[0] - 1, 0
+        message = entries[place[0]].message if place is not None else None
+        return (message.id, place[1]) if place is not None and message is not None else None
+
+    def return_to(self, place: Place | None) -> None:
+        """Go to where `reader_place` was; None is the end."""
+        index = self.document.index.get(place[0]) if place is not None else None
+        if place is None or index is None:
+            self.scroll_end()
+        else:
+            self._show((index, place[1]))
 
     def append(self, message: Message) -> None:
         """Add a message at the end."""

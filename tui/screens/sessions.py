@@ -1,0 +1,130 @@
+"""The list of conversations: open one, name one, take one away and bring it back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widgets import Input, OptionList
+
+from tui.screens.items import Item, Source
+from tui.screens.picker import Picker
+
+if TYPE_CHECKING:
+    from tui.screens.ports import WorkspaceLike
+
+FORK = "↳ "
+"""Before the title of a conversation that was forked from another."""
+
+
+class SessionPicker(Picker):
+    """Dismissed with the id of the conversation to open, or None. Letters search, so its keys are control keys."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+r", "rename", "Rename", id="sessions.rename", show=False, priority=True),
+        Binding("ctrl+d", "delete", "Delete", id="sessions.delete", show=False, priority=True),
+        Binding("ctrl+z", "undelete", "Bring back", id="sessions.undo", show=False, priority=True),
+    ]
+
+    def __init__(
+        self,
+        workspace: WorkspaceLike,
+        source: Source,
+        rename: Callable[[str, str], Awaitable[None]],
+        *,
+        placeholder: str,
+        present: str,
+    ) -> None:
+        super().__init__("Conversations", source, placeholder=placeholder, empty="no conversation fits")
+        self.workspace = workspace
+        self.rename = rename
+        self.present = present
+        self._deleted: list[Item] = []
+        self._naming: Item | None = None
+        self._query = ""
+
+    def on_mount(self) -> None:
+        """Say what can be done (after the base class's own handler, which is called too)."""
+        self._explain()
+
+    def _explain(self) -> None:
+        panel = self.query_one(".panel")
+        if self._naming is not None:
+            panel.border_title, panel.border_subtitle = "New title", "enter rename   esc back"
+            return
+        panel.border_title = self.heading
+        back = "   ^z bring back" if self._deleted else ""
+        narrow = self.app.size.width < 60
+        panel.border_subtitle = f"enter open   ^r rename   ^d delete{back}" + ("" if narrow else "   esc close")
+
+    @property
+    def chosen(self) -> Item | None:
+        """The conversation under the cursor."""
+        at = self.query_one(OptionList).highlighted
+        return self.items[at] if at is not None and at < len(self.items) else None
+
+    @property
+    def searching(self) -> bool:
+        """Not while a title is being written."""
+        return self._naming is None
+
+    def action_move(self, step: int) -> None:
+        """Move, unless a title is being written."""
+        if self._naming is None:
+            super().action_move(step)
+
+    def action_rename(self) -> None:
+        """Write another title in the search line."""
+        line = self.query_one(Input)
+        if self._naming is None and (chosen := self.chosen) is not None:
+            self._naming, self._query = chosen, line.value
+            line.value = "" if chosen.label == "(no title)" else chosen.label.removeprefix(FORK)
+            line.cursor_position = len(line.value)
+            self._explain()
+
+    async def action_choose(self) -> None:
+        """Open the conversation, or give it the title that was written."""
+        if self._naming is None:
+            await super().action_choose()
+            return
+        item, title = self._naming, " ".join(self.query_one(Input).value.split())
+        if title:
+            await self.rename(item.key, title)
+        self._end_naming()
+
+    def action_close(self) -> None:
+        """Back to the list, or close."""
+        if self._naming is None:
+            super().action_close()
+        else:
+            self._end_naming()
+
+    def _end_naming(self) -> None:
+        self._naming = None
+        line = self.query_one(Input)
+        with self.prevent(Input.Changed):
+            line.value = self._query
+        self._explain()
+        self.search(self._query)
+
+    async def action_delete(self) -> None:
+        """Take the conversation out of the list; it can be brought back."""
+        chosen = self.chosen
+        if self._naming is not None or chosen is None:
+            return
+        if chosen.key == self.present:
+            self.app.notify("This conversation is open: /delete takes it away.", severity="warning", markup=False)
+            return
+        await self.workspace.delete_session(chosen.key)
+        self._deleted.append(chosen)
+        self.app.notify(f"{chosen.label!r} is deleted. ctrl+z brings it back.", timeout=8, markup=False)
+        self._explain()
+        self.search(self.query_one(Input).value)
+
+    async def action_undelete(self) -> None:
+        """Bring back the conversation deleted last."""
+        if self._naming is None and self._deleted:
+            await self.workspace.restore_session(self._deleted.pop().key)
+            self._explain()
+            self.search(self.query_one(Input).value)
