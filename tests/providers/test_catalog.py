@@ -47,32 +47,20 @@ PROBED = ModelLimits(131_072, source="probe", detail="the server's model list")
 
 
 @pytest.mark.parametrize(
-    ("provider", "model", "setting", "learned", "context", "given", "output", "source"),
+    ("provider", "model", "context", "given", "output", "source"),
     [
-        (Asked("openai", PROBED), "gpt-5", 50_000, 40_000, 50_000, None, None, "setting"),
-        (Asked("openai", PROBED), "gpt-5", None, 40_000, 40_000, None, None, "learned"),
-        (Asked("openai", PROBED), "gpt-5", None, 200_000, 131_072, None, None, "probe"),
-        (Asked("openai", PROBED), "gpt-5", None, None, 131_072, None, None, "probe"),
-        (Asked("openai"), "gpt-5", None, None, 400_000, 272_000, 128_000, "table"),
-        (Asked("openai"), "gpt-5", 300_000, None, 300_000, 272_000, 128_000, "setting"),
-        (Asked("openai", ProviderError("network", "gone")), "gpt-4o", None, None, 128_000, None, 16_384, "table"),
-        (Asked("anthropic"), "claude-sonnet-4-5", None, None, 200_000, None, None, "prices"),
-        (Asked("somewhere"), "own-model", None, None, None, None, None, "unknown"),
-        (Asked("somewhere"), "own-model", None, 8192, 8192, None, None, "learned"),
-        (Asked("ollama"), "qwen3", None, None, None, None, None, "unknown"),
+        (Asked("openai", PROBED), "gpt-5", 131_072, None, None, "probe"),
+        (Asked("openai"), "gpt-5", 400_000, 272_000, 128_000, "table"),
+        (Asked("openai", ProviderError("network", "gone")), "gpt-4o", 128_000, None, 16_384, "table"),
+        (Asked("anthropic"), "claude-sonnet-4-5", 200_000, None, None, "prices"),
+        (Asked("somewhere"), "own-model", None, None, None, "unknown"),
+        (Asked("ollama"), "qwen3", None, None, None, "unknown"),
     ],
 )
 async def test_order_of_truth(
-    provider: Asked,
-    model: str,
-    setting: int | None,
-    learned: int | None,
-    context: int | None,
-    given: int | None,
-    output: int | None,
-    source: str,
+    provider: Asked, model: str, context: int | None, given: int | None, output: int | None, source: str
 ) -> None:
-    limits = await resolve_limits(provider, model, setting=setting, learned=learned)
+    limits = await resolve_limits(provider, model)
     assert (limits.context, limits.input, limits.output, limits.source) == (context, given, output, source)
 
 

@@ -6,12 +6,12 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from tui.chat.store import SessionStore
 from tui.config import Settings
-from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
+from tui.context.limits import UNKNOWN_LIMITS, ModelLimits, with_window
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +37,11 @@ class Windows:
         base = self._looked_up.get((provider, model)) or self._asked_before(provider, model)
         kept = self._kept(provider, model)
         set_window = kept.get("set") or self._settings.for_model(f"{provider}/{model}").window
-        if set_window:
-            return _narrowed(base, set_window, "setting", "set by you")
+        if set_window and not (kept.get("raised") and kept["learned"] > set_window):
+            return with_window(base, set_window, "setting", "set by you")
         learned = kept.get("learned")
         if learned and (kept.get("raised") or base.context is None or learned < base.context):
-            return _narrowed(base, learned, "learned", str(kept.get("how", "learned from the server")))
+            return with_window(base, learned, "learned", str(kept.get("how", "learned from the server")))
         return base
 
     async def find(self, provider: str, model: str) -> ModelLimits:
@@ -75,10 +75,10 @@ class Windows:
         self._memory.pop(_key(provider, model), None)
         self.forget_lookup(provider, model)
 
-    def learn(self, provider: str, model: str, limit: int, *, at_least: int = 0) -> None:
+    def learn(self, provider: str, model: str, limit: int) -> None:
         """A server named its limit in an overflow error: `limit` tokens. Never below what has been seen to fit."""
         kept = self._kept(provider, model)
-        floor = max(at_least, int(kept.get("seen", 0)))
+        floor = int(kept.get("seen", 0))
         if limit < floor:
             log.warning("limit of %d tokens not believed for %s/%s: %d fitted", limit, provider, model, floor)
             return
@@ -86,14 +86,16 @@ class Windows:
 
     def seen(self, provider: str, model: str, tokens: int) -> bool:
         """A request of `tokens` was answered. True where that is more than was believed possible: belief is raised."""
-        believed = self.known(provider, model).context
         kept = self._kept(provider, model)
-        if believed is None or tokens <= believed:
+        if tokens <= int(kept.get("seen", 0)):
             return False
-        learned = {"seen": tokens, "learned": tokens, "raised": True, "how": "a request of that size was answered"}
-        kept.pop("set", None)
-        self._keep(provider, model, {**kept, **learned})
-        return True
+        believed = self.known(provider, model).context
+        raised = believed is not None and tokens > believed
+        if raised:
+            kept.pop("set", None)
+            kept |= {"learned": tokens, "raised": True, "how": "a request of that size was answered"}
+        self._keep(provider, model, {**kept, "seen": tokens})
+        return raised
 
     def _kept(self, provider: str, model: str) -> dict[str, Any]:
         return self._read(_key(provider, model))
@@ -111,15 +113,3 @@ class Windows:
 
 def _key(provider: str, model: str, kind: str = "window") -> str:
     return f"{kind}:{provider}/{model}"
-
-
-def _narrowed(base: ModelLimits, context: int, source: Any, detail: str) -> ModelLimits:
-    """`base` with another window; its limits of input and output hold as far as they fit into it."""
-    return replace(
-        base,
-        context=context,
-        input=min(base.input, context) if base.input is not None and base.context is not None else None,
-        output=min(base.output, context) if base.output is not None else None,
-        source=source,
-        detail=detail,
-    )

@@ -22,6 +22,13 @@ class ModelLimits:
 UNKNOWN_LIMITS = ModelLimits(context=None)
 
 
+def with_window(limits: ModelLimits, context: int, source: LimitsSource, detail: str) -> ModelLimits:
+    """`limits` with another window of `context` tokens; those of input and output hold as far as they fit into it."""
+    given = limits.input if limits.input is not None and limits.input < context else None
+    output = min(limits.output, context) if limits.output is not None else None
+    return ModelLimits(context, given, output, source, detail)
+
+
 @dataclass(frozen=True, slots=True)
 class BudgetSettings:
     """What a person may set. `reserve_output` in tokens; compaction at a percentage of the input budget, or at an

@@ -38,8 +38,8 @@ class ContextOverflowError(Exception):
     def __init__(self, current_tokens: int, max_tokens: int) -> None:
         super().__init__(
             f"The next request needs about {current_tokens:,} tokens, but only {max_tokens:,} fit. "
-            "Nothing was sent and nothing was lost. Shorten the message or the system prompt, unpin or exclude messages "
-            "(/context), or choose a model with a larger window (/model)."
+            "Nothing was sent and nothing was lost. Shorten the message or the system prompt, unpin or exclude "
+            "messages (/context), or choose a model with a larger window (/model)."
         )
         self.current_tokens = current_tokens
         self.max_tokens = max_tokens

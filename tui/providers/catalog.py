@@ -108,13 +108,11 @@ def _find(provider: str, model: str) -> ModelInfo | None:
     return found
 
 
-async def resolve_limits(
-    provider: Provider, model: str, *, setting: int | None = None, learned: int | None = None
-) -> ModelLimits:
-    """The limits of `model` by the order of truth: setting, learned, live server, table, prices, unknown. In tokens.
+async def resolve_limits(provider: Provider, model: str) -> ModelLimits:
+    """The limits of `model`, in tokens: by the live server, the table, the price data, or unknown.
 
-    A window from one source keeps the input and output limits another one knows, as far as they fit into it. A server
-    that cannot be asked is passed over.
+    What a person set and what a refusal taught goes before all of these (`chat.windows`). A window from one source
+    keeps the input and output limits another one knows of the same window. A server that can't be asked is passed by.
     """
     try:
         found = await provider.limits(model)
@@ -128,16 +126,4 @@ async def resolve_limits(
     limits = found or UNKNOWN_LIMITS
     if table is not None and table.context == limits.context:
         limits = replace(limits, input=limits.input or table.input, output=limits.output or table.output)
-    if setting is not None:
-        return _with_window(limits, ModelLimits(setting, source="setting", detail="set by you"))
-    if learned is not None and (limits.context is None or learned < limits.context):
-        return _with_window(limits, ModelLimits(learned, source="learned", detail="named by the server in an error"))
     return limits
-
-
-def _with_window(limits: ModelLimits, window: ModelLimits) -> ModelLimits:
-    context = window.context
-    assert context is not None
-    given = limits.input if limits.input is not None and limits.input < context else None
-    output = min(limits.output, context) if limits.output is not None else None
-    return replace(window, input=given, output=output)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tui.chat.store import SessionStore
+from tui.chat.windows import Windows
+from tui.config import ModelSettings, Settings
+from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
+
+ASKED = ModelLimits(200_000, 150_000, 64_000, "probe", "the server")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SessionStore]:
+    store = SessionStore(tmp_path / "chatctx.db")
+    yield store
+    store.close()
+
+
+def windows(store: SessionStore, says: ModelLimits = ASKED, set_to: int | None = None) -> Windows:
+    async def lookup(_provider: str, _model: str) -> ModelLimits:
+        return says
+
+    models = {"p/m": ModelSettings(window=set_to)}
+    return Windows(store, Settings(models=models), lookup)
+
+
+async def test_a_setting_goes_before_what_was_learned_before_what_the_server_says(store: SessionStore) -> None:
+    asked = windows(store)
+    assert await asked.find("p", "m") == ASKED
+    asked.learn("p", "m", 100_000)
+    learned = await asked.find("p", "m")
+    assert (learned.context, learned.input, learned.output, learned.source) == (100_000, None, 64_000, "learned")
+    by_file = await windows(store, set_to=120_000).find("p", "m")
+    assert (by_file.context, by_file.source) == (120_000, "setting")
+    asked.set("p", "m", 50_000)
+    by_hand = await windows(store, set_to=120_000).find("p", "m")
+    assert (by_hand.context, by_hand.output, by_hand.source) == (50_000, 50_000, "setting")
+
+
+async def test_what_was_set_and_learned_is_forgotten_on_request(store: SessionStore) -> None:
+    asked = windows(store)
+    asked.learn("p", "m", 100_000)
+    asked.set("p", "m", 50_000)
+    asked.reset("p", "m")
+    assert await asked.find("p", "m") == ASKED
+
+
+async def test_a_learned_limit_over_what_the_server_says_means_nothing(store: SessionStore) -> None:
+    asked = windows(store)
+    asked.learn("p", "m", 300_000)
+    assert await asked.find("p", "m") == ASKED
+
+
+async def test_nothing_is_learned_below_what_has_been_seen_to_fit(store: SessionStore) -> None:
+    asked = windows(store)
+    await asked.find("p", "m")
+    assert not asked.seen("p", "m", 140_000)
+    asked.learn("p", "m", 121_815)
+    assert await asked.find("p", "m") == ASKED
+    again = windows(store)
+    again.learn("p", "m", 130_000)
+    assert await again.find("p", "m") == ASKED
+
+
+async def test_more_than_was_believed_raises_the_belief_also_a_setting(store: SessionStore) -> None:
+    asked = windows(store)
+    asked.set("p", "m", 1_000)
+    assert asked.seen("p", "m", 1_500)
+    assert (await asked.find("p", "m")).context == 1_500
+    assert not asked.seen("p", "m", 1_400)
+    by_file = windows(store, set_to=1_200)
+    assert (await by_file.find("p", "m")).context == 1_500
+
+
+async def test_a_silent_server_does_not_make_a_known_window_unknown(store: SessionStore) -> None:
+    await windows(store).find("p", "m")
+    silent = windows(store, UNKNOWN_LIMITS)
+    assert silent.known("p", "m") == ASKED
+    assert await silent.find("p", "m") == ASKED
+    assert (await silent.find("p", "other")).context is None
