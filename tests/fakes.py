@@ -27,6 +27,7 @@ from tui.context.rows import UsageItem, UsageRow
 from tui.context.trimming import TrimLog
 from tui.context.usage import Basis, ContextUsage
 from tui.messages import Attachment, Message, MessageStatus, Reasoning, Text, Usage
+from tui.providers.base import Capabilities
 
 Script = Callable[["FakeSession", str], AsyncIterator[SessionEvent]]
 
@@ -126,6 +127,7 @@ class FakeSession:
     system: str = ""
     memory: MemoryFiles = NO_MEMORY
     reasoning: str | None = None
+    capabilities: Capabilities = Capabilities()  # noqa: RUF009
     script: Script = echo
     gate: asyncio.Event | None = None
     cancelled: bool = False

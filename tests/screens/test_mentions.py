@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
 
-from tests.fakes import FakeWorkspace
+from tests.fakes import FakeSession, FakeWorkspace
 from tests.screens.conftest import running
+from tui.messages import Attachment, Message, Text
+from tui.providers.base import Capabilities
 from tui.screens import mentions
 
 
@@ -87,3 +90,29 @@ async def test_a_file_that_can_not_be_sent_stops_the_message_and_keeps_it(folder
         await run.shows("Not sent: data.bin is neither text nor a picture")
         assert run.session.sent == []
         assert run.chat.composer.value == "see @data.bin"
+
+
+async def test_a_picture_for_a_model_that_takes_none_is_said_before_and_not_sent(folder: Path) -> None:
+    (folder / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 8 + struct.pack(">II", 30, 40))
+    session = FakeSession(capabilities=Capabilities(images=False))
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.type("see @a.png ")
+        await run.shows("! claude-x takes no images: a.png")
+        await run.command("see @a.png")
+        await run.shows("Not sent: claude-x takes no images: choose another model, or leave a.png out.")
+        assert session.sent == []
+        assert run.chat.composer.value == "see @a.png"
+        session.capabilities = Capabilities()
+        session.model = "other"
+        await run.press("end", " ")
+        await run.shows("+ a.png")
+        await run.press("enter")
+        await run.until(lambda: session.attached == [["a.png"]])
+
+
+async def test_after_a_switch_it_is_said_what_the_model_does_not_take() -> None:
+    parts = (Attachment("image", "a.png", "image/png", "f" * 64, 9), Text("see"))
+    session = FakeSession(messages=[Message("user", parts, id="m1")], capabilities=Capabilities(images=False))
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.command("/model smol")
+        await run.shows("local/smol answers from now on. It takes no images: a.png stays here and is not sent to it.")

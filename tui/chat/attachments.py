@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui.messages import Attachment
+
+if TYPE_CHECKING:
+    from tui.providers.base import Capabilities
 
 LARGEST = 32_000_000
 """Bytes of the largest file taken: what Anthropic takes as a whole request (32 MB); others take less."""
@@ -48,6 +53,24 @@ def make_attachment(name: str, data: bytes) -> Attachment:
         raise AttachmentError(f"{name} is neither text nor a picture (PNG, JPEG, GIF, WebP) nor a PDF")
     media_type = mimetypes.guess_type(name)[0] or "text/plain"
     return Attachment("text", name, media_type, digest, len(data), text=text)
+
+
+def not_taken(attachment: Attachment, able: Capabilities) -> str:
+    """What a model does not take of this kind: "images", "PDFs"; "" where it takes it."""
+    match attachment.kind:
+        case "image":
+            return "" if able.images else "images"
+        case "pdf":
+            return "" if able.pdfs else "PDFs"
+        case _:
+            return ""
+
+
+def check_taken(attachments: Iterable[Attachment], able: Capabilities, model: str) -> None:
+    """Raises `AttachmentError` for the first attachment that the model does not take."""
+    for attachment in attachments:
+        if kind := not_taken(attachment, able):
+            raise AttachmentError(f"{model} takes no {kind}: choose another model, or leave {attachment.name} out")
 
 
 def picture_size(data: bytes) -> tuple[str, int, int] | None:

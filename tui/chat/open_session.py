@@ -18,6 +18,7 @@ from tui.chat.services import Services
 from tui.context.compaction import compaction_report
 from tui.context.usage import ContextUsage
 from tui.messages import Message, SystemSection
+from tui.providers.base import Capabilities
 
 
 class OpenSession:
@@ -50,6 +51,11 @@ class OpenSession:
     def model(self) -> str:
         """The model in use, without its provider."""
         return self._conversation.target.model
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What is known of the model in use."""
+        return self._conversation.target.capabilities
 
     @property
     def messages(self) -> Sequence[Message]:

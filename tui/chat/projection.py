@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from tui.chat.attachments import not_taken
 from tui.chat.history import HistoryState
 from tui.context.checkpoints import apply_compactions
 from tui.context.groups import answered_ids, call_ids, group_messages, starts_turn, unbind
@@ -88,9 +89,23 @@ def _without_attachments(message: Message, left_out: frozenset[tuple[str, str]])
     return _with_parts(message, parts)
 
 
+def _without_kinds(message: Message, able: Capabilities) -> Message:
+    """Pictures and documents from before a switch to a model that takes none: it is told that they were there."""
+    parts = tuple(
+        Text(f"[{part.name} is not shown: this model takes no {kind}]")
+        if isinstance(part, Attachment) and (kind := not_taken(part, able))
+        else part
+        for part in message.parts
+    )
+    return _with_parts(message, parts)
+
+
 def request_for(active: Iterable[Message], target: Target) -> Request:
-    """A request from messages that are to go out: reasoning rules, empty messages and pairing are seen to here."""
+    """A request from messages that are to go out: what the model takes, empty messages and pairing are seen to here."""
+    able = target.capabilities
     kept = _reasoning_rules(tuple(active), target)
+    if not able.images or not able.pdfs:
+        kept = [_without_kinds(message, able) for message in kept]
     return Request(
         provider=target.provider,
         model=target.model,

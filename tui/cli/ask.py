@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tui.chat.attachments import check_taken
 from tui.chat.events import (
     CompactionFinished,
     ContextTrimmed,
@@ -42,6 +43,7 @@ async def _ask(args: Namespace, settings: Settings) -> int:
         attachments = [await workspace.attach(path) for path in args.attach]
         resumes = args.session or args.last
         session = await (workspace.resume(args.session) if resumes else workspace.new_session())
+        check_taken(attachments, session.capabilities, session.model)
         if system is not None:
             await session.set_system(system)
         for notice in session.memory.notices:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tui.chat.attachments import AttachmentError, read_attachment
+from tui.chat.attachments import AttachmentError, not_taken, read_attachment
 from tui.commands import is_command
 from tui.screens.mentions import mentioned
 from tui.widgets.cells import plain
@@ -47,6 +47,7 @@ class Drafts:
         self.typed = ""
         self.pasted: tuple[str, ...] = ()
         self._sizes: dict[tuple[str, str], int | None] = {}  # (model, pasted text) -> tokens
+        self._unfit: dict[tuple[str, str], str] = {}  # (model, file) -> what the model does not take of it
         self._cost = 0.0  # seconds the last count took
 
     def changed(self, typed: str, pasted: tuple[str, ...]) -> None:
@@ -70,12 +71,15 @@ class Drafts:
         self._cost = min(1.0, time.monotonic() - began)
         known = [size for size in sizes if size is not None]
         window = session.usage.limits.context if session.usage is not None else None
-        files = await asyncio.to_thread(self._files, session) if "@" in self.typed else []
-        line = draft_line(sum(known) if len(known) == len(sizes) else None, window, files)
+        files, unfit = await asyncio.to_thread(self._files, session) if "@" in self.typed else ([], "")
+        line = unfit or draft_line(sum(known) if len(known) == len(sizes) else None, window, files)
         self.screen.composer.rule.show(right=line)
 
-    def _files(self, session: SessionLike) -> list[tuple[str, int]]:
-        """The files named in the draft and what they cost, in tokens; each read and counted once. Not on the loop."""
+    def _files(self, session: SessionLike) -> tuple[list[tuple[str, int]], str]:
+        """The files named in the draft and what they cost, in tokens; and what the model does not take of them.
+
+        Each is read and counted once. Not on the loop.
+        """
         from tui.context.images import attachment_tokens
 
         found = []
@@ -85,12 +89,15 @@ class Drafts:
                 key = (session.model, f"{path}:{state.st_mtime_ns}:{state.st_size}")
                 if key not in self._sizes:
                     attachment, _ = read_attachment(path)
+                    self._unfit[key] = not_taken(attachment, session.capabilities)
                     text = session.draft_tokens(attachment.text) if attachment.kind == "text" else None
                     self._sizes[key] = attachment_tokens(attachment, session.model) if text is None else text
             except (OSError, AttachmentError):
                 continue  # sending says what is wrong with it
+            if kind := self._unfit[key]:
+                return [], f"! {plain(session.model)} takes no {kind}: {plain(path.name)}"
             found.append((path.name, self._sizes[key] or 0))
-        return found
+        return found, ""
 
     async def _pasted(self, session: SessionLike, text: str) -> int | None:
         """A paste's size, counted once."""
@@ -98,6 +105,7 @@ class Drafts:
         if key not in self._sizes:
             if len(self._sizes) > 16:
                 self._sizes.clear()
+                self._unfit.clear()
             self._sizes[key] = await self._size(session, text)
         return self._sizes[key]
 

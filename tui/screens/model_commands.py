@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from tui.chat.attachments import not_taken
 from tui.config import parse_tokens
+from tui.messages import Attachment
 from tui.screens.command_base import CommandBase
 from tui.screens.items import Item, filtered
 from tui.widgets.completion import Choice
 from tui.widgets.figures import tokens_short
+
+if TYPE_CHECKING:
+    from tui.screens.ports import SessionLike
 
 EFFORTS = ("off", "low", "medium", "high")
 
@@ -35,7 +41,7 @@ class ModelCommands(CommandBase):
         self.screen.welcome()
         self.recounted()
         self.screen.drafts.count()
-        self.say(f"{session.provider}/{session.model} answers from now on.")
+        self.say(f"{session.provider}/{session.model} answers from now on.{_unfit(session)}")
 
     def _use_model(self, name: str | None) -> None:
         if name is not None:
@@ -100,3 +106,13 @@ class ModelCommands(CommandBase):
     async def complete_models(self, _args: str) -> Sequence[Choice]:
         """Models by name."""
         return [Choice(item.key, item.label, item.detail.strip()) for item in await self._model_items()]
+
+
+def _unfit(session: SessionLike) -> str:
+    """What of the conversation the model does not take, as a sentence; "" where it takes all."""
+    parts = [part for message in session.messages for part in message.parts if isinstance(part, Attachment)]
+    kinds = {part.name: kind for part in parts if (kind := not_taken(part, session.capabilities))}
+    if not kinds:
+        return ""
+    names = ", ".join([*list(kinds)[:2], *([f"{len(kinds) - 2} more"] if len(kinds) > 2 else [])])
+    return f" It takes no {' and no '.join(sorted(set(kinds.values())))}: {names} stays here and is not sent to it."

@@ -65,6 +65,11 @@ class SessionLike(Protocol):
         ...
 
     @property
+    def capabilities(self) -> Capabilities:
+        """What the model takes."""
+        ...
+
+    @property
     def messages(self) -> Sequence[Message]:
         """The whole history, oldest first."""
         ...

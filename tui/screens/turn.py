@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.chat.attachments import AttachmentError
+from tui.chat.attachments import AttachmentError, check_taken
 from tui.chat.events import (
     CompactionFinished,
     CompactionStarted,
@@ -35,6 +35,7 @@ from tui.widgets.figures import duration, tokens_exact
 
 if TYPE_CHECKING:
     from tui.screens.chat import ChatScreen
+    from tui.screens.ports import SessionLike
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ class Turns:
             self._enter("waiting for the answer")
             self.failed = False
             try:
-                attachments = await self._attachments(text)
+                attachments = await self._attachments(text, session)
             except AttachmentError as error:
                 self.screen.transcript.add_notice("error", f"Not sent: {error}.")
                 self.waiting.appendleft(text)
@@ -164,13 +165,15 @@ class Turns:
             if self.failed:
                 self._return_waiting()
 
-    async def _attachments(self, text: str) -> list[Attachment]:
+    async def _attachments(self, text: str, session: SessionLike) -> list[Attachment]:
         """The files a message names with `@`, read now. Raises `AttachmentError`."""
         workspace = self.screen.workspace
         if workspace is None or "@" not in text:
             return []
         paths = await asyncio.to_thread(mentioned, text, self.screen.files.folder)
-        return [await workspace.attach(path) for path in paths]
+        found = [await workspace.attach(path) for path in paths]
+        check_taken(found, session.capabilities, session.model)
+        return found
 
     async def _one(self, events: AsyncIterator[SessionEvent]) -> AsyncIterator[None]:
         async for event in events:
