@@ -21,6 +21,7 @@ from tui.chat.events import (
     TurnFinished,
     UsageChanged,
 )
+from tui.chat.foreign import RecordingError
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.context.limits import Budget, ModelLimits
 from tui.context.rows import UsageItem, UsageRow
@@ -371,6 +372,12 @@ class FakeWorkspace:
     async def rename_session(self, session_id: str, title: str) -> None:
         """Renamed."""
         self.infos = [replace(info, title=title) if info.id == session_id else info for info in self.infos]
+
+    async def import_file(self, path: Path) -> FakeInfo:
+        """One that is there, or what is wrong with the file."""
+        if "none" in path.name:
+            raise RecordingError(f"{path}: no such file")
+        return FakeInfo("s9", path.stem)
 
     async def delete_session(self, session_id: str) -> None:
         """Gone."""

@@ -73,6 +73,17 @@ async def test_the_next_request_is_measured_without_what_the_other_program_sent(
     assert usage.upper_bound >= usage.total
 
 
+async def test_a_running_program_knows_what_it_imported(tmp_path: Path) -> None:
+    workspace = await Workspace.open(Settings(data_dir=tmp_path, log_dir=tmp_path))
+    try:
+        for name, preamble in (("a.jsonl", 15_000), ("b.jsonl", 9_000)):  # the second when the first is in memory
+            info = await workspace.import_file(claude_session(tmp_path / name, preamble))
+            usage = await (await workspace.resume(info.id)).refresh_usage()
+            assert usage.basis.last_input == preamble + 940
+    finally:
+        await workspace.close()
+
+
 async def test_other_programs_system_prompts_teach_nothing_about_ours(store: SessionStore, tmp_path: Path) -> None:
     imported(store, claude_session(tmp_path / "a.jsonl"))
     ((data,),) = store.query("SELECT data FROM calibrations")

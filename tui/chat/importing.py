@@ -67,11 +67,13 @@ def import_measured(
     price: Price,
     system: str = "",
     progress: Progress | None = None,
+    estimator: HybridTokenEstimator | None = None,
 ) -> Imported:
     """Add `recording` as a new session, its calls measured: all of it or nothing.
 
     `providers` are the names that can be used here; `system` is the system prompt in the settings, for our own
-    sessions that have none of theirs. Raises `RecordingError` for content that is damaged, `StoreError`.
+    sessions that have none of theirs; `estimator` is the running program's, which has to learn of it too. Raises
+    `RecordingError` for content that is damaged, `StoreError`.
     """
     messages = checked_messages(recording.messages)
     for digest, data in recording.blobs.items():
@@ -89,7 +91,7 @@ def import_measured(
         recording = replace(recording, calls=tuple(reader.calls))
     with store.transaction():
         info = import_recording(recording, store)
-        reader.remember(store, info.id)
+        reader.remember(store, info.id, estimator)
     copy_of = own.id if own is not None and own.id != info.id else ""
     return Imported(info, len(recording.calls), recording.source, reader.unsent, copy_of)
 
@@ -237,16 +239,18 @@ class _Reader:
             usage.source, finish_reason=storable(reply.finish_reason), cost=self._price(usage, *name),
         )  # fmt: skip
 
-    def remember(self, store: SessionStore, session: str) -> None:
-        """Write the newest measurements and what was learned."""
+    def remember(self, store: SessionStore, session: str, running: HybridTokenEstimator | None) -> None:
+        """Write the newest measurements and what was learned; `running` keeps them in memory as well."""
         self._counts.write()
-        kept, now = StoredMeasurements(store), time.time()
+        tracker = running.tracker if running else ConversationStateTracker(StoredMeasurements(store))
+        book = running.calibrations if running else CalibrationBook(StoredCalibrations(store))
+        now = time.time()
         newest = zip(self._collected.measurements, self._epoch_of, strict=True)
         for measurement, epoch in list(newest)[-KEPT_MEASUREMENTS:]:
             if not self._own:
                 preamble = hashlib.sha256(f"preamble {epoch} of {session}".encode()).digest()
                 tokens = measurement.preamble_tokens + self._epochs[epoch]
                 measurement = replace(measurement, preamble=preamble, preamble_tokens=tokens)
-            kept.save(replace(measurement, at=now))
+            tracker.remember(replace(measurement, at=now))
         for (provider, model), calibration in self._taught.learned.items():
-            StoredCalibrations(store).save(provider, model, calibration.to_json())
+            book.put(provider, model, calibration)

@@ -277,6 +277,24 @@ class Workspace:
             await asyncio.to_thread(self.store.put_blob, attachment.sha256, data)
         return attachment
 
+    async def import_file(self, path: Path) -> SessionInfo:
+        """Take a session in from a file (`chatctx import`). Raises `RecordingError`, one line for a person."""
+        from tui.chat.foreign import read_recording
+        from tui.chat.importing import import_measured
+
+        def take() -> SessionInfo:
+            recording = read_recording(path)
+            return import_measured(
+                self.store,
+                recording,
+                providers=self._configs,
+                price=_price,
+                system=self.settings.system,
+                estimator=self.services.estimator,
+            ).info
+
+        return await asyncio.to_thread(take)
+
     # -- what was used -------------------------------------------------------------------------------------------
 
     async def calls(self, session_id: str | None = None) -> list[CallRow]:

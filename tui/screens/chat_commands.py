@@ -11,6 +11,7 @@ from textual.app import SuspendNotSupported
 from tui import commands
 from tui.screens.conversation_commands import ConversationCommands
 from tui.screens.editor import EditorError, edit
+from tui.screens.import_command import ImportCommand
 from tui.screens.items import Item, filtered
 from tui.screens.memory_commands import MemoryCommands
 from tui.screens.message_commands import MessageCommands
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class ChatCommands(ConversationCommands, MessageCommands, ModelCommands, MemoryCommands):
+class ChatCommands(ConversationCommands, MessageCommands, ModelCommands, MemoryCommands, ImportCommand):
     """The actions of one chat screen; implements `commands.Chat`."""
 
     context_panel: ContextPanel | None = None  # while it is open

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tui.chat.memory_files import MemoryFiles
     from tui.chat.usage_report import Call
     from tui.context.usage import ContextUsage
+    from tui.providers.base import Capabilities
 
 
 class SettingsLike(Protocol):
@@ -324,6 +325,10 @@ class WorkspaceLike(Protocol):
 
     async def attach(self, path: Path) -> Attachment:
         """Read a file to send along; raises an error whose text is one line."""
+        ...
+
+    async def import_file(self, path: Path) -> SessionInfoLike:
+        """Take a conversation in from a file; raises an error whose text is one line."""
         ...
 
     async def delete_session(self, session_id: str) -> None:
