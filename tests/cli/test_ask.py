@@ -27,7 +27,13 @@ def test_files_go_along(run: Run, tmp_path: Path, store: SessionStore) -> None:
     (tmp_path / "b.png").write_bytes(PNG)
     (tmp_path / "c.pdf").write_bytes(b"%PDF-1.4\n1 0 obj << /Type /Page >> endobj\n")
     files = [word for name in ("a.py", "b.png", "c.pdf") for word in ("-a", str(tmp_path / name))]
-    done = json.loads(run("ask", "what is this?", *files, "--json").stdout)
+    refused = run("ask", "what is this?", *files)  # the demo does not take pictures
+    assert "b.png" in one_line(refused.stderr)
+    assert refused.returncode == 2
+    assert run("ask", "what is this?", *files[:2]).returncode == 0
+    # This one does; without a key it does not answer, and what was asked is kept.
+    done = json.loads(run("ask", "-m", "anthropic/claude-sonnet-5-5", "what is this?", *files, "--json").stdout)
+    assert done["status"] == "failed"
     parts = store.messages(done["session"])[0].parts
     assert [part.kind for part in parts if isinstance(part, Attachment)] == ["text", "image", "pdf"]
     assert isinstance(parts[1], Attachment)
