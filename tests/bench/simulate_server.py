@@ -176,6 +176,7 @@ class FakeServer:
         else:
             self.last_sent = request.messages
             reply = self.replies.pop(0)
+        reply, end = self._within_window(reply, size)
         output = 0
         if reply.reasoning and self._reasoning != "none":
             self._serial += 1
@@ -189,13 +190,11 @@ class FakeServer:
             yield TextDelta(reply.text)
         for index, (ident, arguments) in enumerate(reply.calls):
             yield ToolCallDelta(index, ident, "read_file", arguments)
-        output += round(
-            sum(10 + 2 + text_tokens(arguments) for _, arguments in reply.calls) + text_tokens(reply.text) + 4
-        )
+        output = min(output + _reply_tokens(reply), self.window - size)
         if self.kind != "hidden":
             self._measured = True
             yield UsageUpdate(Usage(size, output, reasoning=thought or None))
-        yield StreamEnd("tool_calls" if reply.calls else "stop", "tool_calls" if reply.calls else "stop")
+        yield StreamEnd(end, end)
 
     # -- size ------------------------------------------------------------------------------------------------------
 
@@ -231,6 +230,13 @@ class FakeServer:
             "overflow_output" if size <= self.window and named else "overflow_input"
         )
         raise ProviderError(kind, f"{size} tokens do not fit", status=400, **named)
+
+    def _within_window(self, reply: Reply, size: int) -> tuple[Reply, Literal["stop", "tool_calls", "length"]]:
+        """`reply` cut off where the window is full."""
+        room = self.window - size
+        if _reply_tokens(reply) + reply.reasoning <= room:
+            return reply, "tool_calls" if reply.calls else "stop"
+        return Reply("Well. " + words(room - 20)), "length"
 
     # -- pairs and signatures --------------------------------------------------------------------------------------
 
@@ -278,6 +284,11 @@ class FakeServer:
             case _:
                 named = "Facts: " + " ".join(dict.fromkeys(facts))
                 return Reply(named + "\n" + words(min(most // 3, 600)))
+
+
+def _reply_tokens(reply: Reply) -> int:
+    calls = sum(10 + 2 + text_tokens(arguments) for _, arguments in reply.calls)
+    return calls + text_tokens(reply.text) + 4
 
 
 def _leads_to(before: tuple[str, ...], now: tuple[str, ...]) -> bool:
