@@ -152,7 +152,7 @@ async def test_nothing_found_is_said_and_esc_changes_nothing() -> None:
     async with running(FakeWorkspace(infos=INFOS)) as run:
         await run.press("ctrl+r")
         await run.type("zzz")
-        await run.shows("nothing fits")
+        await run.shows("no conversation fits")
         await run.press("enter")
         await run.until(lambda: run.app.screen is run.chat)
         assert run.workspace.resumed == []

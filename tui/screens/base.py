@@ -48,7 +48,7 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
     """A panel that lies over the conversation, which stays where it is and can be seen around it."""
 
     DEFAULT_CSS = """
-    Panel { align: center top; background: $background 40%; }
+    Panel { align: center top; background: $background 75%; }
     Panel:ansi { background: transparent; }
     Panel > .panel {
         width: 100%; max-width: 112; height: auto; max-height: 100%;

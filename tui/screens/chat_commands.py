@@ -136,7 +136,7 @@ class ChatCommands(ConversationCommands, MessageCommands, ModelCommands, MemoryC
         items = []
         for theme in [*own, *sorted(others, key=lambda theme: theme.name)]:
             kind = "terminal colours" if theme.ansi else "dark" if theme.dark else "light"
-            items.append(Item(theme.name, theme.name, kind, theme.name == present))
+            items.append(Item(theme.name, theme.name, kind, theme.name == present, kind.split()[0]))
         return items
 
     async def help(self, _args: str) -> None:

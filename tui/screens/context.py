@@ -43,6 +43,7 @@ class ContextPanel(Panel[str]):
     """Headline, picture, rows, basis. Dismissed with "compact" where that was asked for, else None."""
 
     DEFAULT_CSS = """
+    ContextPanel.-under { background: transparent; }
     ContextPanel .context-head, ContextPanel .context-keys { height: auto; }
     ContextPanel .context-head { margin-bottom: 1; }
     ContextPanel .context-keys { margin-top: 1; }
@@ -104,10 +105,12 @@ class ContextPanel(Panel[str]):
     def on_screen_suspend(self) -> None:
         """One of the views lies over this one: two frames on one another would be hard to read."""
         self.query_one(".panel").visible = False
+        self.add_class("-under")
 
     def on_screen_resume(self) -> None:
         """Back from a view."""
         self.query_one(".panel").visible = True
+        self.remove_class("-under")
 
     @property
     def room(self) -> int:

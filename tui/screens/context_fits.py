@@ -28,7 +28,9 @@ class FitsPanel(Panel[None]):
     """A list to read."""
 
     DEFAULT_CSS = """
-    FitsPanel OptionList { height: auto; max-height: 1fr; border: none; padding: 0; background: transparent; }
+    FitsPanel OptionList {
+        height: auto; max-height: 1fr; border: none; padding: 0; background: transparent; scrollbar-size-vertical: 1;
+    }
     FitsPanel Static { height: auto; color: $text-muted; }
     """
 
@@ -65,7 +67,7 @@ class FitsPanel(Panel[None]):
             note.update(plain(f"The models could not be listed: {' '.join(str(error).split())}"))
             return
         self._show([(f"{provider}/{info.id}", info.limits) for provider, info in models])
-        note.update("Counted for the present model; another one may count some percent more or less.")
+        note.update("Counted for the present model; others may differ by some percent.")
 
     def _show(self, models: list[tuple[str, ModelLimits | None]]) -> None:
         width = max(20, min(112, self.app.size.width) - (4 if self.app.size.width < 60 else 6) - 1)

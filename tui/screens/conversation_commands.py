@@ -57,13 +57,13 @@ class ConversationCommands(CommandBase):
     def _session_items(self, infos: Sequence[SessionInfoLike]) -> list[Item]:
         present = self.screen.session.id if self.screen.session is not None else ""
         now = time.time()
-        return [
-            Item(
-                info.id, ("↳ " if info.parent else "") + (info.title or "(no title)"),
-                f"{age(info.updated_at, now):>5}   {info.messages:>4} msgs   {info.model}", info.id == present,
-            )
-            for info in infos
-        ]  # fmt: skip
+        items = []
+        for info in infos:
+            label = ("↳ " if info.parent else "") + (info.title or "(no title)")
+            when = f"{age(info.updated_at, now):>4}"
+            detail = f"{when}   {info.messages:>5,} msgs   {info.model}"
+            items.append(Item(info.id, label, detail, info.id == present, when))
+        return items
 
     def _resume(self, session_id: str | None) -> None:
         if session_id is not None:

@@ -11,12 +11,16 @@ from tui.commands import match
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to choose. `key` is the result; `label` and `detail` are shown and searched."""
+    """One thing to choose. `key` is the result; `label` and `detail` are shown and searched.
+
+    `brief` is what is left of the detail on a narrow screen.
+    """
 
     key: str
     label: str
     detail: str = ""
     current: bool = False
+    brief: str = ""
 
 
 Source: TypeAlias = Callable[[str], Awaitable[Sequence[Item]]]

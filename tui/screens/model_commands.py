@@ -56,10 +56,10 @@ class ModelCommands(CommandBase):
         for provider, info in await self.screen.workspace.models():
             name = f"{provider}/{info.id}"
             limits = info.limits
-            detail = f"{tokens_short(limits.context if limits else None, strip=True):>5}"
+            brief = detail = f"{tokens_short(limits.context if limits else None, strip=True):>5}"
             if limits is not None and limits.detail:
                 detail += f"   {limits.detail}"
-            items.append(Item(name, name, detail, name == present))
+            items.append(Item(name, name, detail, name == present, brief))
         return items
 
     async def window(self, args: str) -> None:

@@ -102,18 +102,23 @@ class Picker(Panel[str]):
         self._shown = query
         options.clear_options()
         room = max(20, options.size.width or self.app.size.width - 8)
+        narrow = room < 50
+        details = [item.brief if narrow else item.detail for item in self.items]
+        side = max(map(cell_len, details), default=0)
         widest = max((cell_len(item.label) for item in self.items), default=0)
-        label = min(widest, room - 8 if room < 50 else room * 3 // 5)
-        options.add_options(Option(self._line(item, label, room)) for item in self.items)
+        label = min(widest, max(room // 2, room - side - 4))
+        options.add_options(
+            Option(self._line(item, detail, label, room)) for item, detail in zip(self.items, details, strict=True)
+        )
         current = next((index for index, item in enumerate(self.items) if item.current and not query), 0)
         options.highlighted = min(current if at is None else at, len(self.items) - 1) if self.items else None
 
-    def _line(self, item: Item, label: int, room: int) -> Content:
+    def _line(self, item: Item, detail: str, label: int, room: int) -> Content:
         return Content.assemble(
             ("● " if item.current else "  ", "$primary"),
             (pad(plain(item.label), label), "$foreground"),
             "  ",
-            (clip(plain(item.detail), max(0, room - label - 5)), "$text-muted"),
+            (clip(plain(detail), max(0, room - label - 4)), "$text-muted"),
         )
 
     def _say(self, text: str) -> None:

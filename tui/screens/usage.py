@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, ClassVar
@@ -74,7 +75,7 @@ class UsagePanel(Panel[None]):
         self.redraw()
 
     def _add_up(self, calls: Sequence[Call]) -> tuple[list[Totals], list[Totals], list[tuple[date, int]]]:
-        now = datetime.now().astimezone()
+        now = datetime.fromtimestamp(time.time()).astimezone()
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
         columns = [
             totals("here", [call for call in calls if call.session == self.session_id]),

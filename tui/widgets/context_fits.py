@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A model and this conversation in it. `too_much` is what would have to go, in tokens; None where unknown."""
+    """A model and this conversation in it. `too_much` is what would have to go, in tokens; None where unknown.
+
+    `sure`: the tokens are this model's own, and measured.
+    """
 
     name: str
     window: int | None
     percent: float | None
     too_much: int | None
     current: bool = False
+    sure: bool = False
 
 
 def fits(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | None]]) -> list[Fit]:
@@ -43,7 +47,8 @@ def fits(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | None]]) 
         budget = usage.budget if name == present else make_budget(limits, BudgetSettings())
         left = check_budget(usage.total, budget)
         over = max(0, usage.total - (left.max_input_tokens or 0)) if left.max_input_tokens is not None else None
-        result.append(Fit(name, window, 100 * usage.total / window, over, name == present))
+        sure = name == present and usage.source == "exact"
+        result.append(Fit(name, window, 100 * usage.total / window, over, name == present, sure))
     return sorted(result, key=lambda fit: (fit.window is None, fit.percent or 0.0, fit.name))
 
 
@@ -51,11 +56,12 @@ def fit_line(fit: Fit, width: int) -> Content:
     """One line: name, window, percentage, and what would have to go."""
     wide = width >= 64
     room = max(8, width - (2 + 9 + 8 + (30 if wide else 2)))
-    share = f"~{percent(fit.percent)}" if fit.percent is not None else "?"
+    about = "" if fit.sure else "~"
+    share = f"{about}{percent(fit.percent)}" if fit.percent is not None else "?"
     if fit.too_much is None:
         verdict, style, sign = "window unknown", "$text-muted", "?"
     elif fit.too_much:
-        verdict, style, sign = f"~{tokens_exact(fit.too_much)} would have to go", "$text-error", "✗"
+        verdict, style, sign = f"{about}{tokens_exact(fit.too_much)} would have to go", "$text-error", "✗"
     else:
         verdict, style, sign = "fits", "$text-success", "✓"
     return Content.assemble(

@@ -55,11 +55,13 @@ def chart_lines(calls: Sequence[Call], width: int, height: int, *, window: int |
     columns = _columns(calls, room)
     top = _top(max(call.tokens for call in columns), window)
     rows = max(2, height - 1)
+    middle = rows - 1 - rows // 2  # the row that holds half of the top
     lines = []
     for row in range(rows):
         level = rows - row - 1
-        value = top * (level + 1) // rows if row else top
-        label = tokens_short(value, strip=True) if row == 0 or row == rows // 2 else "0" if row == rows - 1 else ""
+        label = {0: tokens_short(top, strip=True), middle: tokens_short(top // 2, strip=True), rows - 1: "0"}.get(
+            row, ""
+        )
         cells = "".join(_cell(call.tokens * rows / top - level) for call in columns)
         lines.append(
             Content.assemble(

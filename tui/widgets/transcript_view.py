@@ -227,7 +227,10 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def _render_static(self, content: Content, y: int, width: int) -> Strip:
         if not self._static_strips:
-            self._static_strips = Visual.to_strips(self, content, width, None, self.visual_style, pad=True)
+            edge = Strip.blank(min(width, GUTTER), self.document.palette.base)
+            room = max(1, width - 2 * GUTTER)
+            strips = Visual.to_strips(self, content, room, None, self.visual_style, pad=True)
+            self._static_strips = [Strip.join([edge, strip, edge]).adjust_cell_length(width) for strip in strips]
         if y < len(self._static_strips):
             return self._static_strips[y]
         return Strip.blank(width, self.document.palette.base)

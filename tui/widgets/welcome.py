@@ -43,4 +43,4 @@ def welcome(provider: str, model: str, usage: ContextUsage | None, where: str) -
         Content(""),
         *(Content.assemble((f"{what:<14}", "$primary"), (why, "$text-muted")) for what, why in TRY),
     ]
-    return Content("\n").join(Content.assemble("  ", line) for line in lines)
+    return Content("\n").join(lines)

@@ -1,0 +1,183 @@
+"""What the snapshots show: one conversation with everything in it, windows in every state. Same data, same clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tests.fakes import FakeInfo, FakeModel, FakeSession, FakeWorkspace, make_usage
+from tui.chat.calls import CallRow
+from tui.context.limits import ModelLimits
+from tui.context.rows import UsageItem, UsageRow
+from tui.context.usage import ContextUsage
+from tui.messages import Message, Reasoning, Role, Text, ToolCall, ToolResult, Usage
+
+NOW = 1_781_000_000.0
+"""The clock: 9 June 2026, 10:13 UTC, in seconds since the epoch."""
+
+ANSWER = """\
+The loop stops **one short**: `range(len(tokens) - 1)` never looks at the last token.
+
+```python
+def parse(tokens: list[str]) -> Node:
+    node = Node("root")
+    for token in tokens:  # not range(len(tokens) - 1)
+        node.add(token)
+    return node
+```
+
+| input     | before | after |
+| --------- | -----: | ----: |
+| `a b c`   |      2 |     3 |
+| *(empty)* |     -1 |     0 |
+
+1. Empty input is no special case any more.
+2. 日本語のトークン and 🧪 count as one token each.
+"""
+
+
+def message(role: Role, ident: str, *parts: Text | Reasoning | ToolCall | ToolResult, ago: int = 0) -> Message:
+    """A message written `ago` minutes before the clock."""
+    own = {"provider": "anthropic", "model": "claude-opus-5-1"} if role == "assistant" else {}
+    return Message(role, parts, id=ident, created_at=NOW - 60 * ago, **own)  # type: ignore[arg-type]
+
+
+def talk() -> list[Message]:
+    """A short conversation with reasoning, a tool call and its result, code, a table, other scripts."""
+    source = "\n".join(f"{number:3}  tokens = scan(source)" for number in range(1, 211))
+    first = [
+        message("user", "a1", Text("Read the parser and tell me how it is built."), ago=95),
+        replace(
+            message("assistant", "a2", Text("It is a loop over tokens that builds a flat tree."), ago=95),
+            usage=Usage(14_300, 480),
+        ),
+    ]
+    return [
+        *first,
+        message("user", "b1", Text("Why does parse() drop the last token? @src/parser.py"), ago=31),
+        replace(
+            message(
+                "assistant", "b2",
+                Reasoning("The loop bound looks wrong. Let me read the file before I say so.", "anthropic", "x"),
+                ToolCall("c1", "read_file", '{"path": "src/parser.py"}'),
+                ago=31,
+            ),
+            usage=Usage(17_900, 940),
+        ),
+        message("tool", "b3", ToolResult("c1", "read_file", source), ago=31),
+        replace(message("assistant", "b4", Text(ANSWER), ago=30), usage=Usage(49_800, 2_200)),
+    ]  # fmt: skip
+
+
+def typical(window: int | None = 200_000, *, rolling: bool = False) -> ContextUsage:
+    """52,100 tokens with every kind of row."""
+    rows = (
+        UsageRow("system", "System prompt", 3_200, "estimated"),
+        UsageRow("memory", "Memory files", 800, "estimated", (UsageItem("AGENTS.md", 800, "estimated", "AGENTS.md"),)),
+        UsageRow(
+            "tools", "Tools", 8_000, "estimated",
+            (
+                UsageItem("read_file", 2_600, "estimated", "read_file", "built-in"),
+                UsageItem("search_files", 2_100, "estimated", "search_files", "built-in"),
+                UsageItem("issues", 3_300, "estimated", "issues", "github"),
+            ),
+        ),
+        UsageRow(
+            "user", "User messages", 6_210, "derived",
+            (UsageItem("Read the parser", 12, "derived", "a1"), UsageItem("Why does", 6_198, "derived", "b1")),
+        ),
+        UsageRow(
+            "assistant", "Assistant messages", 9_480, "measured",
+            (UsageItem("It is a loop", 480, "measured", "a2"), UsageItem("The loop", 9_000, "measured", "b4")),
+        ),
+        UsageRow("reasoning", "Reasoning sent back", 3_100, "derived", (UsageItem("b2", 3_100, "derived", "b2"),)),
+        UsageRow("tool_calls", "Tool calls", 1_890, "derived", (UsageItem("b2", 1_890, "derived", "b2"),)),
+        UsageRow("tool_results", "Tool results", 18_420, "derived", (UsageItem("b3", 18_420, "derived", "b3"),)),
+        UsageRow("attachments", "Attachments", 1_000, "estimated"),
+    )  # fmt: skip
+    return named(make_usage(52_100, window, rows=rows, rolling=rolling))
+
+
+def nearly_empty() -> ContextUsage:
+    """The first question, before any answer."""
+    rows = (UsageRow("system", "System prompt", 180, "estimated"), UsageRow("user", "User messages", 140, "estimated"))
+    return named(make_usage(320, rows=rows, source="none"))
+
+
+def full() -> ContextUsage:
+    """Above 90 %: compaction is due."""
+    return named(make_usage(183_000, source="prefix"))
+
+
+def named(usage: ContextUsage) -> ContextUsage:
+    """Under the name of a model that could be."""
+    return replace(usage, model="claude-opus-5-1")
+
+
+def long_talk() -> list[Message]:
+    """Forty calls with a compaction and a trim on the way."""
+    messages: list[Message] = []
+    size = 12_000
+    for number in range(40):
+        if number == 22:
+            messages.append(replace(message("user", "m22s", Text("Summary of what was said.")), kind="summary"))
+            size = 18_300
+        if number == 33:
+            size = size * 6 // 10
+        messages.append(message("user", f"m{number:02}u", Text(f"question {number}"), ago=400 - number))
+        reply = message("assistant", f"m{number:02}v", Text(f"answer {number}"), ago=400 - number)
+        messages.append(replace(reply, usage=Usage(size, 700)))
+        size += 3_000 + 4_000 * (number % 4)
+    return messages
+
+
+CALL = CallRow(
+    "c", "s1", None, "chat", "anthropic", "claude-opus-5-1", NOW - 600, "success", 50_100, 50_300, "exact", 50_000, 100,
+    50_000, 41_000, 3_000, 2_000, 900, "provider", 0.8, 12.0, "end_turn", None, 0.42,
+)  # fmt: skip
+
+MODELS = (
+    ("anthropic", FakeModel("claude-opus-5-1", ModelLimits(200_000, source="probe", detail="models API"))),
+    ("openai", FakeModel("gpt-5.6-mini", ModelLimits(400_000, source="table"))),
+    ("ollama", FakeModel("qwen3:8b", ModelLimits(40_960, source="probe", detail="/api/ps"))),
+    ("local", FakeModel("SmolLM2-135M-Instruct", ModelLimits(8_192, source="probe"))),
+    ("lab", FakeModel("a-model-with-quite-a-long-name-that-nobody-asked-for")),
+)
+
+INFOS = (
+    FakeInfo("s1", "Why does parse() drop the last token?", "claude-opus-5-1", NOW - 1_800, 6),
+    FakeInfo("s2", "Why does parse() drop the last token?", "gpt-5.6-mini", NOW - 7_200, 4, "s1"),
+    FakeInfo("s3", "日本語の要約をお願いします", "qwen3:8b", NOW - 90_000, 12),
+    FakeInfo("s4", "a title that goes on and on about nothing in particular", "qwen3:8b", NOW - 4e5, 1_204),
+    FakeInfo("s5", "", "SmolLM2-135M-Instruct", NOW - 3e6, 2),
+)  # fmt: skip
+
+
+def calls() -> Sequence[CallRow]:
+    """Three weeks of use."""
+    found = []
+    for day in range(20):
+        size = 20_000 + 9_000 * (day * 7 % 5)
+        found.append(
+            replace(
+                CALL, at=NOW - 86_400 * day, input_total=size, input_cached=size * 3 // 4, predicted=size + 12 * day
+            )
+        )
+    found += [replace(CALL, session="s2", provider="local", model="SmolLM2-135M-Instruct", cost=0.0, input_cached=0)]
+    return [*found, replace(CALL, kind="compaction"), replace(CALL, status="failed", input_total=None, cost=None)]
+
+
+def workspace(
+    usage: ContextUsage | None = None, messages: Sequence[Message] | None = None, *, rolling: bool = False
+) -> FakeWorkspace:
+    """A workspace with one conversation on screen."""
+    session = FakeSession(
+        title="Why does parse() drop the last token?",
+        model="claude-opus-5-1",
+        messages=talk() if messages is None else messages,
+        not_sent={"a1": "trimmed", "a2": "trimmed"} if messages is None else {},
+        usage=usage or typical(rolling=rolling),
+        rolling=rolling,
+        pinned=frozenset({"b3"}),
+    )
+    return FakeWorkspace(session=session, infos=INFOS, known_models=MODELS, stored_calls=calls())
