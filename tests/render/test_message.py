@@ -101,6 +101,28 @@ def test_an_answer_that_did_not_end_well_says_what_to_do(
     assert words in last and "/retry" in last
 
 
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("length", "go on"),
+        ("max_tokens", "go on"),
+        ("max_output_tokens", "go on"),
+        ("model_context_window_exceeded", "/compact"),
+        ("content_filter", "filter"),
+    ],
+)
+def test_an_answer_that_was_cut_off_says_why(reason: str, words: str, palette: Palette) -> None:
+    message = Message("assistant", (Text("half of"),), finish_reason=reason)
+    last = message_rows(message, 120, palette)[-1].text
+    assert last.startswith("■ cut off") and words in last
+
+
+def test_an_answer_that_ended_says_nothing_of_it(palette: Palette) -> None:
+    for reason in ("stop", "end_turn", "tool_calls", None):
+        message = Message("assistant", (Text("whole"),), finish_reason=reason)
+        assert message_rows(message, 80, palette)[-1].text == "whole"
+
+
 def test_what_is_not_sent_is_dim_and_divided(palette: Palette) -> None:
     message = Message("assistant", (Text("# Old\n\n**answer**"),))
     rows = message_rows(

@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.fakes import FakeSession, FakeSettings, FakeWorkspace, make_usage, opener
+from tests.pictures import settled
 from tests.screens import scenes
 from tests.screens.conftest import screen_text, wait_until
 from tui.app import ChatApp
@@ -40,11 +41,8 @@ class QuietApp(ChatApp):
     """The program without what would differ from one picture to the next."""
 
     def export_screenshot(self, **options: Any) -> str:
-        """Without the web font that the picture would ask for: its address says nothing about the screen."""
-        picture = super().export_screenshot(**options)
-        return "".join(
-            part.split("}", 1)[-1] if number else part for number, part in enumerate(picture.split("@font-face"))
-        )
+        """Without what changes: an address of a font, a number."""
+        return settled(super().export_screenshot(**options))
 
 
 @pytest.fixture(autouse=True)

@@ -255,6 +255,16 @@ def _attachment_text(part: Attachment) -> str:
     return f"@ {clean_line(part.name)} · {details} · {size_text(part.size)}"
 
 
+_NO_ROOM = '■ cut off: the room kept for an answer is used up · write "go on", or set reserve_output higher'
+_CUT = {  # by the provider's own word for the end
+    "length": _NO_ROOM,  # Chat Completions
+    "max_tokens": _NO_ROOM,  # Messages
+    "max_output_tokens": _NO_ROOM,  # Responses
+    "model_context_window_exceeded": "■ cut off: the window is full · /compact or /rolling-context on makes room",
+    "content_filter": "■ cut off by the provider's content filter",
+}
+
+
 def status_text(message: Message) -> str | None:
     """What to say under a message that did not end well; None when it did."""
     match message.status:
@@ -264,6 +274,8 @@ def status_text(message: Message) -> str | None:
             return "■ the connection ended early, what arrived is kept · /retry asks again"
         case "failed":
             return f"✗ {clean_line(message.error or 'the request failed')} · /retry asks again"
+        case "complete":
+            return _CUT.get(message.finish_reason or "")
         case _:
             return None
 

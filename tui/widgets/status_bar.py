@@ -56,8 +56,8 @@ def status_line(status: Status, width: int) -> Content:
         pieces["until"] = Content.assemble(
             ("until compaction ", "$text-muted"), (tokens_short(usage.until_compaction), "$foreground")
         )
-    if cost := money(status.cost):
-        pieces["cost"] = Content.styled(cost, "$text-muted")
+    if status.cost:  # a model that costs nothing needs no figure
+        pieces["cost"] = Content.styled(money(status.cost), "$text-muted")
     if usage is not None:
         rolling = "rolling on" if status.rolling else "rolling off"
         pieces["rolling"] = Content.styled(rolling, "$text-accent" if status.rolling else "$text-muted")
