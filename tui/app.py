@@ -34,6 +34,11 @@ class ChatApp(App[None]):
     PAUSE_GC_ON_SCROLL = True
     NOTIFICATION_TIMEOUT = 4
 
+    CSS = """
+    ToastRack { dock: top; align: right top; margin: 1 1 0 0; }
+    Toast { width: auto; max-width: 90%; padding: 0 1; margin-top: 0; }
+    """  # above, where they cover no draft
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Leave", id="app.quit", show=False, priority=True),
         Binding("ctrl+c", "interrupt", "Copy, stop, leave", id="app.interrupt", show=False, system=True),

@@ -67,7 +67,7 @@ async def take(folder: Path) -> None:
     (folder / "AGENTS.md").write_text(AGENTS)
     shutil.copy(Path(tracker.__file__), folder / "tracker.py")
     settings = Settings(
-        model="local/SmolLM2-135M-Instruct", system=SYSTEM, reserve_output=400, config_file=folder / "config.toml",
+        model="local/smollm2-135m", system=SYSTEM, reserve_output=400, config_file=folder / "config.toml",
         data_dir=folder / "data", log_dir=folder / "log",
     )  # fmt: skip
 

@@ -123,6 +123,12 @@ def test_an_answer_that_ended_says_nothing_of_it(palette: Palette) -> None:
         assert message_rows(message, 80, palette)[-1].text == "whole"
 
 
+@pytest.mark.parametrize("status", ["cancelled", "interrupted"])
+def test_nothing_is_said_to_be_kept_where_nothing_came(status: MessageStatus, palette: Palette) -> None:
+    last = message_rows(Message("assistant", (), status=status), 80, palette)[-1].text
+    assert "before anything arrived" in last and "kept" not in last
+
+
 def test_what_is_not_sent_is_dim_and_divided(palette: Palette) -> None:
     message = Message("assistant", (Text("# Old\n\n**answer**"),))
     rows = message_rows(

@@ -89,7 +89,7 @@ async def test_the_window_is_named_once_it_is_known() -> None:
             return await super().refresh_usage()
 
     async with running(FakeWorkspace(session=Slow(usage=None))) as run:
-        await run.shows("window unknown")
+        await run.shows("asking for its window")
         gate.set()
         await run.shows("200k token window")
 

@@ -268,8 +268,12 @@ _CUT = {  # by the provider's own word for the end
 def status_text(message: Message) -> str | None:
     """What to say under a message that did not end well; None when it did."""
     match message.status:
+        case "cancelled" if not message.parts:
+            return "■ stopped by you before anything arrived · /retry asks again"
         case "cancelled":
             return "■ stopped by you, what arrived is kept · /retry asks again"
+        case "interrupted" if not message.parts:
+            return "■ the connection ended before anything arrived · /retry asks again"
         case "interrupted":
             return "■ the connection ended early, what arrived is kept · /retry asks again"
         case "failed":

@@ -141,6 +141,8 @@ class ChatScreen(BaseScreen):
         if before is not None and session.id in self._places:
             self.transcript.return_to(self._places[session.id])
         self.welcome()
+        if not self.turns.busy:
+            self.composer.rule.show(left=Content(""))  # a message that was chosen is not on screen any more
         for notice in session.memory.notices:
             self.transcript.add_notice("info", notice)
         self.refresh_title()

@@ -12,7 +12,6 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui.screens.base import Panel
-from tui.widgets.cells import clip
 from tui.widgets.context_history import calls_of, chart_lines, legend
 
 if TYPE_CHECKING:
@@ -46,5 +45,5 @@ class HistoryPanel(Panel[None]):
         usage = self.session.usage
         window = usage.limits.context if usage is not None else None
         lines = chart_lines(calls, width, height, window=window)
-        text = Content.styled(clip(legend(calls, window), width), "$text-muted")
+        text = Content.styled(legend(calls, window), "$text-muted")
         self.query_one(".chart", Static).update(Content("\n").join([*lines, Content(""), text]))

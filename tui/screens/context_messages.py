@@ -67,7 +67,12 @@ class MessagesPanel(Panel[str]):
         panel = self.query_one(".panel")
         panel.border_title = f"Messages · {listed(self.lines)}"
         order = "s in order" if self.by_size else "s biggest first"
-        panel.border_subtitle = f"p pin   x leave out   {order}   enter go to   esc back"
+        wide = self.app.size.width >= 70
+        panel.border_subtitle = (
+            f"p pin   x leave out   {order}   enter go to   esc back"
+            if wide
+            else "p pin  x leave out  s sort  esc back"
+        )
 
     @property
     def chosen(self) -> MessageLine | None:

@@ -27,7 +27,8 @@ _GLYPHS = {category.colour: category.glyph for category in CATEGORIES.values()}
 def welcome(provider: str, model: str, usage: ContextUsage | None, where: str) -> Content:
     """The static text of an empty conversation. No markup is read from the model's name."""
     window = usage.limits.context if usage is not None else None
-    size = f"{tokens_short(window, strip=True)} token window" if window else "window unknown"
+    unknown = "asking for its window …" if usage is None else "window unknown"
+    size = f"{tokens_short(window, strip=True)} token window" if window else unknown
     band = Content.assemble(
         *(
             (_GLYPHS[colour] * width, f"$context-{colour} on $context-{colour}-back")
