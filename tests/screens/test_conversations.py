@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from tests.fakes import FakeInfo, FakeSession, FakeSettings, FakeWorkspace, assistant, make_usage, user
 from tests.screens.conftest import Running, running
-from tui.chat.events import ReplyDelta, ReplyFinished, ReplyStarted, SessionEvent, UsageChanged
+from tui.chat.events import (
+    ReplyDelta,
+    ReplyFinished,
+    ReplyStarted,
+    RetryScheduled,
+    SessionEvent,
+    TurnFailed,
+    UsageChanged,
+)
 
 INFOS = (
     FakeInfo("s7", "refactor the parser", updated_at=3.0),
@@ -186,3 +195,31 @@ async def test_the_keys_up_and_down_of_the_prompt_can_be_changed() -> None:
         assert run.chat.composer.value == ""
         await run.press("ctrl+up")
         await run.until(lambda: run.chat.composer.value == "earlier")
+
+
+async def test_attempts_that_came_to_nothing_leave_one_error_on_screen() -> None:
+    async def failing(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
+        for attempt in (1, 2, 3):
+            reply = session.next_id()
+            yield ReplyStarted(reply, session.provider, session.model)
+            message = replace(assistant("", reply), parts=(), status="failed", error="529 overloaded")
+            if attempt == 3:
+                session.messages = [*session.messages, message]
+            yield ReplyFinished(message)
+            if attempt < 3:
+                yield RetryScheduled(2.0, attempt, "529 overloaded")
+                await session.pause()
+        yield TurnFailed("529 overloaded. Your message is kept; /retry asks again.")
+
+    session = FakeSession(script=failing, gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.type("hi")
+        await run.press("enter")
+        await run.shows("529 overloaded; trying again in 2 s (attempt 2)")
+        assert "✗" not in run.text
+        assert session.gate is not None
+        session.gate.set()
+        await run.shows("✗ 529 overloaded · /retry asks again")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert run.text.count("529") == 1
+        assert run.text.count("claude-x\n") == 2  # the title and one reply

@@ -213,6 +213,8 @@ class Turns:
             case ReplyDelta(message_id, kind, text, name):
                 transcript.delta(message_id, kind, text, name)
                 self._asked = None
+            case ReplyFinished(message) if self._came_to_nothing(message):
+                transcript.drop_reply(message.id)
             case ReplyFinished(message):
                 transcript.finish_reply(message)
                 self._reason = message.error or ""
@@ -238,6 +240,13 @@ class Turns:
             case TurnFinished():
                 screen.refresh_title()
                 screen.refresh_status(counts=True)
+
+    def _came_to_nothing(self, message: Message) -> bool:
+        """Whether this was an attempt without an answer that the session does not keep: it tries again by itself."""
+        session = self.screen.session
+        if session is None or message.status != "failed" or message.parts:
+            return False
+        return all(kept.id != message.id for kept in session.messages[-2:])
 
     def _left_out(self) -> None:
         if self.screen.session is not None:

@@ -137,6 +137,16 @@ class Transcript(TranscriptReader):
         self.document.finish_reply(message)
         self._grown()
 
+    def drop_reply(self, message_id: str) -> None:
+        """The reply came to nothing and is asked for again: it leaves no trace."""
+        self._stop_live()
+        place = self._place_of_reader()
+        if self.document.drop_last(message_id):
+            if self._cursor == len(self.document.entries):
+                self.clear_cursor()
+            self._settle(place)
+            self.refresh()
+
     def set_not_sent(self, mapping: Mapping[str, str]) -> None:
         """Message ids that don't go out any more, and why: `trimmed`, `compacted` or `excluded`."""
         place = self._place_of_reader()

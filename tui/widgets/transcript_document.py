@@ -104,6 +104,17 @@ class Document:
         self._register(message, index)
         self.redraw(index)
 
+    def drop_last(self, message_id: str) -> bool:
+        """Take a reply away again, if it is the last entry."""
+        index = self.index.get(message_id)
+        if index is None or index != len(self.entries) - 1:
+            return False
+        del self.index[message_id]
+        self.redraw(index)
+        self.entries.pop()
+        self.heights.pop()
+        return True
+
     def _add(self, entry: Entry) -> None:
         self.entries.append(entry)
         self.heights.append(estimate(entry, self.width) if self.width else 1)

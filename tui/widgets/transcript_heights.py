@@ -28,6 +28,12 @@ class Heights:
         """Add an entry at the end."""
         self._heights.append(height)
 
+    def pop(self) -> None:
+        """Take the last entry away."""
+        self._heights.pop()
+        self._valid = min(self._valid, len(self._heights))
+        del self._tops[len(self._heights) + 1 :]
+
     def set(self, index: int, height: int) -> int:
         """Change one height; returns by how much it grew."""
         change = height - self._heights[index]
