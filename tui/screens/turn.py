@@ -179,6 +179,7 @@ class Turns:
         async for event in events:
             self.show(event)
             yield
+        self._left_out()  # a retry sets the last answer aside
         async for step in self._all_waiting():
             yield step
 

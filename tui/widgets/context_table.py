@@ -301,7 +301,7 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
     facts = []
     if basis.last_error_percent is not None:
         facts.append(f"last estimate off by {basis.last_error_percent:+.1f} %")
-    if basis.factor is not None:
+    if basis.factor is not None and (basis.measured_calls or basis.factor != 1.0):  # 1.00 of nothing says nothing
         learned = f", 95 % of estimates within {basis.error_p95_percent:.1f} %" if basis.error_p95_percent else ""
         facts.append(f"this model: factor {basis.factor:.2f}{learned}")
     if basis.compactions:
