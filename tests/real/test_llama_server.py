@@ -185,14 +185,16 @@ async def test_cancel_at_each_of_the_first_events_and_at_the_last(
     server = llama_server()
     provider = server.provider(dialect)
     try:
-        arrived = 0
-        async with aclosing(
-            provider.stream(ask(server, "Tell a long story.", max_output=400 if after else 4))
-        ) as stream:
-            async for event in stream:
-                arrived += 1
-                if arrived == after or isinstance(event, StreamEnd):
-                    break
+        for _ in range(5):  # the model may end its story early
+            arrived = 0
+            request = ask(server, "Tell a long story.", max_output=400 if after else 4)
+            async with aclosing(provider.stream(request)) as stream:
+                async for event in stream:
+                    arrived += 1
+                    if arrived == after or isinstance(event, StreamEnd):
+                        break
+            if arrived == after or not after:
+                break
         assert arrived == after or (after == 0 and arrived > 1)
         await idle(server)
         again = await collect(provider, ask(server, "Say yes.", max_output=2))
