@@ -168,3 +168,39 @@ async def test_an_unknown_model_is_one_line_and_the_program_ends_with_code_1(tmp
     async with app.run_test() as pilot:
         await wait_until(pilot, lambda: not app.is_running)
     assert app.return_code == 1
+
+
+async def test_a_fork_is_measured_at_once_named_deleted_and_brought_back(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    async with running(settings) as run:
+        totals = []
+        for text in ("one", "two"):
+            await run.type(text)
+            await run.press("enter")
+            await run.answered()
+            assert run.chat.session is not None and run.chat.session.usage is not None
+            totals.append(run.chat.session.usage.total)
+        session = run.chat.session
+        assert session is not None and run.chat.workspace is not None
+        calls = len(await run.chat.workspace.calls())
+        await run.press("alt+up", "alt+up", "alt+up", "f")
+        await run.shows("This is a fork")
+        fork = run.chat.session
+        assert fork is not None and fork.id != session.id
+        await run.until(lambda: fork.usage is not None)
+        assert fork.usage is not None
+        assert fork.usage.total == totals[0]  # the demo measures nothing; tests/chat/test_fork.py has one that does
+        assert len(await run.chat.workspace.calls()) == calls
+        await run.command("/sessions")
+        await run.shows("● ↳ one")
+        await run.press("down", "ctrl+r", "ctrl+u", *"first", "enter")
+        await run.shows("first")
+        await run.press("ctrl+d")
+        await run.shows("'first' is deleted")
+        await run.until(lambda: "  first" not in run.text)
+        await run.press("ctrl+z")
+        await run.shows("  first")
+        await run.press("enter")
+        await run.until(lambda: run.chat.session is not None and run.chat.session.id == session.id)
+        assert run.chat.session is not None
+        assert [message.text for message in run.chat.session.messages if message.role == "user"] == ["one", "two"]

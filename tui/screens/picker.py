@@ -57,6 +57,7 @@ class Picker(Panel[str]):
         self.preview = preview
         self.empty = empty
         self.items: Sequence[Item] = ()
+        self.wanted = ""  # key of the item to go to when it is next in the list
         self._shown: str | None = None  # the search whose items are shown
 
     @property
@@ -111,6 +112,9 @@ class Picker(Panel[str]):
             Option(self._line(item, detail, label, room)) for item, detail in zip(self.items, details, strict=True)
         )
         current = next((index for index, item in enumerate(self.items) if item.current and not query), 0)
+        wanted = next((index for index, item in enumerate(self.items) if item.key == self.wanted), None)
+        if wanted is not None:
+            at, self.wanted = wanted, ""
         options.highlighted = min(current if at is None else at, len(self.items) - 1) if self.items else None
 
     def _line(self, item: Item, detail: str, label: int, room: int) -> Content:

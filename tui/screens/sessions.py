@@ -125,6 +125,7 @@ class SessionPicker(Picker):
     async def action_undelete(self) -> None:
         """Bring back the conversation deleted last."""
         if self._naming is None and self._deleted:
-            await self.workspace.restore_session(self._deleted.pop().key)
+            self.wanted = self._deleted.pop().key
+            await self.workspace.restore_session(self.wanted)
             self._explain()
             self.search(self.query_one(Input).value)
