@@ -223,3 +223,20 @@ async def test_attempts_that_came_to_nothing_leave_one_error_on_screen() -> None
         await run.until(lambda: not run.chat.turns.busy)
         assert run.text.count("529") == 1
         assert run.text.count("claude-x\n") == 2  # the title and one reply
+
+
+async def test_a_draft_goes_along_where_there_is_none_and_else_stays_with_its_conversation() -> None:
+    first = FakeSession(messages=[user("one")])
+    async with running(FakeWorkspace(session=first)) as run:
+        await run.type("half a thought")
+        empty = FakeSession(id="s2")
+        await run.chat.attach(empty)
+        assert run.chat.composer.value == "half a thought"
+        await run.until(lambda: (first.draft, empty.draft) == ("", "half a thought"))
+        written = FakeSession(id="s3", draft="another thought")
+        await run.chat.attach(written)
+        assert run.chat.composer.value == "another thought"
+        assert empty.draft == "half a thought"
+        await run.chat.attach(empty)
+        assert run.chat.composer.value == "half a thought"
+        assert written.draft == "another thought"

@@ -133,7 +133,10 @@ class ChatScreen(BaseScreen):
 
     async def attach(self, session: SessionLike) -> None:
         """Show this session from now on, with the draft that was left in it."""
-        before, self.session, self.cost = self.session, session, None
+        before = self.session
+        if before is not None and before is not session:
+            await self._part_drafts(before, session)
+        self.session, self.cost = session, None
         if before is not None:
             self.turns.rewind_to = ""
             self._places[before.id] = self.transcript.reader_place
@@ -154,6 +157,13 @@ class ChatScreen(BaseScreen):
             self.turns.pump()
         elif session.usage is None:
             self.background(partial(self._measure, session), "measure")
+
+    async def _part_drafts(self, before: SessionLike, session: SessionLike) -> None:
+        """A draft goes along into a conversation that has none of its own; else each keeps its own."""
+        text = self.drafts.text
+        await before.save_draft(text if session.draft else "")
+        if session.draft:
+            self.composer.value = session.draft
 
     async def _measure(self, session: SessionLike) -> None:
         """The first numbers of a session; asking the server for its window may take a while."""
