@@ -58,7 +58,7 @@ async def test_a_learned_limit_over_what_the_server_says_means_nothing(store: Se
 async def test_nothing_is_learned_below_what_has_been_seen_to_fit(store: SessionStore) -> None:
     asked = windows(store)
     await asked.find("p", "m")
-    assert not asked.seen("p", "m", 140_000)
+    assert not asked.seen("p", "m", 140_000, 9)
     asked.learn("p", "m", 121_815)
     assert await asked.find("p", "m") == ASKED
     again = windows(store)
@@ -69,9 +69,9 @@ async def test_nothing_is_learned_below_what_has_been_seen_to_fit(store: Session
 async def test_more_than_was_believed_raises_the_belief_also_a_setting(store: SessionStore) -> None:
     asked = windows(store)
     asked.set("p", "m", 1_000)
-    assert asked.seen("p", "m", 1_500)
+    assert asked.seen("p", "m", 1_000, 500)
     assert (await asked.find("p", "m")).context == 1_500
-    assert not asked.seen("p", "m", 1_400)
+    assert not asked.seen("p", "m", 1_400, 9)
     by_file = windows(store, set_to=1_200)
     assert (await by_file.find("p", "m")).context == 1_500
 
@@ -82,3 +82,10 @@ async def test_a_silent_server_does_not_make_a_known_window_unknown(store: Sessi
     assert silent.known("p", "m") == ASKED
     assert await silent.find("p", "m") == ASKED
     assert (await silent.find("p", "other")).context is None
+
+
+async def test_a_server_that_wrote_past_its_window_is_believed_when_it_names_it(store: SessionStore) -> None:
+    asked = windows(store, UNKNOWN_LIMITS)
+    asked.seen("p", "m", 1_500, 9_000)
+    asked.learn("p", "m", 2_048)
+    assert (await asked.find("p", "m")).context == 2_048

@@ -194,9 +194,11 @@ class Turn:
                 f"The server cut the prompt: it read {reply.usage.input_total:,} of about {usage.total:,} tokens. "
                 "Raise its window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), then tell chatctx with /window",
             )
-        whole = reply.usage.input_total + (reply.usage.output_total or 0)
-        if reply.status == "complete" and self._services.windows.seen(request.provider, request.model, whole):
-            return Notice("info", f"This window is larger than believed: {whole:,} tokens fitted. /window shows it")
+        given, output = reply.usage.input_total, reply.usage.output_total or 0
+        if reply.status == "complete" and self._services.windows.seen(request.provider, request.model, given, output):
+            return Notice(
+                "info", f"This window is larger than believed: {given + output:,} tokens fitted. /window shows it"
+            )
         return None
 
     def _cost(self, reply: Message) -> float | None:

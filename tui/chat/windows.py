@@ -76,25 +76,29 @@ class Windows:
         self.forget_lookup(provider, model)
 
     def learn(self, provider: str, model: str, limit: int) -> None:
-        """A server named its limit in an overflow error: `limit` tokens. Never below what has been seen to fit."""
+        """A server named its limit in an overflow error: `limit` tokens. Never below an input that it has taken."""
         kept = self._kept(provider, model)
-        floor = int(kept.get("seen", 0))
+        floor = int(kept.get("taken", 0))
         if limit < floor:
             log.warning("limit of %d tokens not believed for %s/%s: %d fitted", limit, provider, model, floor)
             return
         self._keep(provider, model, {**kept, "learned": limit, "raised": False, "how": "named by the server's refusal"})
 
-    def seen(self, provider: str, model: str, tokens: int) -> bool:
-        """A request of `tokens` was answered. True where that is more than was believed possible: belief is raised."""
+    def seen(self, provider: str, model: str, given: int, output: int) -> bool:
+        """An input of `given` tokens was answered with `output`. True where both together are more than was believed
+        possible: the belief is raised.
+
+        Only the input counts against limits named later: some servers write on past their window.
+        """
         kept = self._kept(provider, model)
-        if tokens <= int(kept.get("seen", 0)):
-            return False
+        whole = given + output
         believed = self.known(provider, model).context
-        raised = believed is not None and tokens > believed
+        raised = believed is not None and whole > believed
         if raised:
             kept.pop("set", None)
-            kept |= {"learned": tokens, "raised": True, "how": "a request of that size was answered"}
-        self._keep(provider, model, {**kept, "seen": tokens})
+            kept |= {"learned": whole, "raised": True, "how": "a request of that size was answered"}
+        if raised or given > int(kept.get("taken", 0)):
+            self._keep(provider, model, {**kept, "taken": max(given, int(kept.get("taken", 0)))})
         return raised
 
     def _kept(self, provider: str, model: str) -> dict[str, Any]:
