@@ -50,10 +50,10 @@ def test_models_add_up_to_the_whole(found: list[tuple[str, int, int]]) -> None:
     calls = [replace(CALL, model=model, input_total=a, input_cached=0, output_total=b) for model, a, b in found]
     rows = by_model(calls)
     whole = totals("all", calls)
-    assert sum(row.fresh for row in rows) == whole.fresh
-    assert sum(row.output for row in rows) == whole.output
+    assert sum(row.fresh or 0 for row in rows) == whole.fresh
+    assert sum(row.output or 0 for row in rows) == whole.output
     assert sum(row.calls for row in rows) == len(calls)
-    sizes = [row.fresh + row.output for row in rows]
+    sizes = [(row.fresh or 0) + (row.output or 0) for row in rows]
     assert sizes == sorted(sizes, reverse=True)
 
 
@@ -61,3 +61,12 @@ def test_days_without_calls_are_days_too() -> None:
     days = by_day([CALL, replace(CALL, at=NOON - 2 * 86_400)], 4, date(2026, 11, 20))
     assert [day.day for day, _ in days] == [17, 18, 19, 20]
     assert [tokens for _, tokens in days] == [0, 1_200, 0, 1_200]
+
+
+def test_what_no_call_reports_is_unknown_and_what_some_report_is_their_sum() -> None:
+    silent = replace(CALL, reasoning=None, input_cached=None)
+    unknown = totals("x", [silent, silent])
+    assert (unknown.reasoning, unknown.cached) == (None, None)
+    assert unknown.fresh == unknown.input
+    assert totals("x", [silent, CALL]).reasoning == CALL.reasoning
+    assert totals("x", []).reasoning == 0

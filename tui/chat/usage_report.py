@@ -45,7 +45,8 @@ class Call(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over calls, in tokens. `fresh` and `cached` are the input, `reasoning` is part of `output`.
+    """Sums over calls, in tokens; None where no call's figure is known. `fresh` and `cached` make up the `input`,
+    `reasoning` is part of `output`.
 
     `cost` is in US dollars and None if the price of a call is unknown. `error_median` and `error_p95` are percentages
     of the measured input (absolute), over `predictions` calls that had a prediction and a measurement.
@@ -55,10 +56,11 @@ class Totals:
     calls: int = 0
     failed: int = 0
     compactions: int = 0
-    fresh: int = 0
-    cached: int = 0
-    output: int = 0
-    reasoning: int = 0
+    input: int | None = 0
+    fresh: int | None = 0
+    cached: int | None = 0
+    output: int | None = 0
+    reasoning: int | None = 0
     cost: float | None = 0.0
     predictions: int = 0
     error_median: float | None = None
@@ -72,16 +74,17 @@ def totals(name: str, calls: Iterable[Call]) -> Totals:
     errors = sorted(_errors(answered))
     costs = [call.cost for call in done]
     known = [cost for cost in costs if cost is not None]
-    cached = sum(call.input_cached or 0 for call in done)
+    given, cached = _sum(call.input_total for call in done), _sum(call.input_cached for call in done)
     return Totals(
         name=name,
         calls=len(done),
         failed=len(done) - len(answered),
         compactions=sum(call.kind == "compaction" for call in done),
-        fresh=max(0, sum(call.input_total or 0 for call in done) - cached),
+        input=given,
+        fresh=None if given is None else max(0, given - (cached or 0)),
         cached=cached,
-        output=sum(call.output_total or 0 for call in done),
-        reasoning=sum(call.reasoning or 0 for call in done),
+        output=_sum(call.output_total for call in done),
+        reasoning=_sum(call.reasoning for call in done),
         cost=sum(known) if len(known) == len(answered) or len(known) == len(costs) else None,
         predictions=len(errors),
         error_median=median(errors) if errors else None,
@@ -96,7 +99,7 @@ def totals_to_json(row: Totals) -> dict[str, object]:
         "calls": row.calls,
         "failed": row.failed,
         "compactions": row.compactions,
-        "input_tokens": row.fresh + row.cached,
+        "input_tokens": row.input,
         "fresh_tokens": row.fresh,
         "cached_tokens": row.cached,
         "output_tokens": row.output,
@@ -108,6 +111,13 @@ def totals_to_json(row: Totals) -> dict[str, object]:
             "p95_abs_error_percent": row.error_p95,
         },
     }
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """The known ones added up; None where there are some and none is known."""
+    every = list(values)
+    known = [value for value in every if value is not None]
+    return sum(known) if known or not every else None
 
 
 def _errors(calls: Iterable[Call]) -> list[float]:
@@ -134,7 +144,7 @@ def by_provider(calls: Iterable[Call]) -> list[Totals]:
 
 def _by_name(calls: Iterable[Call], name: Callable[[Call], str]) -> list[Totals]:
     rows = [totals(key, group) for key, group in _grouped(calls, name).items()]
-    return sorted(rows, key=lambda row: (-(row.fresh + row.cached + row.output), row.name))
+    return sorted(rows, key=lambda row: (-(row.input or 0) - (row.output or 0), row.name))
 
 
 def each_day(calls: Iterable[Call]) -> list[Totals]:

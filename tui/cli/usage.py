@@ -144,7 +144,7 @@ def _print(
     providers = by_provider(shown)
     if len(providers) > 1:
         rows = [
-            (row.name, f"{row.calls:,}", tokens_short(row.fresh + row.cached), tokens_short(row.output),
+            (row.name, f"{row.calls:,}", tokens_short(row.input), tokens_short(row.output),
              money(row.cost) or "?")
             for row in providers
         ]  # fmt: skip

@@ -44,7 +44,7 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Content]:
     wide = width >= _WIDE
     label = 24 if wide else 11
     cell = min(18, (width - label) // max(1, len(columns)))
-    figure: Callable[[int], str] = tokens_exact if wide else tokens_short
+    figure: Callable[[int | None], str] = tokens_exact if wide else tokens_short
     rows: list[tuple[str, Callable[[Totals], str]]] = [
         ("calls", lambda t: f"{t.calls:,}"),
         ("input, fresh" if wide else "fresh", lambda t: figure(t.fresh)),
@@ -87,7 +87,7 @@ def _models(models: Sequence[Totals], width: int) -> list[Content]:
             values = [f"{row.calls:,}", *map(tokens_short, (row.fresh, row.cached, row.output)), cost]
             values.append(_percent(row.error_median))
         else:
-            values = [tokens_short(row.fresh + row.cached), tokens_short(row.output), cost]
+            values = [tokens_short(row.input), tokens_short(row.output), cost]
         figures = "".join(f"{value:>{cell}}" for value in values)
         lines.append(Content.assemble((pad(plain(row.name), label), "$primary"), (figures, "$foreground")))
     return lines
