@@ -14,6 +14,10 @@ from pathlib import Path
 import pytest
 
 
+# A test runner's own: its idea of the terminal's size would go before the real one's.
+FOREIGN = ("TMUX", "COLUMNS", "LINES")
+
+
 def need_tmux() -> None:
     """Fails in CI and skips elsewhere where there is no tmux."""
     if shutil.which("tmux") is None:
@@ -34,7 +38,7 @@ class Terminal:
         self.folder = folder
         self._name = f"chatctx-{uuid.uuid4().hex[:8]}"
         self._env = {
-            **{k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and k != "TMUX"},
+            **{k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and k not in FOREIGN},
             "CHATCTX_CONFIG": str(folder / "config.toml"),
             "CHATCTX_DATA_DIR": str(folder / "data"),
             "CHATCTX_LOG_DIR": str(folder / "log"),

@@ -35,8 +35,8 @@ QUESTIONS = (
     "Thank you. Say goodbye!",
 )
 STORY = (
-    "In the harbour lay nine boats, and number {n} had a red sail that nobody could mend. The keeper wrote it down in "
-    "his book, closed it, and went home along the wall, counting gulls. What should he do next?"
+    "In the harbour lay nine boats, and number {n} had a red sail that nobody could mend. The keeper wrote it down. "
+    "What should he do next?"
 )
 
 
