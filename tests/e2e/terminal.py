@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-
 # A test runner's own: its idea of the terminal's size would go before the real one's.
 FOREIGN = ("TMUX", "COLUMNS", "LINES")
 
