@@ -118,16 +118,25 @@ class StreamProcessor:
             await asyncio.sleep(FLUSH_SECONDS)
             self._wake.clear()
             batch, self._unsaved = self._unsaved, []
-            saving = asyncio.create_task(asyncio.to_thread(self._save, batch))
+            saving = asyncio.create_task(self._flush(batch))
             try:
                 await asyncio.shield(saving)
-            except StoreError as error:
-                self.save_error = error
-                log.warning("could not keep part of an answer: %s", error)
             except asyncio.CancelledError:
-                with contextlib.suppress(StoreError):
-                    await saving  # the final write comes after this one, never beside it
+                await saving  # the final write comes after this one, never beside it
                 raise
+
+    async def _flush(self, batch: list[StreamEvent]) -> None:
+        """Keep a batch. What can't be kept now stands before what comes, so that the kept text never has a hole."""
+        try:
+            await asyncio.to_thread(self._save, batch)
+        except StoreError as error:
+            if self.save_error is None:
+                log.warning("could not keep part of an answer: %s", error)
+            self.save_error = error
+            self._unsaved[:0] = batch
+            self._wake.set()
+        else:
+            self.save_error = None
 
     def _final(self) -> Message:
         builder = self._builder
