@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run, one_line
+from tests.corpus import required
 from tui.cli.completion import bash, described, fish, zsh
 from tui.cli.parser import build_parser
 
@@ -23,7 +24,7 @@ NAMES = [command.name for command in COMMANDS[1:]]
 def shell(name: str) -> str:
     found = shutil.which(name)
     if found is None:
-        pytest.skip(f"{name} is not installed")
+        required(f"{name} is not installed")
     return found
 
 

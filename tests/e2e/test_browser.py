@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.test_serve import free_port, serving
+from tests.corpus import required
 from tui.chat.store import SessionStore
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
@@ -25,10 +26,10 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 @pytest.fixture
 def program() -> str:
     if find_spec("textual_serve") is None:
-        pytest.skip('the extra "serve" is not installed')
+        required('the extra "serve" is not installed')
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if found is None:
-        pytest.skip(f"no browser found: {', '.join(BROWSERS)}")
+        required(f"no browser found: {', '.join(BROWSERS)}")
     return found
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 
+from tests.corpus import required
 from tests.providers.collect import collect
 from tui.chat.session import ChatSession
 from tui.chat.workspace import Workspace
@@ -52,7 +53,7 @@ def running(variable: str, name: str, url: str, *arguments: str) -> Iterator[str
     """Run a fake until the caller is done; yields `url`, at which it answers."""
     command = shlex.split(os.environ.get(variable, "")) or [shutil.which(name) or ""]
     if not command[0]:
-        pytest.skip(f"{name} is not here: set {variable} to the command that starts it")
+        required(f"{name} is not here: set {variable} to the command that starts it")
     process = subprocess.Popen(
         [*command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )

@@ -58,7 +58,7 @@ def _run(command: str, args: object) -> int:
 
 def complain(text: str, code: int = FAILED) -> int:
     """Say one line on standard error; returns `code`."""
-    print("chatctx:", " ".join(text.split()), file=sys.stderr)  # noqa: T201
+    sys.stderr.write(f"chatctx: {' '.join(text.split())}\n")
     return code
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tui import __version__
 from tui.cli.manual import MANUAL
@@ -36,7 +36,7 @@ examples
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, and where to look."""
 
-    def error(self, message: str) -> None:  # type: ignore[override]
+    def error(self, message: str) -> NoReturn:
         self.exit(2, f"chatctx: {message}; see {self.prog} --help\n")
 
 
