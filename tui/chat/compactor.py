@@ -22,7 +22,13 @@ from tui.chat.summarize import (
     prefix_request,
     summarise,
 )
-from tui.context.checkpoints import CompactionRecord, CompactionUndo, checkpoint_to_json, last_undoable
+from tui.context.checkpoints import (
+    CompactionRecord,
+    CompactionUndo,
+    SummaryEdit,
+    checkpoint_to_json,
+    last_undoable,
+)
 from tui.context.compaction import (
     CompactionConfig,
     CompactionPlan,
@@ -83,7 +89,7 @@ class Compactor:
         yield CompactionFinished(record.messages, record.before, record.after, summary)
 
     def _wanted(self, trigger: Trigger, usage: ContextUsage) -> bool:
-        last = self._conversation.request().messages[-1:]
+        last = self._meter.request().messages[-1:]
         return should_compact(
             usage,
             trigger=trigger,
@@ -101,25 +107,29 @@ class Compactor:
             usage=usage,
             pinned=conversation.state.pinned,
             history=conversation.messages,
-            sent=conversation.request().messages,
+            sent=self._meter.request().messages,
             summarise=trigger == "manual",
             config=CompactionConfig(preserve_recent_turns=self._meter.settings.preserve_recent_turns),
         )
 
     async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> str:
+        """By the model in use, also where another one is to go on with it: `usage` is what it has to fit."""
         sent = self._conversation.request()
-        fits = usage.budget.max_input is not None and usage.upper_bound + PREFIX_MARGIN <= usage.budget.max_input
+        own = await Meter(self._conversation, self._services).usage() if self._meter.elsewhere else usage
+        budget, goal = own.budget, usage.budget
+        fits = budget.max_input is not None and own.upper_bound + PREFIX_MARGIN <= budget.max_input
         prefix = None
         if fits and trigger != "overflow":
-            prefix = prefix_request(sent, plan.source, instructions=instructions, budget=usage.budget)
+            prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
         work = summarise(
             self._billed(complete_with(self._services.provider(sent.provider))),
             plan.source,
             base=replace(sent, messages=()),
-            budget=usage.budget,
+            budget=budget,
             count=lambda text: self._services.counter.count_text(text, sent.model) or len(text),
             instructions=instructions,
             prefix=prefix,
+            goal=goal,
         )
         self._running = asyncio.ensure_future(work)
         try:
@@ -172,13 +182,14 @@ class Compactor:
         )
         state = replace(conversation.state, checkpoints=(*conversation.state.checkpoints, record))
         messages = [*conversation.messages, summary] if summary else conversation.messages
-        request = trimmed_request(build_request(messages, state, conversation.target), state, conversation.target)
+        target = self._meter.target
+        request = trimmed_request(build_request(messages, state, target), state, target)
         after = self._meter.measure(request).total
         accept_compaction(usage.total, after, usage.budget.compaction_at or usage.budget.max_input)
         return replace(record, after=after)
 
-    async def undo(self) -> CompactionRecord | None:
-        """Take the newest compaction in force back; None when there is none. Raises `StoreError`."""
+    async def undo(self) -> CompactionRecord | SummaryEdit | None:
+        """Take the newest compaction, or edit of a summary, in force back; None when there is none. Raises `StoreError`."""
         conversation = self._conversation
         record = last_undoable(conversation.state.checkpoints)
         if record is not None:

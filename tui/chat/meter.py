@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from tui.chat.conversation import Conversation
+from tui.chat.projection import Target, build_request, trimmed_request
 from tui.chat.services import Services
 from tui.config import ModelSettings, Settings
 from tui.context.digests import preamble_digest
@@ -29,12 +30,30 @@ TRIM_LOG = "trims"  # key in the store's state
 
 
 class Meter:
-    """Measures the requests of one conversation for the model in use."""
+    """Measures the requests of one conversation, for the model in use or for another `target` that may follow it."""
 
-    def __init__(self, conversation: Conversation, services: Services) -> None:
+    def __init__(self, conversation: Conversation, services: Services, target: Target | None = None) -> None:
         self._conversation = conversation
         self._services = services
+        self._target = target
         self.latest: ContextUsage | None = None
+
+    @property
+    def target(self) -> Target:
+        """Whom the numbers are for."""
+        return self._target or self._conversation.target
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the numbers are for another model than the one in use."""
+        return self._target is not None
+
+    def request(self) -> Request:
+        """The next request to that model. May take long for another one: not on the event loop."""
+        if self._target is None:
+            return self._conversation.request()
+        conversation, state = self._conversation, self._conversation.state
+        return trimmed_request(build_request(conversation.messages, state, self._target), state, self._target)
 
     @property
     def settings(self) -> Settings:
@@ -44,11 +63,11 @@ class Meter:
     @property
     def full_name(self) -> str:
         """The model in use, "provider/model"."""
-        return f"{self._conversation.target.provider}/{self._conversation.target.model}"
+        return f"{self.target.provider}/{self.target.model}"
 
     def limits(self) -> ModelLimits:
         """What is known of the window now."""
-        return self._services.windows.known(self._conversation.target.provider, self._conversation.target.model)
+        return self._services.windows.known(self.target.provider, self.target.model)
 
     def budget_settings(self) -> BudgetSettings:
         """The person's settings for the model in use."""
@@ -60,8 +79,23 @@ class Meter:
 
     async def usage(self) -> ContextUsage:
         """The next request, measured."""
-        self.latest = await self.in_thread(self.measure, self._conversation.request())
+        self.latest = await self.in_thread(self.measure, await self._next())
         return self.latest
+
+    async def _next(self) -> Request:
+        return self.request() if self._target is None else await self.in_thread(self.request)
+
+    async def settled(self) -> ContextUsage:
+        """As `usage`; where that leaves a doubt whether the request fits, the server is asked to count it."""
+        usage = await self.usage()
+        return await self.usage() if self._worth_counting(usage) and await self.count_exactly() else usage
+
+    def _worth_counting(self, usage: ContextUsage) -> bool:
+        """The estimate fits and its upper bound does not (SPEC 1.6), or nothing was measured and asking is free."""
+        if usage.source == "estimated" and self.target.capabilities.count_freely:
+            return True
+        limit = usage.budget.max_input
+        return limit is not None and usage.source != "exact" and usage.total <= limit < usage.upper_bound
 
     def keep(self) -> None:
         """Keep the latest number beside the session, for the next time it is opened. Not on the event loop."""
@@ -78,8 +112,7 @@ class Meter:
     def _stamp(self) -> str:
         """All that the number is made from, in short: history, records, model, instructions, settings."""
         conversation = self._conversation
-        target = conversation.target
-        preamble = preamble_digest(target.system, target.tools).hex()
+        preamble = preamble_digest(self.target.system, self.target.tools).hex()
         return f"{conversation.stamp} {self.full_name} {preamble} {self.budget_settings()} {self.limits()}"
 
     def measure(self, request: Request) -> ContextUsage:
@@ -104,16 +137,15 @@ class Meter:
 
     def count(self, message: Message) -> int:
         """Tokens of one message, at least 1."""
-        return max(1, round(self._services.counter.count_message(message, self._conversation.target.model).size))
+        return max(1, round(self._services.counter.count_message(message, self.target.model).size))
 
     async def count_exactly(self) -> int | None:
         """Ask the provider for the next request's tokens and go by that. None where it can't say."""
-        target = self._conversation.target
-        if not target.capabilities.count_endpoint:
+        if not self.target.capabilities.count_endpoint:
             return None
-        request = self._conversation.request()
+        request = await self._next()
         try:
-            tokens = await self._services.provider(target.provider).count_tokens(request)
+            tokens = await self._services.provider(self.target.provider).count_tokens(request)
         except ProviderError as error:
             log.warning("exact count failed: %s", error)
             return None

@@ -123,15 +123,32 @@ class OpenSession:
         """The memory files, those that are switched off included."""
         return self._conversation.memory
 
+    async def measured_for(self, full_name: str) -> ContextUsage:
+        """The next request as it would be with another model ("provider/model"), in its window. Changes nothing.
+
+        Raises `ProviderError` where the model can't be used.
+        """
+        return await (await self._meter_for(full_name)).settled()
+
+    async def _meter_for(self, full_name: str) -> Meter:
+        target = self._target_for(full_name)
+        await self._services.windows.find(target.provider, target.model)
+        return Meter(self._conversation, self._services, target)
+
+    def _target_for(self, full_name: str) -> Target:
+        provider, _, model = full_name.partition("/")
+        capabilities = self._services.provider(provider).capabilities(model)
+        return replace(
+            self._conversation.target, provider=provider, model=model, capabilities=capabilities, max_output=None
+        )
+
     # -- changing -------------------------------------------------------------------------------------------------
 
     async def set_model(self, full_name: str) -> None:
         """Go on with another model, "provider/model". Raises `ProviderError` where it can't be used."""
-        provider, _, model = full_name.partition("/")
-        capabilities = self._services.provider(provider).capabilities(model)
-        await self._conversation.update(provider=provider, model=model)
-        target = replace(self._conversation.target, provider=provider, model=model, capabilities=capabilities)
-        self._conversation.aim(replace(target, max_output=None))
+        target = self._target_for(full_name)
+        await self._conversation.update(provider=target.provider, model=target.model)
+        self._conversation.aim(target)
 
     async def set_rolling(self, on: bool) -> None:
         """Switch rolling context; switched off, everything that was trimmed goes out again."""

@@ -36,9 +36,7 @@ class Room:
 
         `refused`: the server has just refused it as too large, whatever the numbers here say.
         """
-        usage = await self._meter.usage()
-        if not refused and self._worth_counting(usage) and await self._meter.count_exactly():
-            usage = await self._meter.usage()
+        usage = await (self._meter.usage() if refused else self._meter.settled())
         budget = _narrowed(usage) if refused else usage.budget
         if self._conversation.info.rolling:
             async for event in self._trim(budget):
@@ -49,13 +47,6 @@ class Room:
         usage = await self._meter.usage()
         if not check_budget(usage.total, budget).within_budget:
             raise ContextOverflowError(usage.total, budget.max_input or 0)
-
-    def _worth_counting(self, usage: ContextUsage) -> bool:
-        """The estimate fits and its upper bound does not (SPEC 1.6), or nothing was measured and asking is free."""
-        if usage.source == "estimated" and self._conversation.target.capabilities.count_freely:
-            return True
-        limit = usage.budget.max_input
-        return limit is not None and usage.source != "exact" and usage.total <= limit < usage.upper_bound
 
     # -- rolling context -----------------------------------------------------------------------------------------
 

@@ -7,9 +7,18 @@ import json
 import time
 from collections.abc import AsyncIterator, Sequence
 
+from tui.chat.compactor import Compactor
 from tui.chat.conversation import Conversation
 from tui.chat.database import StoreError
-from tui.chat.events import MessageAdded, Notice, SessionEvent, TurnFailed, TurnFinished, UsageChanged
+from tui.chat.events import (
+    CompactionFinished,
+    MessageAdded,
+    Notice,
+    SessionEvent,
+    TurnFailed,
+    TurnFinished,
+    UsageChanged,
+)
 from tui.chat.ids import new_id
 from tui.chat.open_session import OpenSession
 from tui.chat.room import Room
@@ -18,6 +27,7 @@ from tui.chat.summarize import SummaryFailedError
 from tui.chat.turn import Turn, TurnError
 from tui.context.compaction import CompactionRefusedError
 from tui.context.rolling import ContextOverflowError
+from tui.context.usage import ContextUsage
 from tui.messages import Attachment, Message, Part, Text
 from tui.providers.base import ProviderError
 
@@ -80,32 +90,59 @@ class ChatSession(OpenSession):
 
     async def compact(self, instructions: str = "") -> AsyncIterator[SessionEvent]:
         """`/compact`: summarise the older part now. Reports what it did, or why not; nothing is lost either way."""
-        self._begin()
+        turn = self._begin()
         try:
-            usage = await self._meter.usage()
-            try:
-                async for event in self._compactor.run("manual", usage=usage, instructions=instructions):
-                    yield event
-            except (CompactionRefusedError, SummaryFailedError, ProviderError, StoreError) as error:
-                yield Notice("warning", f"{str(error).rstrip('.')}. Nothing was changed.")
-            except asyncio.CancelledError:
-                if self._turn is None or not self._turn.cancelled:
-                    raise
-                yield Notice("info", "Compaction cancelled. Nothing was changed.")
+            async for event in self._compacted(turn, self._compactor, await self._meter.usage(), instructions):
+                yield event
             yield UsageChanged(await self._meter.usage())
         finally:
             self._turn = None
         yield TurnFinished()
+
+    async def compact_for(self, full_name: str) -> AsyncIterator[SessionEvent]:
+        """Let the model in use summarise the older part so that the rest fits another one, then go on with that.
+
+        Where that can't be done it says why, and nothing has changed: neither the conversation nor the model.
+        """
+        meter = await self._meter_for(full_name)
+        compactor = Compactor(self._conversation, meter, self._services)
+        turn = self._begin(compactor)
+        try:
+            compacted = False
+            async for event in self._compacted(turn, compactor, await meter.usage(), ""):
+                compacted = compacted or isinstance(event, CompactionFinished)
+                yield event
+            if compacted:
+                await self.set_model(full_name)
+                yield Notice("info", f"{full_name} answers from now on.")
+            yield UsageChanged(await self._meter.usage())
+        finally:
+            self._turn = None
+        yield TurnFinished()
+
+    async def _compacted(
+        self, turn: Turn, compactor: Compactor, usage: ContextUsage, instructions: str
+    ) -> AsyncIterator[SessionEvent]:
+        try:
+            async for event in compactor.run("manual", usage=usage, instructions=instructions):
+                yield event
+        except (CompactionRefusedError, SummaryFailedError, ProviderError, StoreError) as error:
+            yield Notice("warning", f"{str(error).rstrip('.')}. Nothing was changed.")
+        except asyncio.CancelledError:
+            if not turn.cancelled:
+                raise
+            yield Notice("info", "Compaction cancelled. Nothing was changed.")
 
     def cancel(self) -> None:
         """End what is running; what arrived is kept. Does nothing when nothing runs."""
         if self._turn is not None:
             self._turn.cancel()
 
-    def _begin(self) -> Turn:
+    def _begin(self, compactor: Compactor | None = None) -> Turn:
         if self._turn is not None:
             raise RuntimeError("a turn is running")
-        self._turn = Turn(self._conversation, self._meter, self._room, self._compactor, self._services)
+        compactor = compactor or self._compactor
+        self._turn = Turn(self._conversation, self._meter, self._room, compactor, self._services)
         return self._turn
 
     async def _add(self, message: Message, text: str) -> None:

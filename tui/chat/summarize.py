@@ -79,14 +79,22 @@ def summary_prompt(instructions: str = "", words: int = 600) -> str:
 
 
 def summary_request(
-    base: Request, chunk: str, *, part: int, parts: int, carried: str, instructions: str, budget: Budget
+    base: Request,
+    chunk: str,
+    *,
+    part: int,
+    parts: int,
+    carried: str,
+    instructions: str,
+    budget: Budget,
+    goal: Budget | None = None,
 ) -> Request:
     """The request for part `part` of `parts`; `carried` is the summary of the parts before it.
 
     Takes provider, model and session of `base`. No tools and no conversation messages: nothing that could be left
-    unpaired.
+    unpaired. `goal` as for `summarise`.
     """
-    allowance = summary_allowance(budget)
+    allowance = summary_allowance(goal or budget)
     lines = [summary_prompt(instructions, max(80, int(allowance / TOKENS_PER_WORD)))]
     if carried:
         lines.append(f"<summary_so_far>\n{carried}\n</summary_so_far>")
@@ -97,40 +105,45 @@ def summary_request(
         messages=(Message("user", (Text("\n\n".join(lines)),), id="summary-request"),),
         system=(SystemSection("system", "summary", ROLE),),
         tools=(),
-        max_output=_max_output(budget),
+        max_output=_max_output(budget, goal),
         reasoning="off",
     )
 
 
-def source_capacity(budget: Budget, count: Callable[[str], int], instructions: str = "") -> int:
+def source_capacity(
+    budget: Budget, count: Callable[[str], int], instructions: str = "", goal: Budget | None = None
+) -> int:
     """Tokens of source that fit one request beside the prompt and the summary carried along. Can be negative."""
     if budget.max_input is None:
         return UNKNOWN_CAPACITY
-    carried = _max_output(budget)
+    carried = _max_output(budget, goal)
     room = budget.max_input if budget.context is None else min(budget.max_input, budget.context - carried)
     overhead = count(ROLE) + count(summary_prompt(instructions)) + 60  # tags, message structure
     return int((room - overhead - carried) * FILL)
 
 
-def _max_output(budget: Budget) -> int:
+def _max_output(budget: Budget, goal: Budget | None) -> int:
     """Twice the length asked for, since models are poor at counting; never more than is kept free for answers."""
-    wanted = 2 * summary_allowance(budget)
+    wanted = 2 * summary_allowance(goal or budget)
     return min(wanted, budget.reserved_output) if budget.reserved_output else wanted
 
 
-def prefix_request(sent: Request, source: Sequence[Message], *, instructions: str, budget: Budget) -> Request | None:
+def prefix_request(
+    sent: Request, source: Sequence[Message], *, instructions: str, budget: Budget, goal: Budget | None = None
+) -> Request | None:
     """The conversation as it goes out anyway, with the wish for a summary behind it: a prompt cache holds all but that.
 
-    None unless `sent` contains all of `source` in full. Whether it fits is the caller's to see to.
+    None unless `sent` contains all of `source` in full. Whether it fits is the caller's to see to. `goal` as for
+    `summarise`.
     """
     there = {m.id: without_reasoning(m).parts for m in sent.messages}
     if not all(there.get(m.id) == without_reasoning(m).parts for m in source):
         return None
-    words = max(80, int(summary_allowance(budget) / TOKENS_PER_WORD))
+    words = max(80, int(summary_allowance(goal or budget) / TOKENS_PER_WORD))
     ask = Message(
         "user", (Text(summary_prompt(instructions, words).replace("below", "above", 1)),), id="summary-request"
     )
-    return replace(sent, messages=(*sent.messages, ask), max_output=_max_output(budget))
+    return replace(sent, messages=(*sent.messages, ask), max_output=_max_output(budget, goal))
 
 
 async def summarise(
@@ -142,15 +155,18 @@ async def summarise(
     count: Callable[[str], int],
     instructions: str = "",
     prefix: Request | None = None,
+    goal: Budget | None = None,
 ) -> Summary:
-    """A summary of `source` by the model of `base`.
+    """A summary of `source` by the model of `base`, whose budget is `budget`.
+
+    `goal` is the budget the summary is to fit where another model goes on with it.
 
     Source larger than the window goes in parts, each request carrying the summary so far. `prefix` (see
     `prefix_request`) is tried first. A request that overflows, fails or brings nothing is repeated with half the
     source, three times in all; then `SummaryFailedError`. `count` gives the tokens of a text and runs in a thread.
     """
     usages: list[Usage] = []
-    requests, retries, capacity = 0, RETRIES, source_capacity(budget, count, instructions)
+    requests, retries, capacity = 0, RETRIES, source_capacity(budget, count, instructions, goal)
     if prefix is not None:
         requests += 1
         text, problem = await _attempt(complete, prefix, usages)
@@ -170,6 +186,7 @@ async def summarise(
             carried=carried,
             instructions=instructions,
             budget=budget,
+            goal=goal,
         )
         requests += 1
         text, problem = await _attempt(complete, request, usages)
