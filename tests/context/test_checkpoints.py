@@ -84,6 +84,38 @@ def test_an_edited_summary_takes_the_place_of_the_first_also_under_a_later_compa
     assert ids(apply_compactions(messages, late)) == ["m000013", "m000009", "m000010"]
 
 
+def test_edits_are_taken_back_one_by_one_before_the_compaction_itself() -> None:
+    messages = [*history(), summary("m000011"), summary("m000012"), summary("m000013")]
+    first = compaction(1, "m000001", "m000004", "m000011")
+    edits = [SummaryEdit(f"e{n}", 2.0, "c1", f"m{11 + n:06d}", before=50, after=50 + 5 * n) for n in (1, 2)]
+    records: list[Checkpoint] = [first, *edits]
+    assert active_compactions(records)[0].after == 50 + 5 + 10
+    seen = []
+    while (newest := last_undoable(records)) is not None:
+        seen.append((newest.id, ids(apply_compactions(messages, records))[0]))
+        records.append(CompactionUndo(f"u{newest.id}", 9.0, newest.id))
+    assert seen == [("e2", "m000013"), ("e1", "m000012"), ("c1", "m000011")]
+    assert apply_compactions(messages, records) == tuple(messages[:10])
+    assert active_compactions(records[:4])[0].after == 50 + 5
+
+
+def test_a_later_compaction_goes_before_an_earlier_edit_and_still_finds_its_range() -> None:
+    messages = [*history(), summary("m000011"), summary("m000012"), summary("m000013")]
+    records: list[Checkpoint] = [
+        compaction(1, "m000001", "m000004", "m000011"),
+        SummaryEdit("e1", 2.0, "c1", "m000012"),
+        CompactionUndo("u", 2.5, "e1"),
+        compaction(2, "m000012", "m000008", "m000013"),  # made elsewhere while the edit still stood
+    ]
+    assert ids(apply_compactions(messages, records)) == ["m000013", "m000009", "m000010"]
+    newest = last_undoable(records)
+    assert newest is not None and newest.id == "c2"
+    records.append(CompactionUndo("u2", 3.0, "c1"))  # what was edited is gone: the edit cannot be taken back
+    records.insert(2, SummaryEdit("e2", 2.2, "c1", "m000014"))
+    records.append(CompactionUndo("u3", 3.0, "c2"))
+    assert last_undoable(records) is None
+
+
 def test_a_range_of_another_branch_changes_nothing() -> None:
     messages = [*history(), summary("m000011")]
     record = compaction(1, "m000101", "m000104", "m000011")
@@ -130,7 +162,7 @@ def test_reasoning_from_before_the_latest_change_goes_where_signatures_bind_the_
     [
         compaction(1, "a", "b", "s", kept=("k",), cleared=(("m", "c"),), frontier="z"),
         CompactionUndo("u", 1.5, "c1", "z"),
-        SummaryEdit("e", 1.5, "c1", "s2", "z"),
+        SummaryEdit("e", 1.5, "c1", "s2", "z", 40, 50),
     ],
 )
 def test_records_survive_json(record: Checkpoint) -> None:

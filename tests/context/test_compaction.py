@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.context.conversations import Talk, budget, count, problems, size, talks
-from tui.context.checkpoints import CLEARED, CompactionRecord, apply_compactions, clear_results
+from tui.context.checkpoints import CLEARED, CompactionRecord, SummaryEdit, apply_compactions, clear_results
 from tui.context.compaction import (
     ClearResults,
     CompactionPlan,
@@ -21,6 +21,7 @@ from tui.context.compaction import (
     should_compact,
     summary_allowance,
 )
+from tui.context.compaction_rules import accept_edit
 from tui.context.groups import answered_ids, call_ids
 from tui.context.limits import Budget, ModelLimits
 from tui.context.usage import Basis, ContextUsage, UsageRow
@@ -386,3 +387,19 @@ def test_the_report_gives_both_sizes() -> None:
     assert compaction_report(done) == "Compacted 142 messages: 121,400 -> 18,300 tokens (-85 %)"
     cleared = CompactionRecord("c", 0.0, 9_000, 4_000, 0, cleared=(("m", "c"),))
     assert compaction_report(cleared) == "Cleared 1 old tool result: 9,000 -> 4,000 tokens (-56 %)"
+    edit = SummaryEdit("e", 0.0, "c", "m", before=18_000, after=18_900)
+    assert compaction_report(edit) == "Edited the summary: 18,000 -> 18,900 tokens (+5 %)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "threshold", "refused"),
+    [(500, 900, 1_000, False), (500, 1_000, 1_000, True), (1_200, 1_100, 1_000, False), (9, 10**9, None, False)],
+)
+def test_an_edit_may_not_make_the_next_request_due(
+    before: int, after: int, threshold: int | None, refused: bool
+) -> None:
+    if not refused:
+        accept_edit(before, after, threshold)
+        return
+    with pytest.raises(CompactionRefusedError, match="1,000 tokens, and 1,000 is the limit"):
+        accept_edit(before, after, threshold)

@@ -41,7 +41,7 @@ class CompactionRecord:
 
 @dataclass(frozen=True, slots=True)
 class CompactionUndo:
-    """Takes the compaction `compaction` (a record id) back."""
+    """Takes the compaction or the edit of a summary named `compaction` (a record id) back."""
 
     id: str
     at: float
@@ -51,13 +51,18 @@ class CompactionUndo:
 
 @dataclass(frozen=True, slots=True)
 class SummaryEdit:
-    """Puts the message `summary` in the place of the summary of `compaction` (a record id)."""
+    """Puts the message `summary` in the place of the summary of `compaction` (a record id).
+
+    `before` and `after` are tokens of the next request when it was made.
+    """
 
     id: str
     at: float
     compaction: str
     summary: str
     frontier: str = ""
+    before: int = 0
+    after: int = 0
 
 
 Checkpoint: TypeAlias = CompactionRecord | CompactionUndo | SummaryEdit
@@ -98,6 +103,8 @@ def checkpoint_from_json(data: Mapping[str, Any]) -> Checkpoint:
                     str(data["compaction"]),
                     str(data["summary"]),
                     str(data["frontier"]),
+                    int(data["before"]),
+                    int(data["after"]),
                 )
             case other:
                 raise ValueError(f"unknown type {other!r}")
@@ -105,21 +112,50 @@ def checkpoint_from_json(data: Mapping[str, Any]) -> Checkpoint:
         raise ValueError(f"not a compaction record: {error}") from error
 
 
+def _taken_back(records: Sequence[Checkpoint]) -> set[str]:
+    return {r.compaction for r in records if isinstance(r, CompactionUndo)}
+
+
+def _edits(records: Sequence[Checkpoint]) -> dict[str, list[SummaryEdit]]:
+    """Compaction id -> the edits of its summary that hold, oldest first."""
+    undone = _taken_back(records)
+    edits: dict[str, list[SummaryEdit]] = {}
+    for record in records:
+        if isinstance(record, SummaryEdit) and record.id not in undone:
+            edits.setdefault(record.compaction, []).append(record)
+    return edits
+
+
 def active_compactions(records: Sequence[Checkpoint]) -> tuple[CompactionRecord, ...]:
-    """The compactions in force, oldest first: without those taken back, with the latest edit of each summary."""
-    undone = {r.compaction for r in records if isinstance(r, CompactionUndo)}
-    edited = {r.compaction: r.summary for r in records if isinstance(r, SummaryEdit)}
+    """The compactions in force, oldest first: without those taken back, with the latest edit of each summary.
+
+    `after` is what the conversation was left with by the summary as it stands now.
+    """
+    undone, edits = _taken_back(records), _edits(records)
     return tuple(
-        replace(r, summary=edited.get(r.id, r.summary))
-        for r in records
-        if isinstance(r, CompactionRecord) and r.id not in undone
+        _edited(r, edits.get(r.id, ())) for r in records if isinstance(r, CompactionRecord) and r.id not in undone
     )
 
 
-def last_undoable(records: Sequence[Checkpoint]) -> CompactionRecord | None:
-    """The compaction that `/undo` takes back next: the newest in force. None when there is none."""
-    active = active_compactions(records)
-    return active[-1] if active else None
+def _edited(record: CompactionRecord, edits: Sequence[SummaryEdit]) -> CompactionRecord:
+    if not edits:
+        return record
+    longer = sum(edit.after - edit.before for edit in edits)
+    return replace(record, summary=edits[-1].summary, after=max(0, record.after + longer))
+
+
+def last_undoable(records: Sequence[Checkpoint]) -> CompactionRecord | SummaryEdit | None:
+    """What `/undo` takes back next: the newest compaction or edit of a summary in force. None when there is none."""
+    undone = _taken_back(records)
+    for record in reversed(records):
+        match record:
+            case CompactionRecord(id=ident) if ident not in undone:
+                return record
+            case SummaryEdit(id=ident, compaction=compaction) if not {ident, compaction} & undone:
+                return record
+            case _:
+                pass
+    return None
 
 
 def apply_compactions(
@@ -145,14 +181,10 @@ def apply_compactions(
 
 def _standing_summaries(records: Sequence[Checkpoint]) -> dict[str, str]:
     """Every id a summary ever had -> the one that stands now, so that a later range still finds an edited one."""
-    versions: dict[str, list[str]] = {}
-    for record in records:
-        match record:
-            case CompactionRecord(id=compaction) | SummaryEdit(compaction=compaction):
-                versions.setdefault(compaction, []).append(record.summary)
-            case CompactionUndo():
-                pass
-    return {old: ids[-1] for ids in versions.values() for old in ids}
+    made = {r.id: r.summary for r in records if isinstance(r, CompactionRecord)}
+    standing = made | {compaction: edits[-1].summary for compaction, edits in _edits(records).items()}
+    once = [(r.compaction, r.summary) for r in records if isinstance(r, SummaryEdit)]
+    return {old: standing[ident] for ident, old in [*made.items(), *once] if ident in standing}
 
 
 def _apply(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from tui.context.checkpoints import CompactionRecord
+from tui.context.checkpoints import CompactionRecord, SummaryEdit
 from tui.context.limits import Budget
 from tui.context.usage import ContextUsage
 
@@ -96,11 +96,22 @@ def accept_compaction(before: int, after: int, threshold: int | None) -> None:
         )
 
 
-def compaction_report(record: CompactionRecord) -> str:
-    """The line for a person after a compaction (SPEC 5)."""
-    saved = round(100 * (record.after - record.before) / record.before) if record.before else 0
-    if record.summary:
-        what = f"Compacted {record.messages:,} message{'' if record.messages == 1 else 's'}"
-    else:
-        what = f"Cleared {len(record.cleared):,} old tool result{'' if len(record.cleared) == 1 else 's'}"
-    return f"{what}: {record.before:,} -> {record.after:,} tokens ({saved} %)"
+def accept_edit(before: int, after: int, threshold: int | None) -> None:
+    """Raise `CompactionRefusedError` where an edited summary makes the next request larger than `threshold` allows."""
+    if threshold is not None and after >= threshold and after > before:
+        raise CompactionRefusedError(
+            f"This summary is too long: the next request would take {after:,} tokens, and {threshold:,} is the limit."
+        )
+
+
+def compaction_report(record: CompactionRecord | SummaryEdit) -> str:
+    """The line for a person after a compaction (SPEC 5), or after an edit of its summary."""
+    change = round(100 * (record.after - record.before) / record.before) if record.before else 0
+    match record:
+        case SummaryEdit():
+            what = "Edited the summary"
+        case CompactionRecord(summary=""):
+            what = f"Cleared {len(record.cleared):,} old tool result{'' if len(record.cleared) == 1 else 's'}"
+        case CompactionRecord():
+            what = f"Compacted {record.messages:,} message{'' if record.messages == 1 else 's'}"
+    return f"{what}: {record.before:,} -> {record.after:,} tokens ({change:+d} %)"
