@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import ceil
 from typing import Any
 
 from textual.content import Content
 from textual.events import Resize
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
 from textual.strip import Strip
 from textual.theme import Theme
 from textual.visual import Visual
+from textual.widget import Widget
 
 from tui.render.palette import Palette, make_palette
 from tui.widgets.transcript_document import Document
@@ -47,6 +50,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._follow = True
         self._placing = False
         self._unseen = False
+        self._thumb = (0, 0, 0)  # what the scroll bar shows: cells, eighths of them above the thumb and to its end
         self._cursor: int | None = None
         self._search: Search | None = None
         self._static: Content | None = None
@@ -146,17 +150,35 @@ class TranscriptView(ScrollView, can_focus=True):
         self._placing = True
         try:
             if self.virtual_size != (width, total):
-                self.virtual_size = Size(width, total)
+                self.set_reactive(Widget.virtual_size, Size(width, total))  # else the whole screen is laid out again
             self.scroll_target_y = top
             self.scroll_y = top
+            self._move_thumb(total, top)
         finally:
             self._placing = False
 
+    def _move_thumb(self, total: int, top: float) -> None:
+        """Tell the scroll bar; draw it only where that shows: it costs as much as the text, at every line that arrives.
+
+        Its thumb moves by eighths of a cell.
+        """
+        bar, height = self.vertical_scrollbar, self.size.height
+        bar.set_reactive(ScrollBar.window_virtual_size, total)
+        bar.set_reactive(ScrollBar.position, top)
+        cells = max(1.0, height * height / max(1, total))
+        start = int(8 * (height - cells) * top / max(1, total - height))
+        thumb = (height, start, start + ceil(8 * cells))  # as ScrollBarRender.render_bar draws it
+        if thumb != self._thumb:
+            self._thumb = thumb
+            bar.refresh()
+
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """The reader scrolled: draw what came into view, without moving what is in view already."""
-        super().watch_scroll_y(old_value, new_value)
+        if round(old_value) != round(new_value):
+            self.refresh(self.size.region)
         if self._placing:
             return
+        self._move_thumb(self.virtual_size.height, new_value)
         document, old, new = self.document, round(old_value), round(new_value)
         self._follow = new >= self.max_scroll_y
         if self._follow:
@@ -197,33 +219,58 @@ class TranscriptView(ScrollView, can_focus=True):
 
     # --- drawing
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of the view, as they are kept with their rows.
+
+        The view has no border, padding, tint or opacity, so Textual's styles would only copy each line, and with the
+        copy lose what Textual keeps of a line that it has cut and written before: half the cost of a frame.
+        """
+        background = self.background_colors[1]
+        filters = self.get_line_filters()
+        line_at = self._lines()
+        left, right = crop.column_span
+        strips: list[Strip] = []
+        for y in crop.line_range:
+            strip = line_at(y)
+            for line_filter in filters:
+                strip = strip.apply_filter(line_filter, background)
+            strips.append(strip if (left, right) == (0, strip.cell_length) else strip.crop_extend(left, right, None))
+        return strips
+
     def render_line(self, y: int) -> Strip:
         """Line `y` of the view."""
+        return self._lines()(y)
+
+    def _lines(self) -> Callable[[int], Strip]:
+        """What draws a line of the view as it is now."""
         width, height = self.view_size
-        document = self.document
-        if not document.entries and self._static is not None:
-            return self._render_static(self._static, y, width)
-        line = round(self.scroll_y) + y
-        heights = document.heights
-        index = heights.find(line)
-        row = line - heights.top(index) if index >= 0 else 0
-        rows = document.entries[index].rows if index >= 0 else None
-        if rows is None or row >= len(rows):
-            strip = Strip.blank(width, document.palette.base)
-        else:
-            selection = self.text_selection
-            strip = paint_row(
-                rows[row],
-                (index, row),
-                width,
-                document.palette,
-                cursor=index == self._cursor and (row > 0 or len(rows) == 1),
-                spans=self._hits(index, row) if self._search else (),
-                selected=row_span(selection, index, row, rows[row].end) if selection else None,
-            )
-        if self._unseen and not self._follow and y == height - 1:
-            return paint_mark(strip, "↓ more below", width, document.palette)
-        return strip
+        document, static = self.document, self._static
+        if not document.entries and static is not None:
+            return lambda y: self._render_static(static, y, width)
+        top, heights, palette = round(self.scroll_y), document.heights, document.palette
+        selection = self.text_selection
+        marked = height - 1 if self._unseen and not self._follow else -1
+
+        def line_at(y: int) -> Strip:
+            line = top + y
+            index = heights.find(line)
+            row = line - heights.top(index) if index >= 0 else 0
+            rows = document.entries[index].rows if index >= 0 else None
+            if rows is None or row >= len(rows):
+                strip = Strip.blank(width, palette.base)
+            else:
+                strip = paint_row(
+                    rows[row],
+                    (index, row),
+                    width,
+                    palette,
+                    cursor=index == self._cursor and (row > 0 or len(rows) == 1),
+                    spans=self._hits(index, row) if self._search else (),
+                    selected=row_span(selection, index, row, rows[row].end) if selection else None,
+                )
+            return paint_mark(strip, "↓ more below", width, palette) if y == marked else strip
+
+        return line_at
 
     def _render_static(self, content: Content, y: int, width: int) -> Strip:
         if not self._static_strips:
