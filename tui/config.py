@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from tui.tool_settings import ToolSettings, read_tools
+
 Compaction: TypeAlias = float | int | Literal["off"]
 """When compaction starts: a float is percent of the input budget, an int is tokens."""
 
@@ -60,6 +62,7 @@ class Settings:
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)  # binding id -> keys
+    tools: ToolSettings = field(default_factory=ToolSettings)
     config_file: Path = Path()
     data_dir: Path = Path()
     log_dir: Path = Path()
@@ -179,6 +182,8 @@ class _Reader:
                     values[name] = {key: self.provider(key, table) for key, table in self.table(name, value).items()}
                 case "models":
                     values[name] = {key: self.model(key, table) for key, table in self.table(name, value).items()}
+                case "tools":
+                    values[name] = read_tools(value, self)
                 case "keys":
                     table = self.table(name, value)
                     values[name] = {key: self.typed(f"keys.{key}", keys, str, "text") for key, keys in table.items()}

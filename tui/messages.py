@@ -53,12 +53,16 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came back from a tool call, as text."""
+    """What came back from a tool call. `full` is the hash (hex) under which the whole text is kept, "" if this is it.
+
+    Images a tool gave back are attachments that follow its result in the message.
+    """
 
     call_id: str
     name: str
     text: str
     is_error: bool = False
+    full: str = ""  # never sent
 
 
 @dataclass(frozen=True, slots=True)

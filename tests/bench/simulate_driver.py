@@ -6,10 +6,10 @@ import asyncio
 import random
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tests.bench.simulate_server import (
     BLOCK,
@@ -40,6 +40,7 @@ from tui.chat.open_session import make_target
 from tui.chat.services import Services
 from tui.chat.session import ChatSession
 from tui.chat.store import SessionInfo, SessionStore
+from tui.chat.toolbox import Toolbox
 from tui.chat.windows import Windows
 from tui.config import Settings
 from tui.context.calibration import CalibrationBook
@@ -49,7 +50,8 @@ from tui.context.estimator import HybridTokenEstimator
 from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.context.tokenizers import register_tokenizer
 from tui.context.tracker import ConversationStateTracker
-from tui.messages import Attachment, Message, SystemSection, ToolCall, ToolResult, ToolSchema
+from tui.messages import Attachment, Message, SystemSection, ToolResult, ToolSchema
+from tui.tools.base import Tool, ToolOutput
 
 Talk: TypeAlias = Literal["chat", "agent", "cjk", "images"]
 Mode: TypeAlias = Literal["rolling", "compaction", "off"]
@@ -112,17 +114,20 @@ COUNTED = tuple(name for name in Outcome.__dataclass_fields__ if name != "sample
 class SimTools:
     """Tools whose results are as large as the conversation says, and whose schemas take the overhead's share."""
 
+    name = "built-in"
+
     def __init__(self, schemas: Sequence[ToolSchema]) -> None:
         self.results: dict[str, str] = {}
         self._schemas = tuple(schemas)
 
-    def schemas(self) -> Sequence[ToolSchema]:
+    def tools(self) -> Sequence[Tool]:
         """What is offered."""
-        return self._schemas
+        return [Tool(schema, True, self.run) for schema in self._schemas]
 
-    async def call(self, call: ToolCall) -> ToolResult:
+    async def run(self, arguments: Mapping[str, Any]) -> ToolOutput:
         """The prepared result."""
-        return ToolResult(call.id, call.name, self.results[call.id], is_error=call.id.endswith("e"))
+        ident = arguments["id"]
+        return ToolOutput(self.results[ident], is_error=ident.endswith("e"))
 
 
 class Simulation:
@@ -196,7 +201,7 @@ class Simulation:
             ),
             windows=Windows(store, settings, lookup),
             provider=lambda name: self.server,
-            tools=tools,
+            tools=Toolbox(settings.tools, store, [tools]),
             price=lambda *_: None,
         )
         info = SessionInfo(new_id(), "", "sim", model, 0.0, 0.0, rolling=scenario.mode == "rolling")
@@ -305,7 +310,7 @@ class Simulation:
                 for _ in range(chance.choice((1, 1, 3))):
                     self._serial += 1
                     ident = f"call-{self._serial}{'e' if chance.random() < 0.1 else ''}"
-                    calls.append((ident, '{"path": "' + "x" * chance.choice((8, 8, 400)) + '"}'))
+                    calls.append((ident, f'{{"id": "{ident}", "path": "{"x" * chance.choice((8, 8, 400))}"}}'))
                     size = scenario.window * chance.choice((0.001, 0.005, 0.01, 0.03, 0.03, 0.1))
                     if chance.random() < 0.01:
                         size = scenario.window * chance.choice((0.5, 1.5))

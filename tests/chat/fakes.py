@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tui.chat.services import Services
+from tui.chat.toolbox import Toolbox
 from tui.chat.workspace import Workspace
 from tui.config import ProviderSettings, Settings
 from tui.context.limits import ModelLimits
 from tui.context.tokenizers import get_tokenizer
 from tui.messages import Attachment, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema, Usage
 from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEnd, StreamEvent, TextDelta, UsageUpdate
+from tui.tools.base import Tool, ToolOutput, ToolSource
 
 Answer = Sequence[StreamEvent | ProviderError | float]
 """Events to yield; a ProviderError is raised, a float is a pause in seconds."""
@@ -111,15 +115,18 @@ class ScriptedProvider:
 
 @dataclass
 class Tools:
-    """A toolbox with one tool, `fetch`, that returns what `result` says."""
+    """A source of one tool, `fetch`, that returns what `result` says and runs without asking."""
 
-    result: Callable[[ToolCall], str] = lambda call: f"result of {call.arguments}"
+    result: Callable[[Mapping[str, Any]], str] = lambda arguments: f"result of {json.dumps(dict(arguments))}"
+    read_only: bool = True
+    name: str = "built-in"
 
-    def schemas(self) -> Sequence[ToolSchema]:
-        return (ToolSchema("fetch", "Fetches a thing.", '{"properties":{"id":{"type":"integer"}},"type":"object"}'),)
+    def tools(self) -> Sequence[Tool]:
+        parameters = '{"properties":{"id":{"type":"integer"}},"type":"object"}'
+        return (Tool(ToolSchema("fetch", "Fetches a thing.", parameters, self.name), self.read_only, self.run),)
 
-    async def call(self, call: ToolCall) -> ToolResult:
-        return ToolResult(call.id, call.name, self.result(call))
+    async def run(self, arguments: Mapping[str, Any]) -> ToolOutput:
+        return ToolOutput(self.result(arguments))
 
 
 class FakeWorkspace(Workspace):
@@ -133,9 +140,14 @@ class FakeWorkspace(Workspace):
 
 @asynccontextmanager
 async def open_workspace(
-    folder: Path, provider: ScriptedProvider, *, tools: Tools | None = None, **settings: object
+    folder: Path,
+    provider: ScriptedProvider,
+    *,
+    tools: ToolSource | None = None,
+    sources: Sequence[ToolSource] = (),
+    **settings: object,
 ) -> AsyncIterator[FakeWorkspace]:
-    """A workspace in `folder` whose every model is `provider`'s."""
+    """A workspace in `folder` whose every model is `provider`'s, with no tools but these."""
     values: dict[str, object] = {
         "model": "scripted/m",
         "providers": {"scripted": ProviderSettings(base_url="http://127.0.0.1:9")},
@@ -146,9 +158,9 @@ async def open_workspace(
     workspace = await FakeWorkspace.open(Settings(**values))  # type: ignore[arg-type]
     assert isinstance(workspace, FakeWorkspace)
     workspace.fake = provider
-    if tools is not None:
-        kept = {name: getattr(workspace.services, name) for name in Services.__dataclass_fields__}
-        workspace.services = Services(**{**kept, "tools": tools})
+    kept = {name: getattr(workspace.services, name) for name in Services.__dataclass_fields__}
+    box = Toolbox(workspace.settings.tools, workspace.store, sources if tools is None else (*sources, tools))
+    workspace.services = Services(**{**kept, "tools": box})
     try:
         yield workspace
     finally:

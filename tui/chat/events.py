@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tui.messages import Message
+from tui.messages import Message, ToolCall
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
@@ -95,6 +95,39 @@ class RetryScheduled:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A tool call runs."""
+
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A tool call is answered, after `seconds` seconds (0.0 if it was not run)."""
+
+    call_id: str
+    name: str
+    seconds: float
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A call waits for a person's word: `session.tools.approve(id, decision)`.
+
+    `origin` is "built-in" or the MCP server's name; `description` is the tool's own, which may be untrue; `why` says
+    what is special about this call, "" for nothing.
+    """
+
+    id: str
+    call: ToolCall
+    origin: str
+    description: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnFailed:
     """The turn ended without an answer. Nothing was lost; `text` says why and what to do next."""
 
@@ -117,6 +150,9 @@ SessionEvent: TypeAlias = (
     | CompactionStarted
     | CompactionFinished
     | RetryScheduled
+    | ToolStarted
+    | ToolFinished
+    | ApprovalAsked
     | TurnFailed
     | TurnFinished
 )

@@ -20,6 +20,7 @@ EXCLUDE = "exclude"  # {"id", "on"}
 SYSTEM = "system"  # {"text"}: the session's own system prompt; the newest one holds
 VOID = "void"  # {"frontier"}: a server refused the reasoning in messages up to this id
 MEMORY = "memory"  # {"files": [{"path", "sha256", "on"}]}: the memory files and their switches; the newest one holds
+TOOLS = "tools"  # {"name", "on"}: tools (a name or a pattern) switched in this conversation
 LEAVE_OUT = "leave_out"  # {"message", "sha256"}: an attachment that made the request too large, in bytes
 
 
@@ -37,6 +38,7 @@ class HistoryState:
     void: str = ""  # likewise, when a server last refused reasoning
     left_out: frozenset[tuple[str, str]] = frozenset()  # message id, sha256
     memory: Mapping[str, Any] | None = None  # as `MemoryFiles.to_json` has it
+    tools: tuple[tuple[str, bool], ...] = ()  # name or pattern, on; the last that fits holds
 
 
 def fold_records(records: Sequence[Record]) -> HistoryState:
@@ -49,6 +51,7 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
     system: str | None = None
     memory: Mapping[str, Any] | None = None
     left_out: set[tuple[str, str]] = set()
+    tools: list[tuple[str, bool]] = []
     for record in records:
         data: Mapping[str, object] = record.data
         match record.kind:
@@ -69,6 +72,8 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
                 system = str(data["text"])
             case "memory":
                 memory = record.data
+            case "tools":
+                tools.append((str(data["name"]), bool(data["on"])))
             case "void":
                 void = max(void, str(data["frontier"]))
             case "leave_out":
@@ -84,6 +89,7 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
         void,
         frozenset(left_out),
         memory,
+        tuple(tools),
     )
 
 

@@ -15,6 +15,7 @@ from tui.chat.memory_files import MemoryFiles
 from tui.chat.meter import Meter
 from tui.chat.projection import Target
 from tui.chat.services import Services
+from tui.chat.session_tools import SessionTools
 from tui.context.compaction import compaction_report
 from tui.context.usage import ContextUsage
 from tui.messages import Message, SystemSection
@@ -29,6 +30,7 @@ class OpenSession:
         self._services = services
         self._meter = Meter(conversation, services)
         self._compactor = Compactor(conversation, self._meter, services)
+        self.tools = SessionTools(conversation, services)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -221,13 +223,12 @@ class OpenSession:
 def make_target(
     provider: str, model: str, services: Services, system: tuple[SystemSection, ...], session: str
 ) -> Target:
-    """The target of a session. Raises `ProviderError` where the provider can't be used."""
+    """The target of a session, as yet without tools. Raises `ProviderError` where the provider can't be used."""
     return Target(
         provider,
         model,
         services.provider(provider).capabilities(model),
         system,
-        tuple(services.tools.schemas()),
         reasoning=services.settings.reasoning,
         session=session,
     )

@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from tui.chat.calls import CallLog
 from tui.chat.store import SessionStore
+from tui.chat.toolbox import Toolbox
 from tui.chat.windows import Windows
 from tui.config import Settings
 from tui.context.counting import TokenCounter
 from tui.context.estimator import HybridTokenEstimator
-from tui.messages import ToolCall, ToolResult, ToolSchema, Usage
+from tui.messages import Usage
 from tui.providers.base import Provider
-
-
-class Toolbox(Protocol):
-    """The tools a session offers to the model, and runs."""
-
-    def schemas(self) -> Sequence[ToolSchema]:
-        """What is offered, in a fixed order: the order is part of the provider's cache key."""
-        ...
-
-    async def call(self, call: ToolCall) -> ToolResult:
-        """Run one call. Never raises: what went wrong is a result with `is_error`."""
-        ...
-
-
-class NoTools:
-    """A toolbox without tools."""
-
-    def schemas(self) -> Sequence[ToolSchema]:
-        """Nothing."""
-        return ()
-
-    async def call(self, call: ToolCall) -> ToolResult:
-        """An error for the model: it called something it was not offered."""
-        return ToolResult(call.id, call.name, f"There is no tool named {call.name}.", is_error=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ class ChatSession(OpenSession):
         if self._turn is not None:
             raise RuntimeError("a turn is running")
         compactor = compactor or self._compactor
-        self._turn = Turn(self._conversation, self._meter, self._room, compactor, self._services)
+        self._turn = Turn(self._conversation, self._meter, self._room, compactor, self._services, self.tools)
         return self._turn
 
     async def _add(self, message: Message, text: str) -> None:

@@ -24,9 +24,12 @@ from tui.chat.events import (
 from tui.chat.ids import new_id
 from tui.chat.meter import Meter, answer_tokens
 from tui.chat.recovery import LEAST_ANSWER, Action, Clamp, MakeRoom, Recovery, Wait, WithoutAttachment, WithoutReasoning
+from tui.chat.results import Results, result_limit
 from tui.chat.room import Room
 from tui.chat.services import Services
+from tui.chat.session_tools import SessionTools
 from tui.chat.stream import StreamProcessor
+from tui.chat.tool_step import ToolStep
 from tui.context.usage import ContextUsage
 from tui.messages import Attachment, Message, Request, ToolCall, Usage
 from tui.providers.base import StreamEvent
@@ -35,7 +38,6 @@ log = logging.getLogger(__name__)
 
 TRUNCATED_BELOW = 0.6  # SPEC 6.4: reported input under this share of the prediction ...
 TRUNCATED_ABOVE = 0.5  # ... while the prediction is over this share of the window
-MOST_STEPS = 100  # tool steps of one turn, after which the person is asked to go on
 
 
 class TurnError(Exception):
@@ -46,13 +48,21 @@ class Turn:
     """Runs one turn of a conversation. `cancel` ends it; what arrived is kept."""
 
     def __init__(
-        self, conversation: Conversation, meter: Meter, room: Room, compactor: Compactor, services: Services
+        self,
+        conversation: Conversation,
+        meter: Meter,
+        room: Room,
+        compactor: Compactor,
+        services: Services,
+        tools: SessionTools,
     ) -> None:
         self._conversation = conversation
         self._meter = meter
         self._room = room
         self._compactor = compactor
         self._services = services
+        self._tools = tools
+        self._step: ToolStep | None = None
         self._cancel = asyncio.Event()
         self._processor: StreamProcessor | None = None
         self._recovery = Recovery()
@@ -64,6 +74,8 @@ class Turn:
         self._compactor.cancel()
         if self._processor is not None:
             self._processor.cancel()
+        if self._step is not None:
+            self._step.cancel()
 
     @property
     def cancelled(self) -> bool:
@@ -73,7 +85,8 @@ class Turn:
     async def run(self) -> AsyncIterator[SessionEvent]:
         """Answer the conversation as it stands. Raises `TurnError`, `ContextOverflowError`, `StoreError`."""
         refused = False
-        for _ in range(MOST_STEPS):
+        steps = 0
+        while True:
             self._aim()
             try:
                 async for event in self._room.make(refused=refused):
@@ -108,9 +121,15 @@ class Turn:
                 return
             async for event in self._run_tools(calls):
                 yield event
+            yield UsageChanged(await self._meter.usage())
+            steps += 1
+            if self._cancel.is_set():
+                yield Notice("info", "Stopped while tools ran. What they returned is kept; write on when you like")
+                return
+            if steps >= (most := self._tools.box.settings.steps):
+                raise TurnError(f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.')
             refused = False
             self._recovery = Recovery()
-        raise TurnError(f"Stopped after {MOST_STEPS} tool steps. /retry lets it go on.")
 
     def _aim(self) -> None:
         """The answer gets what is reserved for it, or less where the server said so."""
@@ -272,10 +291,25 @@ class Turn:
     # -- tools ---------------------------------------------------------------------------------------------------
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> AsyncIterator[SessionEvent]:
-        results = [await self._services.tools.call(call) for call in calls]
-        message = Message("tool", tuple(results), id=new_id(), created_at=time.time())
-        await self._conversation.add_message(message)
+        """Run the calls of a reply and add one message with all results, also when the person ends it in the middle."""
+        self._step = step = ToolStep(self._tools, calls)
+        if self._cancel.is_set():
+            step.cancel()
+        async with contextlib.aclosing(step.run()) as events:
+            async for event in events:
+                yield event
+        message = await asyncio.to_thread(self._results, calls, step)
+        await self._keep(message)
+        await asyncio.to_thread(self._tools.note_use, step.used)
         yield MessageAdded(message)
+
+    def _results(self, calls: Sequence[ToolCall], step: ToolStep) -> Message:
+        target, usage = self._conversation.target, self._meter.latest
+        room = usage.budget.max_input if usage else None
+        limit = result_limit(self._tools.box.settings.result_tokens, room, len(calls))
+        results = Results(self._services.store, self._services.counter, target.model, limit, target.capabilities.images)
+        parts = [part for call, output in zip(calls, step.outputs, strict=True) for part in results.parts(call, output)]
+        return Message("tool", tuple(parts), id=new_id(), created_at=time.time())
 
 
 class _Saver:

@@ -21,9 +21,10 @@ from tui.chat.memory_files import MemoryFiles, load_memory
 from tui.chat.meter import TRIM_LOG
 from tui.chat.open_session import make_target
 from tui.chat.projection import Target
-from tui.chat.services import NoTools, Services
+from tui.chat.services import Services
 from tui.chat.session import LAST_MODELS, ChatSession
 from tui.chat.store import SessionInfo, SessionStore
+from tui.chat.toolbox import Toolbox
 from tui.chat.windows import Windows
 from tui.config import Settings, remember_theme
 from tui.context.calibration import CalibrationBook
@@ -72,7 +73,7 @@ class Workspace:
             ),
             windows=Windows(store, settings, self._limits),
             provider=self.provider,
-            tools=NoTools(),
+            tools=Toolbox(settings.tools, store),
             price=_price,
         )
 

@@ -19,11 +19,15 @@ class ToolImage:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool gave back, whole: capping is the toolbox's business."""
+    """What a tool gave back, whole: capping is the toolbox's business.
+
+    `more` tells the model how to get at what capping leaves out; "" where there is no better way than to ask for less.
+    """
 
     text: str
     is_error: bool = False
     images: tuple[ToolImage, ...] = ()
+    more: str = ""
 
 
 class ToolError(Exception):
@@ -35,12 +39,14 @@ class Tool:
     """A tool: what the model is told of it, and how it runs.
 
     `read_only` lets it run without asking, so it is never taken from what a server says of itself. `run` gets the
-    arguments already read from JSON; it may raise `ToolError`, and it is cancelled when the turn is.
+    arguments already read from JSON; it may raise `ToolError`, and it is cancelled when the turn is. `wary` says why a
+    call with these arguments asks even so ("" if it does not); it may read the disk.
     """
 
     schema: ToolSchema
     read_only: bool
     run: Callable[[Mapping[str, Any]], Awaitable[ToolOutput]]
+    wary: Callable[[Mapping[str, Any]], str] | None = None
 
 
 class ToolSource(Protocol):

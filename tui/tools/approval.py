@@ -1,0 +1,74 @@
+"""Whether a tool call runs, asks first, or is refused. Pure: rules in, a verdict out.
+
+Only a person's word counts: the config file, and what was answered when a call asked. Nothing a model wrote, a file
+holds or a server says of its own tools is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal, TypeAlias
+
+from tui.context.digests import tool_digest
+from tui.tool_settings import Rule
+from tui.tools.base import Tool
+
+Decision: TypeAlias = Literal["once", "session", "always", "no", "never"]
+"""A person's answer to a call that asks: run it now; from now on in this conversation; from now on everywhere;
+not this time; never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """An answer that outlives its call: "allow" or "never". `seal` is of the tool as it was when it was given."""
+
+    tool: str
+    rule: Rule
+    seal: str
+
+
+def seal(tool: Tool) -> str:
+    """Changes with all that a person was told of a tool: an answer given for another description does not hold."""
+    return tool_digest(tool.schema).hex()
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a tool's name is among `patterns`, which may hold `*` and `?`."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def rule_of(name: str, rules: Mapping[str, Rule]) -> Rule | None:
+    """The config's rule for a tool: "never" wins, then the most exact (longest) pattern. None where none fits."""
+    found = [(pattern, rule) for pattern, rule in rules.items() if fnmatchcase(name, pattern)]
+    if any(rule == "never" for _, rule in found):
+        return "never"
+    return max(found, key=lambda pair: (pair[0] == name, len(pair[0])))[1] if found else None
+
+
+def verdict(
+    tool: Tool,
+    *,
+    rules: Mapping[str, Rule],
+    remembered: Mapping[str, Remembered],
+    session: AbstractSet[tuple[str, str]] = frozenset(),
+    wary: bool = False,
+) -> Rule:
+    """What is to happen with a call of `tool`.
+
+    "never" wins wherever it was said. `session` holds (name, seal) of what was allowed for this conversation. A call
+    that is `wary` (a file that probably holds a secret) asks in any case.
+    """
+    name = tool.schema.name
+    said, set_rule = remembered.get(name), rule_of(name, rules)
+    if set_rule == "never" or (said is not None and said.rule == "never"):
+        return "never"
+    if wary:
+        return "ask"
+    if (name, seal(tool)) in session or (said is not None and said.seal == seal(tool)):
+        return "allow"
+    if set_rule is not None:
+        return set_rule
+    return "allow" if tool.read_only else "ask"

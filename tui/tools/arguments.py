@@ -1,0 +1,133 @@
+"""A call's arguments, read from the model's JSON and held against the tool's schema. Errors are for the model.
+
+A small part of JSON Schema: types, required and unknown names, enums, arrays, nested objects, alternatives and
+references. What else a schema asks for is the tool's own business.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tui.messages import ToolSchema
+from tui.tools.base import ToolError
+
+MAX_DEPTH = 12  # recursive schemas end here
+MOST_PROBLEMS = 5  # of one call that are named
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+def read_arguments(arguments: str, schema: ToolSchema) -> Mapping[str, Any]:
+    """The arguments as the tool takes them; None for an optional one is left out.
+
+    Raises `ToolError` that tells the model what to change.
+    """
+    try:
+        value = json.loads(arguments) if arguments.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise ToolError(f"The arguments of {schema.name} are not valid JSON ({error}): send one JSON object.") from None
+    if not isinstance(value, dict):
+        raise ToolError(f"The arguments of {schema.name} have to be a JSON object, not {_kind(value)}.")
+    try:
+        wanted = json.loads(schema.parameters or "{}")
+    except ValueError:
+        wanted = {}
+    if not isinstance(wanted, dict):
+        return value
+    needed = wanted.get("required")
+    required = needed if isinstance(needed, list) else []
+    value = {name: entry for name, entry in value.items() if entry is not None or name in required}
+    problems = []
+    for problem in _problems(value, wanted, "", wanted, 0):
+        problems.append(problem)
+        if len(problems) == MOST_PROBLEMS:
+            break
+    if problems:
+        raise ToolError(f"{schema.name} was not run: {'; '.join(problems)}. Correct the arguments and call it again.")
+    return value
+
+
+def _problems(value: Any, schema: Any, path: str, root: Mapping[str, Any], depth: int) -> Iterator[str]:
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
+        return
+    where = path or "the arguments"
+    if isinstance(reference := schema.get("$ref"), str):
+        yield from _problems(value, _resolve(reference, root), path, root, depth + 1)
+        return
+    for key in ("anyOf", "oneOf"):
+        options = schema.get(key)
+        if isinstance(options, list) and options:
+            found = [list(_problems(value, option, path, root, depth + 1)) for option in options]
+            if all(found):
+                yield min(found, key=len)[0]
+                return
+    kinds = schema.get("type")
+    allowed = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
+    if allowed and not any(_is(value, kind) for kind in allowed):
+        yield f"{where} has to be {' or '.join(map(str, allowed))}, not {_kind(value)}"
+        return
+    choices = schema.get("enum")
+    if isinstance(choices, list) and value not in choices:
+        yield f"{where} has to be one of {json.dumps(choices, ensure_ascii=False)[:300]}"
+    if isinstance(value, dict):
+        yield from _object_problems(value, schema, path, root, depth)
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from _problems(entry, schema.get("items"), f"{path}[{number}]", root, depth + 1)
+
+
+def _object_problems(
+    value: dict[str, Any], schema: Mapping[str, Any], path: str, root: Mapping[str, Any], depth: int
+) -> Iterator[str]:
+    prefix = f"{path}." if path else ""
+    found = schema.get("properties")
+    properties = found if isinstance(found, dict) else {}
+    needed = schema.get("required")
+    for name in needed if isinstance(needed, list) else ():
+        if name not in value:
+            yield f"{prefix}{name} is missing"
+    for name, entry in value.items():
+        if name in properties:
+            yield from _problems(entry, properties[name], f"{prefix}{name}", root, depth + 1)
+        elif schema.get("additionalProperties") is False:
+            near = difflib.get_close_matches(name, map(str, properties), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(map(str, properties)) or 'none'}"
+            yield f"there is no argument {prefix}{name[:80]} ({hint})"
+
+
+def _is(value: Any, kind: object) -> bool:
+    types = _TYPES.get(str(kind))
+    if types is None:
+        return True
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, types)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return next((name for name, types in _TYPES.items() if isinstance(value, types)), type(value).__name__)
+
+
+def _resolve(reference: str, root: Mapping[str, Any]) -> Any:
+    """What "#/$defs/name" means; other references are not followed."""
+    found: Any = root
+    if not reference.startswith("#"):
+        return None
+    for step in reference[1:].strip("/").split("/"):
+        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+    return found

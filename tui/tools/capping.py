@@ -1,0 +1,113 @@
+"""What of a tool's result enters the conversation: no payloads nobody can read, and no more than its share of tokens.
+
+Pure. The full text is kept elsewhere; what is cut here can be opened by the person and asked for by the model.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+
+HEAD_SHARE = 2 / 3  # of what is kept: beginnings tell more than ends
+MARKER_TOKENS = 60
+_PROBE = 12  # characters a token that are looked at in the first place; denser text is cut down from there
+LEAST_PAYLOAD = 800  # characters: shorter runs may be keys, hashes, or words
+_BINARY_SHARE = 0.1  # of control characters: more is no text
+
+# Base64, in one piece or in lines (RFC 2045 breaks them at 76), as a data URL or bare.
+_RUN = re.compile(
+    r"(?:data:(?P<type>[\w.+-]{1,60}/[\w.+-]{1,60})[^,\s]{0,100};base64,)?"
+    r"(?P<data>(?:[A-Za-z0-9+/_-]{60,}[\r\n]{0,2}){1,}[A-Za-z0-9+/_-]{0,100}={0,2})"
+)
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
+_MAGIC: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"RIFF", "a WebP image or a WAV file"),
+    (b"%PDF-", "a PDF"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"\x7fELF", "an ELF program"),
+)
+
+CountTokens = Callable[[str], int]
+
+
+def kind_of(data: bytes) -> str:
+    """What bytes are by how they begin, for a person: "a PNG image", "binary data"."""
+    return next((name for magic, name in _MAGIC if data.startswith(magic)), "binary data")
+
+
+def without_payloads(text: str) -> str:
+    """`text` with base64 and binary content replaced by a line that says what it was; else the same object."""
+    control = sum(1 for _ in _CONTROL.finditer(text[:100_000]))
+    if control > _BINARY_SHARE * min(len(text), 100_000):
+        size = len(text.encode("utf-8", "surrogatepass"))
+        return f"[{kind_of(text[:16].encode('latin-1', 'replace'))}, {size:,} bytes, not shown]"
+    return _RUN.sub(_described, text) if len(text) >= LEAST_PAYLOAD else text
+
+
+def _described(match: re.Match[str]) -> str:
+    data = match["data"]
+    if len(data) < LEAST_PAYLOAD or not _looks_encoded(data):
+        return match.group()
+    packed = re.sub(r"\s", "", data[:400]).replace("-", "+").replace("_", "/")[:64]
+    try:
+        what = kind_of(base64.b64decode(packed))
+    except (binascii.Error, ValueError):
+        what = "binary data"
+    what = match["type"] or what
+    return f"[base64: {what}, about {len(data) * 3 // 4:,} bytes, not shown]"
+
+
+def _looks_encoded(data: str) -> bool:
+    """Real payloads mix capitals, small letters and digits; a long run of one letter or a path does not."""
+    sample = data[:2_000]
+    kinds = (any(map(str.isupper, sample)), any(map(str.islower, sample)), any(map(str.isdigit, sample)))
+    return all(kinds) and len(set(sample)) >= 24
+
+
+def cap_text(text: str, limit: int, count: CountTokens, more: str = "") -> str:
+    """`text` in about `limit` tokens: its head, a line that says what is missing, its tail. The same object if it fits.
+
+    `more` says how to get the rest. Only as much is counted as could be kept, so that the cost does not grow with the
+    text.
+    """
+    if len(text) <= limit:
+        return text  # no tokenizer makes more tokens than bytes, and of other text the next line decides
+    if len(text) <= _PROBE * limit and count(text) <= limit:
+        return text
+    room = max(1, limit - MARKER_TOKENS)
+    head = _fitting(text[: _PROBE * limit], int(room * HEAD_SHARE), count, from_end=False)
+    tail = _fitting(text[len(head) :][-_PROBE * limit :], room - int(room * HEAD_SHARE), count, from_end=True)
+    missing = len(text) - len(head) - len(tail)
+    if missing <= 0:
+        return text
+    lines = text.count("\n", len(head), len(text) - len(tail))
+    amount = f"{lines:,} lines, {missing:,} characters" if lines else f"{missing:,} of {len(text):,} characters"
+    marker = f"[… {amount} left out here. {more or 'Ask for less (a range, a narrower search) to see them'} …]"
+    return f"{head.rstrip()}\n{marker}\n{tail.lstrip()}" if tail else f"{head.rstrip()}\n{marker}"
+
+
+def _fitting(text: str, tokens: int, count: CountTokens, *, from_end: bool) -> str:
+    """As much of one end of `text` as `tokens` hold, in whole lines where a line ends near by."""
+    size = len(text)
+    for _ in range(6):
+        piece = text[len(text) - size :] if from_end else text[:size]
+        counted = count(piece) if piece else 0
+        if counted <= tokens:
+            break
+        size = min(size - 1, int(size * tokens / counted * 0.98))
+    else:
+        size = tokens // 4
+    piece = (text[len(text) - size :] if from_end else text[:size]) if size else ""
+    if len(piece) == len(text):
+        return piece
+    at = piece.find("\n") if from_end else piece.rfind("\n")
+    near = at >= 0 and (at < len(piece) // 2 if from_end else at > len(piece) // 2)
+    if not near:
+        return piece
+    return piece[at + 1 :] if from_end else piece[: at + 1]
