@@ -32,6 +32,7 @@ from tui.context.checkpoints import (
 from tui.context.compaction import (
     CompactionConfig,
     CompactionPlan,
+    CompactionRefusedError,
     Summarise,
     Trigger,
     accept_compaction,
@@ -54,11 +55,13 @@ class Compactor:
         self._services = services
         self._tried_at: str | None = None
         self._running: asyncio.Task[Summary] | None = None
+        self.cancelled = False  # whether the last summary call was ended by `cancel`
         self.measurement = ""  # names the latest completed call; at most one automatic compaction for each
 
     def cancel(self) -> None:
         """End a summary call that is under way; nothing has changed then."""
         if self._running is not None:
+            self.cancelled = True
             self._running.cancel()
 
     async def run(
@@ -73,20 +76,35 @@ class Compactor:
         plan = await self._meter.in_thread(self._plan, trigger, usage)
         summary: Message | None = None
         if isinstance(plan, Summarise):
-            text = await self._summary(plan, usage, instructions, trigger)
-            made_by = self._conversation.target
-            summary = Message(
-                "user",
-                (Text(text),),
-                id=new_id(),
-                kind="summary",
-                created_at=time.time(),
-                provider=made_by.provider,
-                model=made_by.model,
-            )
-        record = await self._meter.in_thread(self._checked, plan, summary, usage)
+            summary = self.message((await self._summary(plan, usage, instructions, trigger)).outgoing)
+        record = await self._meter.in_thread(self.record, plan, summary, usage)
+        accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
         await self._conversation.add_checkpoint(record, summary)
         yield CompactionFinished(record.messages, record.before, record.after, summary)
+
+    async def draft(self, usage: ContextUsage, instructions: str = "") -> tuple[Summarise, str]:
+        """What a compaction by hand would replace, and the model's summary of it; nothing changes.
+
+        Raises as `run` does, and `CancelledError` after `cancel`.
+        """
+        await self._meter.in_thread(self._wanted, "manual", usage)
+        plan = await self._meter.in_thread(self._plan, "manual", usage)
+        if not isinstance(plan, Summarise):
+            raise CompactionRefusedError("There is nothing older to summarise.")
+        return plan, (await self._summary(plan, usage, instructions, "manual")).text
+
+    def message(self, text: str) -> Message:
+        """A summary message of `text`."""
+        made_by = self._conversation.target
+        return Message(
+            "user",
+            (Text(text),),
+            id=new_id(),
+            kind="summary",
+            created_at=time.time(),
+            provider=made_by.provider,
+            model=made_by.model,
+        )
 
     def _wanted(self, trigger: Trigger, usage: ContextUsage) -> bool:
         last = self._meter.request().messages[-1:]
@@ -112,7 +130,7 @@ class Compactor:
             config=CompactionConfig(preserve_recent_turns=self._meter.settings.preserve_recent_turns),
         )
 
-    async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> str:
+    async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
         """By the model in use, also where another one is to go on with it: `usage` is what it has to fit."""
         sent = self._conversation.request()
         own = await Meter(self._conversation, self._services).usage() if self._meter.elsewhere else usage
@@ -131,9 +149,9 @@ class Compactor:
             prefix=prefix,
             goal=goal,
         )
-        self._running = asyncio.ensure_future(work)
+        self._running, self.cancelled = asyncio.ensure_future(work), False
         try:
-            return (await self._running).outgoing
+            return await self._running
         finally:
             self._running = None
 
@@ -164,8 +182,8 @@ class Compactor:
 
         return billed
 
-    def _checked(self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage) -> CompactionRecord:
-        """The record, if what it leads to is accepted (SPEC 5). Raises `CompactionRefusedError`."""
+    def record(self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage) -> CompactionRecord:
+        """The record of this plan, with what it would lead to; `accept_compaction` says whether it may. Counts."""
         conversation = self._conversation
         record = CompactionRecord(
             id=new_id(),
@@ -185,11 +203,10 @@ class Compactor:
         target = self._meter.target
         request = trimmed_request(build_request(messages, state, target), state, target)
         after = self._meter.measure(request).total
-        accept_compaction(usage.total, after, usage.budget.compaction_at or usage.budget.max_input)
         return replace(record, after=after)
 
     async def undo(self) -> CompactionRecord | SummaryEdit | None:
-        """Take the newest compaction, or edit of a summary, in force back; None when there is none. Raises `StoreError`."""
+        """Take the newest compaction, or edit of a summary, back; None when there is none. Raises `StoreError`."""
         conversation = self._conversation
         record = last_undoable(conversation.state.checkpoints)
         if record is not None:

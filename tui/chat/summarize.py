@@ -56,7 +56,17 @@ class Summary:
     @property
     def outgoing(self) -> str:
         """The text of the summary message."""
-        return f"{HEADER}\n\n{self.text}"
+        return outgoing_summary(self.text)
+
+
+def outgoing_summary(text: str) -> str:
+    """A summary as it goes out: under a heading that tells the model what it is."""
+    return f"{HEADER}\n\n{text.strip()}"
+
+
+def summary_text(outgoing: str) -> str:
+    """The inverse of `outgoing_summary`."""
+    return outgoing.removeprefix(HEADER).strip()
 
 
 def summary_prompt(instructions: str = "", words: int = 600) -> str:
