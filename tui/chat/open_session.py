@@ -140,9 +140,10 @@ class OpenSession:
     def _target_for(self, full_name: str) -> Target:
         provider, _, model = full_name.partition("/")
         capabilities = self._services.provider(provider).capabilities(model)
-        return replace(
+        target = replace(
             self._conversation.target, provider=provider, model=model, capabilities=capabilities, max_output=None
         )
+        return replace(target, tools=self.tools.offered(target))
 
     # -- changing -------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from tui.chat.conversation import Conversation
 from tui.chat.database import StoreError
 from tui.chat.events import ApprovalAsked
 from tui.chat.ids import new_id
+from tui.chat.projection import Target
 from tui.chat.services import Services
 from tui.context.rows import UsageItem
 from tui.messages import ToolCall, ToolSchema
@@ -64,19 +65,19 @@ class SessionTools:
     def aim(self) -> None:
         """Let the next request offer what is there and on now; the target stays the same object if that is the same."""
         target = self._conversation.target
-        offered = self.offered()
+        offered = self.offered(target)
         if offered != target.tools:
             self._conversation.aim(replace(target, tools=offered))
 
-    def offered(self) -> tuple[ToolSchema, ...]:
-        """The schemas of the tools that are on, for a model that takes tools."""
-        if not self._conversation.target.capabilities.tools:
+    def offered(self, target: Target) -> tuple[ToolSchema, ...]:
+        """The schemas of the tools that are on for `target`, if its model takes tools."""
+        if not target.capabilities.tools:
             return ()
-        return tuple(tool.schema for tool in self.box.tools() if self.is_on(tool.schema.name))
+        return tuple(tool.schema for tool in self.box.tools() if self.is_on(tool.schema.name, target))
 
-    def is_on(self, name: str) -> bool:
+    def is_on(self, name: str, target: Target) -> bool:
         """Whether a tool is on: by the last switch that names it, else by the settings and the kind of model."""
-        on = self._conversation.target.provider not in OFF_BY_DEFAULT and not matches(name, self.box.settings.off)
+        on = target.provider not in OFF_BY_DEFAULT and not matches(name, self.box.settings.off)
         for pattern, switched in self._conversation.state.tools:
             if fnmatchcase(name, pattern):
                 on = switched
@@ -92,7 +93,12 @@ class SessionTools:
 
     def find(self, name: str) -> Tool | None:
         """The tool the model may call by that name: one that is on."""
-        return self.box.find(name) if self.is_on(name) else None
+        return self.box.find(name) if self.is_on(name, self._conversation.target) else None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of what is offered now."""
+        return [tool.name for tool in self._conversation.target.tools]
 
     # -- approval ------------------------------------------------------------------------------------------------
 
@@ -162,15 +168,15 @@ class SessionTools:
         return [self._line(tool, known.get(tool.schema.name), used) for tool in self.box.tools()]
 
     def _line(self, tool: Tool, item: UsageItem | None, used: Mapping[str, Any]) -> ToolLine:
-        schema = tool.schema
-        tokens = item.tokens if item else self._services.counter.count_tool(schema, self._conversation.target.model)
+        schema, target = tool.schema, self._conversation.target
+        tokens = item.tokens if item else self._services.counter.count_tool(schema, target.model)
         return ToolLine(
             schema.name,
             schema.origin,
             schema.description,
             tokens,
             item.source if item else "estimated",
-            self.is_on(schema.name) and self._conversation.target.capabilities.tools,
+            target.capabilities.tools and self.is_on(schema.name, target),
             self.rule(tool),
             tool.read_only,
             float(used.get(schema.name, 0.0)),

@@ -108,7 +108,7 @@ class ToolStep:
         return tool, wary if rule == "ask" else None
 
     def _unknown(self, name: str) -> str:
-        names = ", ".join(tool.name for tool in self._tools.offered()[:50])
+        names = ", ".join(self._tools.names[:50])
         return f"There is no tool named {name[:100]!r}. There is: {names}." if names else "There are no tools here."
 
     async def _run(self, number: int, call: ToolCall, tool: Tool) -> None:
