@@ -55,13 +55,13 @@ class Compactor:
         self._services = services
         self._tried_at: str | None = None
         self._running: asyncio.Task[Summary] | None = None
-        self.cancelled = False  # whether the last summary call was ended by `cancel`
+        self.cancelled = False  # since the last draft was begun
         self.measurement = ""  # names the latest completed call; at most one automatic compaction for each
 
     def cancel(self) -> None:
         """End a summary call that is under way; nothing has changed then."""
+        self.cancelled = True
         if self._running is not None:
-            self.cancelled = True
             self._running.cancel()
 
     async def run(
@@ -87,10 +87,13 @@ class Compactor:
 
         Raises as `run` does, and `CancelledError` after `cancel`.
         """
+        self.cancelled = False
         await self._meter.in_thread(self._wanted, "manual", usage)
         plan = await self._meter.in_thread(self._plan, "manual", usage)
         if not isinstance(plan, Summarise):
             raise CompactionRefusedError("There is nothing older to summarise.")
+        if self.cancelled:
+            raise asyncio.CancelledError
         return plan, (await self._summary(plan, usage, instructions, "manual")).text
 
     def message(self, text: str) -> Message:
@@ -149,7 +152,7 @@ class Compactor:
             prefix=prefix,
             goal=goal,
         )
-        self._running, self.cancelled = asyncio.ensure_future(work), False
+        self._running = asyncio.ensure_future(work)
         try:
             return await self._running
         finally:

@@ -23,6 +23,7 @@ from tui.chat.ids import new_id
 from tui.chat.open_session import OpenSession
 from tui.chat.room import Room
 from tui.chat.services import Services
+from tui.chat.summaries import Summaries
 from tui.chat.summarize import SummaryFailedError
 from tui.chat.turn import Turn, TurnError
 from tui.context.compaction import CompactionRefusedError
@@ -41,12 +42,13 @@ class ChatSession(OpenSession):
     def __init__(self, conversation: Conversation, services: Services) -> None:
         super().__init__(conversation, services)
         self._room = Room(conversation, self._meter, self._compactor)
+        self.summaries = Summaries(conversation, self._meter, self._compactor)
         self._turn: Turn | None = None
 
     @property
     def running(self) -> bool:
         """Whether a turn or a compaction is under way."""
-        return self._turn is not None
+        return self._turn is not None or self.summaries.drafting
 
     # -- turns ---------------------------------------------------------------------------------------------------
 
@@ -135,6 +137,7 @@ class ChatSession(OpenSession):
 
     def cancel(self) -> None:
         """End what is running; what arrived is kept. Does nothing when nothing runs."""
+        self._compactor.cancel()
         if self._turn is not None:
             self._turn.cancel()
 

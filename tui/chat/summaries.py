@@ -68,20 +68,24 @@ class Summaries:
         self._conversation = conversation
         self._meter = meter
         self._compactor = compactor
+        self.drafting = False  # whether the model is at one
 
     async def draft(self, instructions: str = "") -> SummaryDraft:
         """Let the model summarise the older part, and change nothing. The call is billed like any other.
 
         Raises `CompactionRefusedError`, `SummaryFailedError`, `ProviderError`.
         """
-        usage = await self._meter.usage()
-        stamp = self._conversation.stamp
+        self.drafting = True
         try:
+            usage = await self._meter.usage()
+            stamp = self._conversation.stamp
             plan, text = await self._compactor.draft(usage, instructions)
         except asyncio.CancelledError:
             if not self._compactor.cancelled:
                 raise
             raise SummaryFailedError("Compaction cancelled") from None
+        finally:
+            self.drafting = False
         return SummaryDraft(plan, usage, text, stamp)
 
     def standing(self, message_id: str = "") -> StandingSummary | None:

@@ -1,0 +1,197 @@
+"""Summaries that a person sees before a compaction is made, and changes afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, open_workspace, real_tokens
+from tui.chat.session import ChatSession
+from tui.chat.summaries import StandingSummary
+from tui.chat.summarize import HEADER, SummaryFailedError
+from tui.context.compaction import CompactionRefusedError
+from tui.messages import Request
+
+LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
+
+
+def summary_calls(provider: ScriptedProvider) -> list[Request]:
+    return [request for request in provider.requests if request.messages[-1].id == "summary-request"]
+
+
+async def talked(workspace: FakeWorkspace, turns: int = 8) -> ChatSession:
+    session = await workspace.new_session()
+    for number in range(turns):
+        await drain(session.send(f"{number} {LONG}"))
+    return session
+
+
+async def compacted(
+    workspace: FakeWorkspace, text: str = "They spoke of boats."
+) -> tuple[ChatSession, StandingSummary]:
+    session = await talked(workspace)
+    await session.summaries.accept(await session.summaries.draft(), text)
+    standing = session.summaries.standing()
+    assert standing is not None
+    return session, standing
+
+
+def first_text(session: ChatSession) -> str:
+    return session._conversation.request().messages[0].text
+
+
+async def test_a_draft_changes_nothing_and_what_is_accepted_is_what_was_written(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await talked(workspace)
+        before = await session.refresh_usage()
+        stamp, request = session._conversation.stamp, session._conversation.request()
+        provider.script = [answer("They spoke of boats.")]
+        draft = await session.summaries.draft("mind the gulls")
+        assert draft.text == "They spoke of boats."
+        assert "mind the gulls" in summary_calls(provider)[0].messages[-1].text
+        assert (session._conversation.stamp, session._conversation.request()) == (stamp, request)
+
+        written = "Boats and gulls, 9 of them, src/港.py. " * 3
+        weight = await session.summaries.weigh(draft, written)
+        assert weight.problem == ""
+        done = await session.summaries.accept(draft, written)
+        assert (done.before, done.after) == (before.total, weight.after) == (weight.before, weight.after)
+        assert (await session.refresh_usage()).total == done.after
+        assert weight.before - weight.replaced + weight.summary == weight.after
+        assert first_text(session) == f"{HEADER}\n\n{written.strip()}"
+        await drain(session.send("on"))
+        assert "Boats and gulls" in provider.requests[-1].messages[0].text
+        rows = workspace.services.calls.rows(session.id)
+        assert [row.kind for row in rows].count("compaction") == 1
+
+
+async def test_weighing_follows_the_text_by_the_same_numbers(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session = await talked(workspace)
+        draft = await session.summaries.draft()
+        weights = [await session.summaries.weigh(draft, "word " * count) for count in (10, 400)]
+        grown = real_tokens(Request("t", "m", (session.summaries._message("word " * 400),))) - real_tokens(
+            Request("t", "m", (session.summaries._message("word " * 10),))
+        )
+        assert weights[1].after - weights[0].after == pytest.approx(grown, rel=0.1)
+        assert weights[1].summary - weights[0].summary == pytest.approx(grown, rel=0.1)
+        assert weights[1].replaced == pytest.approx(weights[0].replaced, abs=15)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("  \n", "empty"), (LONG * 6, "hardly help"), (LONG * 80, "hardly help")],
+    ids=["nothing", "as long", "much longer"],
+)
+async def test_what_no_compaction_may_be_is_refused_and_nothing_is_changed(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session = await talked(workspace)
+        draft = await session.summaries.draft()
+        stamp = session._conversation.stamp
+        assert (await session.summaries.weigh(draft, text)).problem
+        with pytest.raises(CompactionRefusedError, match=words):
+            await session.summaries.accept(draft, text)
+        assert session._conversation.stamp == stamp
+
+
+async def test_a_draft_of_a_conversation_that_went_on_is_refused(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session = await talked(workspace)
+        draft = await session.summaries.draft()
+        await drain(session.send("one more thing"))
+        with pytest.raises(CompactionRefusedError, match="gone on"):
+            await session.summaries.accept(draft, draft.text)
+
+
+async def test_a_draft_can_be_cancelled_and_of_nothing_there_is_none(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("hi"))
+        with pytest.raises(CompactionRefusedError, match="nothing older"):
+            await session.summaries.draft()
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG}"))
+        provider.script = [[30.0]]
+        provider.asked.clear()
+        draft = asyncio.create_task(session.summaries.draft())
+        await provider.asked.wait()
+        running = [session.running]
+        session.cancel()
+        with pytest.raises(SummaryFailedError, match="cancelled"):
+            await draft
+        assert [*running, session.running] == [True, False]
+        assert provider.closed == len(provider.requests)
+
+
+async def test_edits_are_taken_back_level_by_level_also_after_restarts(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    sizes: list[int] = []
+    async with open_workspace(tmp_path, provider) as workspace:
+        session, standing = await compacted(workspace)
+        whole = session.messages[0].text.strip()
+        sizes.append((await session.refresh_usage()).total)
+        for text in ("Boats, and 9 gulls.", "Boats, 9 gulls and a very long word: " + "港" * 60):
+            edit, message = await session.summaries.edit(standing, text)
+            sizes.append((await session.refresh_usage()).total)
+            assert (edit.before, edit.after) == (sizes[-2], sizes[-1])
+            assert session.messages[-1] is message
+            found = session.summaries.standing()
+            assert found is not None
+            assert found.text == text
+            standing = found
+        usage = session.usage
+        assert usage is not None
+        assert usage.basis.compactions == 1
+        await drain(session.send("on"))  # the edited one goes out, and is measured
+        assert "港" in provider.requests[-1].messages[0].text
+        assert session.usage is not None
+        assert session.usage.source == "exact"
+    texts: list[str] = []
+    for _ in range(3):
+        async with open_workspace(tmp_path, provider) as workspace:
+            session = await workspace.resume()
+            line = await session.undo()
+            assert line is not None
+            assert line.startswith("Taken back: Edited" if len(texts) < 2 else "Taken back: Compacted")
+            texts.append(first_text(session))
+    assert [text.removeprefix(HEADER).strip() for text in texts] == [
+        "Boats, and 9 gulls.",
+        "They spoke of boats.",
+        whole,
+    ]
+    async with open_workspace(tmp_path, provider) as workspace:
+        assert await (await workspace.resume()).undo() is None
+
+
+async def test_only_the_summary_in_force_can_be_edited(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session, standing = await compacted(workspace)
+        assert session.summaries.standing(standing.message.id) is not None
+        assert session.summaries.standing(session.messages[0].id) is None
+        await session.summaries.edit(standing, "Boats, and 9 gulls.")
+        assert session.summaries.standing(standing.message.id) is None
+        with pytest.raises(CompactionRefusedError, match="not in force"):
+            await session.summaries.edit(standing, "other")
+        with pytest.raises(CompactionRefusedError, match="empty"):
+            found = session.summaries.standing()
+            assert found is not None
+            await session.summaries.edit(found, " ")
+        await session.undo()
+        await session.undo()
+        assert session.summaries.standing() is None
+
+
+async def test_an_edit_that_leaves_no_room_is_refused(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session, standing = await compacted(workspace)
+        weight = await session.summaries.weigh(standing, LONG * 60)
+        assert "too long" in weight.problem
+        with pytest.raises(CompactionRefusedError, match="too long"):
+            await session.summaries.edit(standing, LONG * 60)
+        assert session.summaries.standing() == standing
