@@ -85,6 +85,7 @@ class Outcome:
     requests: int = 0
     overflows: int = 0
     surprises: int = 0
+    surprises_unknown_window: int = 0
     surprises_after_measure: int = 0
     truncated: int = 0
     pairing_errors: int = 0
@@ -166,6 +167,7 @@ class Simulation:
         outcome = self.outcome
         outcome.requests, outcome.summaries = faults.requests, faults.summaries
         outcome.overflows, outcome.surprises = faults.knowable, faults.surprises
+        outcome.surprises_unknown_window = faults.unknown_window
         outcome.surprises_after_measure, outcome.truncated = faults.after_measure, faults.truncated
         outcome.pairing_errors, outcome.signature_errors = faults.pairing, faults.signature
         outcome.samples += faults.samples

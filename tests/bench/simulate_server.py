@@ -98,7 +98,8 @@ class Faults:
 
     knowable: int = 0  # refused for size, though the client's own upper bound said so
     surprises: int = 0  # refused for size, and the client's upper bound fitted
-    after_measure: int = 0  # those of them that came after a call whose usage the client had seen
+    unknown_window: int = 0  # those of them where nobody had told the client the window
+    after_measure: int = 0  # those of them that came with a known window, after a call whose usage the client had seen
     pairing: int = 0
     signature: int = 0
     truncated: int = 0  # silently cut
@@ -220,8 +221,9 @@ class FakeServer:
                 self.faults.note(f"refused {size} + {answer} of {self.window}, upper bound {bound}")
             else:
                 self.faults.surprises += 1
-                self.faults.after_measure += self._measured
-                if self._measured:
+                self.faults.unknown_window += bound is None
+                self.faults.after_measure += self._measured and bound is not None
+                if self._measured and bound is not None:
                     self.faults.note(f"surprise {size} + {answer} of {self.window}, upper bound {bound}")
         if self.kind == "truncating":
             return min(size, self.window // 2 + 2)
