@@ -1,0 +1,76 @@
+"""What a server writes to its standard error: into a file of its own, the last lines also for the person to read."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+from collections import deque
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import TextIO
+
+from tui.providers.keys import redact
+
+MOST_BYTES = 1_000_000  # of the file; one older file is kept beside it
+LINES = 200  # kept in memory
+LONGEST = 2_000  # characters of a line
+
+_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class ServerLog:
+    """One server's. `path` None keeps no file."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._lines: deque[str] = deque(maxlen=LINES)
+        self._handler: logging.Handler | None = None
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The last lines, oldest first."""
+        return tuple(self._lines)
+
+    @property
+    def last(self) -> str:
+        """The last line that says something, "" for none."""
+        return next((line for line in reversed(self.lines) if line.strip(" -=|^~+")), "")
+
+    def add(self, text: str) -> None:
+        """Keep a line. Neither keys nor terminal escapes are kept in it."""
+        line = redact(_CONTROLS.sub("", text).rstrip())[:LONGEST]
+        self._lines.append(line)
+        if self._handler is None and self.path is not None:
+            self._handler = self._open(self.path)
+        if self._handler is not None:
+            self._handler.emit(logging.LogRecord("mcp", logging.INFO, "", 0, line, None, None))
+
+    def pipe(self) -> TextIO:
+        """An end to write to, for a server that starts; the caller closes it once the server has it.
+
+        What is written is read in a thread until every holder of this end has closed it.
+        """
+        reader, writer = os.pipe()
+        threading.Thread(target=self._read, args=(reader,), name="mcp-stderr", daemon=True).start()
+        return os.fdopen(writer, "w", encoding="utf-8")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._handler is not None:
+            self._handler.close()
+
+    def _read(self, reader: int) -> None:
+        with os.fdopen(reader, "r", encoding="utf-8", errors="replace") as lines:
+            while line := lines.readline(LONGEST * 4):
+                self.add(line)
+
+    def _open(self, path: Path) -> logging.Handler:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handler: logging.Handler = RotatingFileHandler(path, maxBytes=MOST_BYTES, backupCount=1, encoding="utf-8")
+        except OSError:
+            return logging.NullHandler()  # the lines in memory have to do
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        return handler

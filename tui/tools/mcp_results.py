@@ -1,0 +1,156 @@
+"""What an MCP server sends, in this program's terms. Everything in it is untrusted text."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import inspect
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tui.tools.base import ToolImage, ToolOutput
+
+if TYPE_CHECKING:
+    import mcp.types as types
+
+
+@dataclass(frozen=True, slots=True)
+class ServerResource:
+    """A resource a server offers. `name` is what it is called in `@server:name`."""
+
+    server: str
+    name: str
+    uri: str
+    description: str
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptArgument:
+    """One argument of a prompt."""
+
+    name: str
+    description: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPrompt:
+    """A prompt a server offers, for `/prompt server:name`."""
+
+    server: str
+    name: str
+    description: str
+    arguments: tuple[PromptArgument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTool:
+    """A tool as its server describes it. `read_only` is the server's own word: it counts only where it is trusted."""
+
+    name: str
+    description: str
+    parameters: str  # canonical JSON
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Content of a resource or a prompt: text, and the images in it."""
+
+    text: str
+    images: tuple[ToolImage, ...] = ()
+
+
+def server_tool(tool: types.Tool) -> ServerTool:
+    """A tool with its schema as an object with properties, as every provider wants it."""
+    schema = dict(tool.input_schema)
+    schema.pop("$schema", None)  # says which dialect of JSON schema it is, to nobody
+    if schema.get("type") != "object":
+        schema["type"] = "object"
+    schema.setdefault("properties", {})
+    description = inspect.cleandoc(tool.description or tool.title or "")
+    return ServerTool(
+        tool.name, description, canonical(schema), bool(tool.annotations and tool.annotations.read_only_hint)
+    )
+
+
+def canonical(value: Mapping[str, Any]) -> str:
+    """JSON text that is the same for the same value: sorted keys, no blanks."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def output_of(result: types.CallToolResult) -> ToolOutput:
+    """A call's result. Structured content stands for itself only where the server sent no text with it."""
+    found = content_of(result.content)
+    text = found.text
+    if not text and not found.images and result.structured_content is not None:
+        text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
+    return ToolOutput(text, is_error=bool(result.is_error), images=found.images)
+
+
+def content_of(blocks: Iterable[types.ContentBlock]) -> Content:
+    """Texts joined, images apart; what is neither is named, with its size."""
+    texts: list[str] = []
+    images: list[ToolImage] = []
+    for block in blocks:
+        match block.type:
+            case "text":
+                texts.append(block.text)
+            case "image":
+                _add_binary(texts, images, block.data, block.mime_type, "image")
+            case "audio":
+                _add_binary(texts, images, block.data, block.mime_type, "audio")
+            case "resource":
+                _add_resource(texts, images, block.resource)
+            case "resource_link":
+                about = f": {block.description}" if block.description else ""
+                texts.append(f"[resource {block.uri} ({block.name}){about}]")
+    return Content("\n".join(texts), tuple(images))
+
+
+def resource_content(contents: Iterable[types.TextResourceContents | types.BlobResourceContents]) -> Content:
+    """What reading a resource gave."""
+    texts: list[str] = []
+    images: list[ToolImage] = []
+    for item in contents:
+        if (text := getattr(item, "text", None)) is not None:
+            texts.append(text)
+        else:
+            _add_binary(texts, images, getattr(item, "blob", ""), item.mime_type or "", item.uri)
+    return Content("\n".join(texts), tuple(images))
+
+
+def prompt_text(messages: Iterable[types.PromptMessage]) -> Content:
+    """A prompt's messages as one text for the composer; what the assistant says in it is marked as that."""
+    texts: list[str] = []
+    images: list[ToolImage] = []
+    for message in messages:
+        found = content_of([message.content])
+        images += found.images
+        if found.text:
+            texts.append(found.text if message.role == "user" else f"[assistant]\n{found.text}\n[/assistant]")
+    return Content("\n\n".join(texts), tuple(images))
+
+
+def _add_resource(
+    texts: list[str], images: list[ToolImage], item: types.TextResourceContents | types.BlobResourceContents
+) -> None:
+    if (text := getattr(item, "text", None)) is not None:
+        texts.append(f"[resource {item.uri}]\n{text}")
+    else:
+        _add_binary(texts, images, getattr(item, "blob", ""), item.mime_type or "", item.uri)
+
+
+def _add_binary(texts: list[str], images: list[ToolImage], data: str, media_type: str, what: str) -> None:
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        texts.append(f"[{what}: {media_type or 'unknown type'}, not valid base64, left out]")
+        return
+    if media_type.startswith("image/"):
+        images.append(ToolImage(media_type, content))
+    else:
+        texts.append(f"[{what}: {media_type or 'unknown type'}, {len(content):,} bytes, left out]")

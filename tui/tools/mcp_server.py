@@ -1,0 +1,237 @@
+"""One MCP server: started, watched, started again when it goes; what it offers now, and its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from tui.messages import ToolSchema
+from tui.providers.keys import redact
+from tui.tools.base import Tool, ToolError, ToolOutput
+from tui.tools.mcp_config import ServerConfig
+from tui.tools.mcp_connection import CLOSED, Connection, Offer, connect
+from tui.tools.mcp_log import ServerLog
+from tui.tools.mcp_names import offered_names
+from tui.tools.mcp_results import Content, ServerTool, output_of, prompt_text, resource_content
+from tui.tools.mcp_status import ServerStatus, State, leaf, line, ready_status, why
+from tui.tools.mcp_thread import LoopThread
+from tui.tools.mcp_transport import HttpStatus
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ATTEMPTS = 5
+"""Starts in a row that may fail; after that the person is asked to see to it."""
+
+STEADY = 60.0
+"""Seconds after which a connection counts as one that worked: the attempts begin anew."""
+
+BACKOFF = 1.0
+"""Seconds before the second attempt; doubled for each further one."""
+
+SETTLE = 0.05
+"""Seconds between hearing that a list changed and asking for it: changes come in bursts."""
+
+CALL_WAIT = 60.0
+"""Seconds a call waits for a server that is just starting."""
+
+
+class McpServer:
+    """A `ToolSource`. Its connection lives in `thread`; everything public may be used from the program's own loop.
+
+    `changed` is called in that thread, after each change of `status`. `known` are the tools it had last time, `on` says
+    whether it is to be started.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        thread: LoopThread,
+        server_log: ServerLog,
+        changed: Callable[[], None],
+        known: Sequence[ServerTool] = (),
+        *,
+        on: bool = True,
+    ) -> None:
+        self.config = config
+        self.log = server_log
+        self._thread = thread
+        self._changed = changed
+        state: State = "failed" if config.error else "starting" if on else "off"
+        self.status = ServerStatus(config.name, state, config.error, tools=tuple(known), known=bool(known))
+        self._offered: tuple[Tool, ...] = ()
+        self._task: asyncio.Task[None] | None = None
+        self._connection: Connection | None = None
+        self._signals: asyncio.Queue[str] = asyncio.Queue()
+        self._settled = asyncio.Event()
+        self._make_tools()
+
+    # -- as a source of tools ----------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The server's name in the configuration."""
+        return self.config.name
+
+    def tools(self) -> Sequence[Tool]:
+        """What can be called; of last time until it is ready, nothing once it has failed or is off."""
+        return self._offered if self.status.state in ("starting", "ready", "reconnecting") else ()
+
+    # -- for the program -----------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start it in the background; `status` says how that goes."""
+        if not self.config.error:
+            await self._thread.run(self._start())
+
+    async def stop(self) -> None:
+        """End it. Its tools are gone."""
+        await self._thread.run(self._end())
+
+    @property
+    def running(self) -> bool:
+        """Whether there is something to end."""
+        return self._task is not None
+
+    async def read(self, uri: str) -> Content:
+        """A resource's content. Raises `ToolError`."""
+        result = await self._thread.run(self._asked("the resource", lambda connection: connection.read(uri)))
+        return resource_content(result.contents)
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
+        """A prompt's messages as one text. Raises `ToolError`."""
+        work = self._asked(f"the prompt {name}", lambda connection: connection.prompt(name, arguments))
+        return prompt_text((await self._thread.run(work)).messages)
+
+    async def _run_tool(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+        return await self._thread.run(self._call(name, dict(arguments)))
+
+    # -- in the thread: the connection -------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        if self._task is None or self._task.done():
+            self._set("starting")
+            self._task = asyncio.create_task(self._keep_open())
+
+    async def _end(self) -> None:
+        task, self._task = self._task, None
+        if task is not None and not task.done():
+            if self._connection is not None:
+                self._signals.put_nowait("stop")
+            else:
+                task.cancel()  # once only: the SDK ends the program on its way out
+            await asyncio.wait([task])
+        self._set("off")
+
+    async def _keep_open(self) -> None:
+        attempt = 0
+        loop = asyncio.get_running_loop()
+        while True:
+            began, status = loop.time(), HttpStatus()
+            try:
+                await self._once(status)
+                if self._task is None:
+                    return  # stopped
+                reason, hopeless = "it ended", False
+            except Exception as error:
+                reason, hopeless = why(error, self.config, status)
+            reason += "" if hopeless else self._last_words()
+            log.info("MCP server %s: %s", self.name, reason)
+            was_ready = self.status.state == "ready"
+            attempt = 1 if was_ready and loop.time() - began > STEADY else attempt + 1
+            if attempt > ATTEMPTS or (not was_ready and (hopeless or self.config.transport == "stdio")):
+                self._set("failed", reason)
+                return
+            self._set("reconnecting", reason)
+            await asyncio.sleep(BACKOFF * 2 ** (attempt - 1))
+
+    async def _once(self, status: HttpStatus) -> None:
+        """One connection, from its start to its end."""
+        self._signals = signals = asyncio.Queue[str]()
+        async with connect(self.config, self.log, signals.put_nowait, status) as connection:
+            offer = await asyncio.wait_for(connection.offer(), CALL_WAIT)
+            self._connection = connection
+            self._take(offer, connection.about)
+            follow = asyncio.create_task(connection.follow(lambda: signals.put_nowait("changed")))
+            try:
+                while await signals.get() == "changed":
+                    await asyncio.sleep(SETTLE)
+                    while not signals.empty() and (signal := signals.get_nowait()) != "changed":
+                        signals.put_nowait(signal)
+                        break
+                    self._take(await asyncio.wait_for(connection.offer(), CALL_WAIT), connection.about)
+            finally:
+                self._connection = None
+                follow.cancel()
+
+    # -- in the thread: calls ------------------------------------------------------------------------------------------
+
+    async def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+        return output_of(await self._asked(name, lambda connection: connection.call(name, arguments)))
+
+    async def _asked(self, what: str, ask: Callable[[Connection], Awaitable[T]]) -> T:
+        connection = await self._wait_for_connection()
+        from mcp.shared.exceptions import MCPError
+
+        try:
+            return await ask(connection)
+        except ToolError:
+            raise
+        except MCPError as error:
+            if error.code != CLOSED and error.message != "Session terminated":
+                raise ToolError(f"{what}: {line(str(error))}") from None
+            self._signals.put_nowait("gone")
+            raise ToolError(
+                f"The server {self.name} went away during {what}"
+                f"{self._last_words()}. It is being started again; whether the call took effect is not known."
+            ) from None
+        except Exception as error:
+            log.info("MCP server %s: %s", self.name, redact(repr(error)))
+            raise ToolError(f"{what}: {line(str(leaf(error))) or type(error).__name__}") from None
+
+    async def _wait_for_connection(self) -> Connection:
+        try:
+            await asyncio.wait_for(self._settled.wait(), CALL_WAIT)
+        except TimeoutError:
+            raise ToolError(f"The server {self.name} is still starting: try again later.") from None
+        if self._connection is None:
+            reason = self.status.reason or "it is switched off"
+            raise ToolError(f"The server {self.name} does not run: {reason}")
+        return self._connection
+
+    # -- in the thread: what it offers, how it is --------------------------------------------------------------------
+
+    def _take(self, offer: Offer, about: str) -> None:
+        self.status = ready_status(self.config, offer, about)
+        self._make_tools()
+        self._settled.set()
+        self._changed()
+
+    def _make_tools(self) -> None:
+        tools = self.status.tools
+        names = offered_names(self.name, [tool.name for tool in tools])
+        self._offered = tuple(
+            Tool(
+                ToolSchema(offered, tool.description, tool.parameters, self.name),
+                read_only=tool.read_only and self.config.trust_read_only,
+                run=partial(self._run_tool, tool.name),
+            )
+            for offered, tool in zip(names, tools, strict=True)
+        )
+
+    def _set(self, state: State, reason: str = "") -> None:
+        self.status = replace(self.status, state=state, reason=reason, known=bool(self.status.tools))
+        if state in ("failed", "off"):
+            self._settled.set()
+        else:
+            self._settled.clear()
+        self._changed()
+
+    def _last_words(self) -> str:
+        last = self.log.last
+        return f" ({line(last)})" if last and self.config.transport == "stdio" else ""
