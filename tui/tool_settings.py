@@ -11,6 +11,7 @@ Rule: TypeAlias = Literal["allow", "ask", "never"]
 """Whether a tool runs without asking, asks first, or is not run at all."""
 
 MOST_STEPS = 1_000
+MOST_WAIT = 120  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class ToolSettings:
 
     `allow`: folders outside the working directory that the built-in tools may read. `steps`: tool steps of one turn.
     `result_tokens`: tokens of a result that enter the conversation; the rest is kept and can be opened.
+    `defer`: what the schemas of MCP servers may take before they wait until the model searches for them, in percent of
+    the window (a float) or tokens; None is the default. `wait`: seconds the first message waits for servers that start.
     """
 
     off: tuple[str, ...] = ()
@@ -26,6 +29,8 @@ class ToolSettings:
     rules: Mapping[str, Rule] = field(default_factory=dict)
     steps: int = 100
     result_tokens: int = 10_000
+    defer: float | int | Literal["off"] | None = None
+    wait: float = 5.0
 
 
 class Reader(Protocol):
@@ -35,6 +40,7 @@ class Reader(Protocol):
     def table(self, name: str, value: object) -> dict[str, Any]: ...
     def typed(self, name: str, value: object, kind: type, words: str) -> Any: ...
     def count(self, name: str, value: object) -> int: ...
+    def compaction(self, name: str, value: object) -> float | int | Literal["off"]: ...
     def check_names(self, table: Mapping[str, object], known: set[str], prefix: str) -> None: ...
 
 
@@ -61,6 +67,12 @@ def read_tools(value: object, reader: Reader) -> ToolSettings:
                 values[name] = steps
             case "result_tokens":
                 values[name] = reader.count(where, entry)
+            case "defer":
+                values[name] = reader.compaction(where, entry)
+            case "wait":
+                if isinstance(entry, bool) or not isinstance(entry, int | float) or not 0 <= entry <= MOST_WAIT:
+                    raise reader.fail(f"{where} is {entry!r}; it has to be a number of seconds up to {MOST_WAIT}")
+                values[name] = float(entry)
     return ToolSettings(**values)
 
 

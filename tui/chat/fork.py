@@ -68,7 +68,7 @@ def forked_records(
     for record in records:
         data, early = record.data, not after or record.id < after
         match record.kind:
-            case "trim":
+            case "trim" | "loaded":
                 keep = early
             case "checkpoint" if data["type"] == "undo":
                 keep = data["compaction"] in made

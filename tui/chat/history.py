@@ -21,6 +21,7 @@ SYSTEM = "system"  # {"text"}: the session's own system prompt; the newest one h
 VOID = "void"  # {"frontier"}: a server refused the reasoning in messages up to this id
 MEMORY = "memory"  # {"files": [{"path", "sha256", "on"}]}: the memory files and their switches; the newest one holds
 TOOLS = "tools"  # {"name", "on"}: tools (a name or a pattern) switched in this conversation
+LOADED = "loaded"  # {"names": [...]}: deferred tools that the model has found, in that order
 LEAVE_OUT = "leave_out"  # {"message", "sha256"}: an attachment that made the request too large, in bytes
 
 
@@ -39,6 +40,7 @@ class HistoryState:
     left_out: frozenset[tuple[str, str]] = frozenset()  # message id, sha256
     memory: Mapping[str, Any] | None = None  # as `MemoryFiles.to_json` has it
     tools: tuple[tuple[str, bool], ...] = ()  # name or pattern, on; the last that fits holds
+    loaded: tuple[str, ...] = ()  # names of deferred tools, in the order they were found
 
 
 def fold_records(records: Sequence[Record]) -> HistoryState:
@@ -52,6 +54,7 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
     memory: Mapping[str, Any] | None = None
     left_out: set[tuple[str, str]] = set()
     tools: list[tuple[str, bool]] = []
+    loaded: dict[str, None] = {}
     for record in records:
         data: Mapping[str, object] = record.data
         match record.kind:
@@ -74,6 +77,8 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
                 memory = record.data
             case "tools":
                 tools.append((str(data["name"]), bool(data["on"])))
+            case "loaded":
+                loaded.update(dict.fromkeys(map(str, record.data["names"])))
             case "void":
                 void = max(void, str(data["frontier"]))
             case "leave_out":
@@ -90,6 +95,7 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
         frozenset(left_out),
         memory,
         tuple(tools),
+        tuple(loaded),
     )
 
 

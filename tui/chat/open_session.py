@@ -91,6 +91,8 @@ class OpenSession:
     async def refresh_usage(self) -> ContextUsage:
         """Measure the next request anew: first ask for the window where that was not done yet."""
         await self._services.windows.find(self.provider, self.model)
+        await self.tools.prepare()
+        self.tools.aim()
         return await self._meter.usage()
 
     def draft_tokens(self, text: str) -> int | None:

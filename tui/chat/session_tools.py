@@ -18,11 +18,13 @@ from tui.chat.events import ApprovalAsked
 from tui.chat.ids import new_id
 from tui.chat.projection import Target
 from tui.chat.services import Services
+from tui.chat.tool_loading import ToolLoading
 from tui.context.rows import UsageItem
 from tui.messages import ToolCall, ToolSchema
 from tui.tool_settings import Rule
 from tui.tools.approval import Decision, Remembered, matches, seal, verdict
 from tui.tools.base import Tool
+from tui.tools.tool_search import SEARCH
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +59,7 @@ class SessionTools:
         self.box = services.tools
         self._allowed: set[tuple[str, str]] = set()  # (name, seal), for this conversation
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
+        self.loading = ToolLoading(conversation, services, self.all_on, self.aim)
         self.box.on_change(self.aim)
         self.aim()
 
@@ -69,7 +72,15 @@ class SessionTools:
         if offered != target.tools:
             self._conversation.aim(replace(target, tools=offered))
 
+    async def prepare(self) -> None:
+        """Count what is offered, where that was not done yet: what waits and what goes out depends on it."""
+        await self.loading.prepare(self._conversation.target)
+
     def offered(self, target: Target) -> tuple[ToolSchema, ...]:
+        """The schemas that go out to `target`: of the tools that are on, those that need not wait."""
+        return self.loading.plan(target).sent
+
+    def all_on(self, target: Target) -> tuple[ToolSchema, ...]:
         """The schemas of the tools that are on for `target`, if its model takes tools."""
         if not target.capabilities.tools:
             return ()
@@ -93,7 +104,9 @@ class SessionTools:
 
     def find(self, name: str) -> Tool | None:
         """The tool the model may call by that name: one that is on."""
-        return self.box.find(name) if self.is_on(name, self._conversation.target) else None
+        target = self._conversation.target
+        found = self.box.find(name) or (self.loading.search_tool(target) if name == SEARCH else None)
+        return found if self.is_on(name, target) else None
 
     @property
     def names(self) -> list[str]:

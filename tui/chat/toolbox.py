@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from tui.chat.store import SessionStore
 from tui.tool_settings import ToolSettings
@@ -24,6 +24,7 @@ class Toolbox:
         self._store = store
         self._sources: dict[str, ToolSource] = {source.name: source for source in sources}
         self._listeners: list[weakref.WeakMethod[Callable[[], None]]] = []
+        self._settle: Callable[[], Awaitable[None]] | None = None
         self._remembered: Mapping[str, Remembered] | None = None
 
     # -- what there is -------------------------------------------------------------------------------------------
@@ -32,6 +33,15 @@ class Toolbox:
         """Offer its tools from now on, in place of an earlier source of that name."""
         self._sources[source.name] = source
         self.changed()
+
+    def wait_with(self, settle: Callable[[], Awaitable[None]]) -> None:
+        """Sources start: `settle` waits a moment for them."""
+        self._settle = settle
+
+    async def settle(self) -> None:
+        """Before a message is answered: give sources that are just starting a moment."""
+        if self._settle is not None:
+            await self._settle()
 
     def remove_source(self, name: str) -> None:
         """Offer them no longer."""

@@ -87,6 +87,7 @@ class Turn:
         refused = False
         steps = 0
         while True:
+            await self._tools.prepare()
             self._aim()
             try:
                 async for event in self._room.make(refused=refused):

@@ -1,0 +1,75 @@
+"""Which tool schemas go out, and which wait until the model asks for them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tui.context.limits import ModelLimits
+from tui.messages import ToolSchema
+
+BUILT_IN = "built-in"
+SHARE = 0.10
+"""Of the window: what the schemas of all servers together may take, where nothing is set."""
+
+MOST = 20_000
+"""Tokens, likewise: the share of a large window is still a lot to send with every request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPlan:
+    """What a request offers. `sent` is in the order it goes out; `tokens` is what `deferred` would cost."""
+
+    sent: tuple[ToolSchema, ...]
+    deferred: tuple[ToolSchema, ...] = ()
+    tokens: int = 0
+
+
+def schema_budget(limits: ModelLimits, setting: float | int | None) -> int:
+    """Tokens that the schemas of servers may take: `setting` in percent (a float) or tokens, None is the default."""
+    match setting:
+        case float() if limits.context is not None:
+            return round(limits.context * setting / 100)
+        case int():
+            return setting
+        case _:
+            return MOST if limits.context is None else min(MOST, round(limits.context * SHARE))
+
+
+def plan_tools(
+    tools: Sequence[ToolSchema],
+    costs: Sequence[int],
+    budget: int | None,
+    *,
+    loaded: Sequence[str],
+    search: Callable[[Mapping[str, int]], ToolSchema],
+) -> ToolPlan:
+    """What to send of `tools`, whose `costs` are in tokens; a `budget` of None sends everything.
+
+    Where the servers' schemas are over the budget, those of the most expensive servers wait, as few servers as will
+    do. `search` makes the tool that finds them, from how many tools of which server wait. What it has found
+    (`loaded`, names in the order they were found) comes last, so that everything before it stays as it was sent:
+    providers cache the tools as the beginning of a request.
+    """
+    by_server: dict[str, int] = {}
+    for tool, cost in zip(tools, costs, strict=True):
+        if tool.origin != BUILT_IN:
+            by_server[tool.origin] = by_server.get(tool.origin, 0) + cost
+    rest = sum(by_server.values())
+    if budget is None or rest <= budget:
+        return ToolPlan(tuple(tools))
+    waiting: set[str] = set()
+    for server in sorted(by_server, key=lambda server: (-by_server[server], server)):
+        if rest <= budget:
+            break
+        waiting.add(server)
+        rest -= by_server[server]
+    always = [tool for tool in tools if tool.origin not in waiting]
+    late = {tool.name: (tool, cost) for tool, cost in zip(tools, costs, strict=True) if tool.origin in waiting}
+    counts = {server: sum(tool.origin == server for tool, _ in late.values()) for server in sorted(waiting)}
+    found = [late[name][0] for name in dict.fromkeys(loaded) if name in late]
+    names = {tool.name for tool in found}
+    deferred = [(tool, cost) for tool, cost in late.values() if tool.name not in names]
+    return ToolPlan(
+        (*always, search(counts), *found), tuple(tool for tool, _ in deferred), sum(cost for _, cost in deferred)
+    )

@@ -1,0 +1,102 @@
+"""`search_tools`: how a model finds the tools that are not sent with every request. Pure and deterministic."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from tui.messages import ToolSchema
+
+SEARCH = "search_tools"
+DEFAULT = 5  # tools found at once
+MOST = 20
+NAMED = 60  # names listed where nothing was found
+ABOUT = 160  # characters of a description in the answer
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_]+")
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "description": "What the tool should do, in a few words; or a tool's name."},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": f"Default {DEFAULT}."},
+    },
+    "required": ["query"],
+}
+
+
+def search_schema(waiting: Mapping[str, int]) -> ToolSchema:
+    """The tool, which says how many tools of which server wait. Its text changes only when a server's number does."""
+    servers = ", ".join(f"{server} ({count})" for server, count in waiting.items())
+    return ToolSchema(
+        SEARCH,
+        f"More tools are there than are listed here, of these servers: {servers}. Searches their names and descriptions"
+        " and makes the best matches callable. Use it before you say that something can't be done.",
+        json.dumps(_PARAMETERS, sort_keys=True, separators=(",", ":")),
+    )
+
+
+def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT) -> list[ToolSchema]:
+    """The `limit` tools that fit best, best first; only such as fit at all.
+
+    A word counts the more the fewer tools have it (as in BM25), in a name three times what it does in a description,
+    and as a beginning half. A tool's whole name finds it before anything else.
+    """
+    wanted = list(dict.fromkeys(_words(query)))
+    names = [_words(tool.name) for tool in tools]
+    texts = [_words(f"{tool.description} {' '.join(_properties(tool))}") for tool in tools]
+    found = []
+    rarity = {
+        word: math.log(1 + len(tools) / (1 + sum(word in n or word in t for n, t in zip(names, texts, strict=True))))
+        for word in wanted
+    }
+    asked = query.strip().lower()
+    for tool, name, text in zip(tools, names, texts, strict=True):
+        score = 1e6 if asked == tool.name.lower() or asked == tool.name.lower().partition("__")[2] else 0.0
+        for word in wanted:
+            score += rarity[word] * (3 * _fit(word, name) + min(1.0, _fit(word, text)))
+        if score > 0:
+            found.append((score, tool))
+    found.sort(key=lambda pair: (-pair[0], pair[1].name))
+    return [tool for _, tool in found[:limit]]
+
+
+def answer(query: str, found: Sequence[ToolSchema], tools: Sequence[ToolSchema], loaded: Sequence[str]) -> str:
+    """What the model reads: the tools it can call from now on, or what there is where nothing was found."""
+    if not found:
+        listed = ", ".join(sorted(tool.name for tool in tools)[:NAMED])
+        rest = f" and {len(tools) - NAMED} more" if len(tools) > NAMED else ""
+        return f"Nothing fits {query!r}. Other words may. There are {len(tools)} tools: {listed}{rest}."
+    lines = [f"{tool.name}: {_short(tool.description)}" for tool in found]
+    new = sum(tool.name not in loaded for tool in found)
+    return "\n".join(
+        [f"{len(found)} of {len(tools)} tools, {new} of them new. They can be called from your next step on:", *lines]
+    )
+
+
+def _words(text: str) -> list[str]:
+    return [word[:-1] if len(word) > 3 and word.endswith("s") else word for word in map(str.lower, _WORD.findall(text))]
+
+
+def _fit(word: str, words: Sequence[str]) -> float:
+    if word in words:
+        return 1.0
+    return (
+        0.5
+        if len(word) > 2 and any(other.startswith(word) or word.startswith(other) for other in words if len(other) > 2)
+        else 0.0
+    )
+
+
+def _properties(tool: ToolSchema) -> list[str]:
+    try:
+        properties = json.loads(tool.parameters).get("properties")
+    except (ValueError, AttributeError):
+        return []
+    return list(properties) if isinstance(properties, dict) else []
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= ABOUT else line[: ABOUT - 1] + "…"
