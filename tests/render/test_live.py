@@ -4,7 +4,7 @@ import pytest
 
 from tests.render.documents import DOCUMENTS
 from tui.messages import Message, Reasoning, Text
-from tui.render.live import LiveReply
+from tui.render.live import SLICE, LiveReply
 from tui.render.message import View, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row
@@ -81,3 +81,26 @@ def test_a_new_width_draws_everything_anew(palette: Palette) -> None:
     live.draw(20, palette, View("model"), 0.0)
     assert all(row.cells <= 20 for row in live.rows)
     assert "".join(texts(live.rows)).endswith("a narrow width")
+
+
+def test_what_arrived_unseen_is_drawn_in_slices_and_comes_to_the_same(palette: Palette) -> None:
+    text = "".join(f"* item {number}\n\n" + "word " * 60 + "\n\n" for number in range(60))
+    at_once, sliced = LiveReply(), LiveReply()
+    at_once.draw(60, palette, View(), 0.0)
+    sliced.draw(60, palette, View(), 0.0)
+    for start in range(0, len(text), 500):
+        at_once.feed("text", text[start : start + 500], "", 0.0)
+        at_once.update(0.0)
+    sliced.feed("text", text, "", 0.0)
+    sliced.feed("tool_call", "{}", "read_file", 1.0)
+    at_once.feed("tool_call", "{}", "read_file", 1.0)
+    at_once.update(1.0)
+    slices = 1
+    sliced.update(1.0)
+    while sliced.behind:
+        before = len(sliced.rows)
+        sliced.update(1.0)
+        slices += 1
+        assert before - 40 < len(sliced.rows)
+    assert slices >= len(text) // SLICE
+    assert [row.text for row in sliced.rows] == [row.text for row in at_once.rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
@@ -18,7 +19,7 @@ from textual.widgets import Input
 
 from tests.render.documents import DOCUMENTS
 from tui.messages import Message, Reasoning, Text, ToolCall, ToolResult
-from tui.widgets.transcript import Transcript
+from tui.widgets.transcript import MANY, Transcript
 
 SIZE = (60, 20)
 
@@ -507,3 +508,19 @@ async def test_odd_sizes_draw(size: tuple[int, int]) -> None:
             transcript.render_line(y).cell_length == transcript.view_size.width
             for y in range(transcript.view_size.height)
         )
+
+
+async def test_a_long_conversation_is_kept_out_of_garbage_collection() -> None:
+    messages = conversation(MANY)
+    try:
+        async with running() as (pilot, view):
+            kept = gc.get_freeze_count()
+            view.set_messages(messages[:20])
+            assert gc.get_freeze_count() <= kept
+            view.set_messages(messages)
+            await pilot.pause()
+            assert gc.isenabled()
+            looked_at = {id(thing) for thing in gc.get_objects()}
+            assert not any(id(entry) in looked_at for entry in view.document.entries)
+    finally:
+        gc.unfreeze()

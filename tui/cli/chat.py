@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 def run(args: Namespace, settings: Settings) -> int:
     """Open the chat. Everything but the screen is loaded after the first frame."""
     import gc
+    import sys
 
+    sys.setswitchinterval(0.001)  # seconds: threads count, store and draw while the screen answers keys
     gc.disable()  # start-up makes thousands of objects that stay: a fifth of the time to the first frame
     from tui.app import ChatApp
 

@@ -13,6 +13,9 @@ from tui.render.stream import StreamRenderer
 from tui.render.words import seconds_text
 from tui.render.wrap import plain_rows
 
+SLICE = 4_000
+"""Characters taken in by one `update`: what arrived unseen is drawn in several, none of them longer than a frame."""
+
 DeltaKind: TypeAlias = Literal["text", "reasoning", "refusal", "tool_call"]
 
 
@@ -39,6 +42,7 @@ class LiveReply:
         self.parts: list[LivePart] = []
         self.rows: list[Row] = []
         self.stable = 0
+        self.behind = False  # whether `update` has more to take in
         self._width = 0
         self._palette: Palette | None = None
         self._view = View()
@@ -56,8 +60,7 @@ class LiveReply:
             last = LivePart(kind, name, now)
             self.parts.append(last)
         last.name = last.name or name
-        if text:
-            last.chunks.append(text)
+        last.chunks += [text[start : start + SLICE] for start in range(0, len(text), SLICE)]
 
     def text(self) -> str:
         """The answer's text so far."""
@@ -75,9 +78,12 @@ class LiveReply:
         self.rows = head_rows("assistant", width, palette, view)
         self.stable = len(self.rows)
         self.update(now)
+        while self.behind:
+            self.update(now)
 
     def update(self, now: float) -> int:
-        """Draw what arrived since; returns the index of the first row that may differ."""
+        """Draw what arrived since, or a part of it; returns the index of the first row that may differ."""
+        self.behind = False
         if self._palette is None:
             return 0
         changed = self.stable
@@ -89,9 +95,11 @@ class LiveReply:
             if index >= self._drawn:
                 self._begin(index)
             tail = self._draw_part(index, now)
-            if index < len(self.parts) - 1:
+            if index < len(self.parts) - 1 and not self.behind:
                 self.stable = len(self.rows) + len(tail)
             self.rows += tail
+            if self.behind:
+                break
         return min(changed, self._summary) if self._summary >= 0 else changed
 
     def _begin(self, index: int) -> None:
@@ -126,10 +134,12 @@ class LiveReply:
 
     def _streamed(self, index: int) -> list[Row]:
         assert self._stream is not None
-        chunks = self.parts[index].chunks
-        for chunk in chunks[self._fed :]:
-            self._stream.feed(chunk)
-        self._fed = len(chunks)
+        chunks, taken = self.parts[index].chunks, 0
+        while self._fed < len(chunks) and taken + len(chunks[self._fed]) <= SLICE:
+            self._stream.feed(chunks[self._fed])
+            taken += len(chunks[self._fed])
+            self._fed += 1
+        self.behind = self._fed < len(chunks)
         frozen, tail = self._stream.update()
         for row in (*frozen, *tail):
             row.part = index

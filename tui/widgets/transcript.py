@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from time import monotonic, time
 from typing import ClassVar, Literal, TypeAlias
 
@@ -13,8 +14,9 @@ from textual.timer import Timer
 
 from tui.messages import Message
 from tui.render.live import DeltaKind, LiveReply
-from tui.render.markdown import code_blocks
+from tui.render.markdown import code_blocks, warm_up
 from tui.render.message import Count, copy_text
+from tui.widgets.collector import spared
 from tui.widgets.transcript_entry import Level
 from tui.widgets.transcript_reader import TranscriptReader
 
@@ -27,6 +29,8 @@ LEAST_GAP, MOST_GAP = 0.05, 0.5
 """Seconds between two drawings of a growing reply."""
 GAP_FACTOR = 4.0
 """The pause is this many times what the last drawing cost, so drawing never takes more than a fifth of the time."""
+MANY = 500
+"""Messages from which on a conversation is kept out of garbage collection."""
 
 
 class Transcript(TranscriptReader):
@@ -68,6 +72,7 @@ class Transcript(TranscriptReader):
         self._timer: Timer | None = None
         self._cost = 0.0  # seconds the last drawing took
         self._code_block = 0
+        self._warm = False
 
     # --- what is shown
 
@@ -76,7 +81,8 @@ class Transcript(TranscriptReader):
         document = self.document
         place = self._place_of_reader()
         message = document.entries[place[0]].message if place else None
-        document.set_messages(messages, not_sent or {})
+        with spared() if len(messages) >= MANY else nullcontext():
+            document.set_messages(messages, not_sent or {})
         self._stop_live()
         self._cursor, self._search, self._unseen = None, None, False
         index = document.index.get(message.id) if message else None
@@ -104,6 +110,9 @@ class Transcript(TranscriptReader):
 
     def append(self, message: Message) -> None:
         """Add a message at the end."""
+        if not self._warm:  # an answer will follow: what draws it is imported while it is awaited
+            self._warm = True
+            self.run_worker(warm_up, thread=True, exit_on_error=False)
         self.document.append(message)
         self._grown()
 
@@ -127,9 +136,8 @@ class Transcript(TranscriptReader):
             if not self._unseen:
                 self._unseen = True
                 self.refresh()
-        elif self._timer is None:
-            gap = min(MOST_GAP, max(LEAST_GAP, GAP_FACTOR * self._cost))
-            self._timer = self.set_timer(gap, self._flush, name="transcript-flush")
+        else:
+            self._pace()
 
     def finish_reply(self, message: Message) -> None:
         """The reply is over; it is drawn once more, whole, from its source."""
@@ -180,6 +188,12 @@ class Transcript(TranscriptReader):
         self._settle()
         self._cost = monotonic() - begin
 
+    def _pace(self) -> None:
+        """Draw again after a pause that leaves most of the time to everything else."""
+        if self._timer is None:
+            gap = min(MOST_GAP, max(LEAST_GAP, GAP_FACTOR * self._cost))
+            self._timer = self.set_timer(gap, self._flush, name="transcript-flush")
+
     def _catch_up(self) -> None:
         live, document = self._live, self.document
         if live is None or not document.width:
@@ -189,6 +203,8 @@ class Transcript(TranscriptReader):
             document.realise(self._live_index, now)
             return
         first = live.update(now)
+        if live.behind:
+            self._pace()
         document.heights.set(self._live_index, len(live.rows))
         self.refresh_lines(document.heights.top(self._live_index) + first, max(1, len(live.rows) - first))
 

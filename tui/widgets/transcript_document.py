@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tui.messages import Message, ToolCall, ToolResult
 from tui.render.clean import clean_text
 from tui.render.live import LiveReply
-from tui.render.message import Count, View, label_of, message_rows
+from tui.render.message import Count, View, message_rows
 from tui.render.palette import Palette
+from tui.render.rows import Row
 from tui.render.words import time_text
-from tui.widgets.transcript_entry import Entry, Level, estimate, find_dividers, foldable, notice_rows
+from tui.widgets.transcript_drawer import Job
+from tui.widgets.transcript_entry import (
+    Entry,
+    Level,
+    drawn_size,
+    entry_label,
+    estimate,
+    find_dividers,
+    foldable,
+    notice_rows,
+    waiting_rows,
+)
 from tui.widgets.transcript_heights import Heights
 
 KEPT_ROWS = 4_000
 """Rows kept ready outside the screen; beyond that the farthest are drawn again when they are needed."""
 
+LARGE = 6_000
+"""Characters of a message that take longer to draw than a part of a frame: about 10 ms."""
+
 
 class Document:
-    """The entries in order. Rows are made on demand (`realise`); until then heights are estimates."""
+    """The entries in order. Rows are made on demand (`realise`); until then heights are estimates.
 
-    def __init__(self, palette: Palette) -> None:
+    With `later`, large messages are not drawn on demand: it is called with their index, to run `job` elsewhere and
+    bring the rows back with `take`.
+    """
+
+    def __init__(self, palette: Palette, later: Callable[[int], None] | None = None) -> None:
         self.palette = palette
+        self._later = later
         self.width = 0
         self.entries: list[Entry] = []
         self.heights = Heights()
@@ -155,7 +175,7 @@ class Document:
         """What entry `index` depends on besides its message."""
         entry = self.entries[index]
         return View(
-            label=self._label(index),
+            label=entry_label(self.entries, index),
             count=self._count(index),
             open=entry.open,
             calls=self._calls,
@@ -165,26 +185,6 @@ class Document:
             divider=self._dividers.get(index, ""),
             when=time_text(entry.message.created_at, self._now) if self._times and entry.message else "",
         )
-
-    def _label(self, index: int) -> str:
-        """The label, or "" where the same model goes on after a tool call."""
-        message = self.entries[index].message
-        if message is None:
-            return ""
-        label = label_of(message)
-        if message.role != "assistant" or message.kind != "chat":
-            return label
-        after_tool = False
-        for number in range(index - 1, -1, -1):
-            before = self.entries[number].message
-            if before is None:
-                continue
-            if before.role == "tool":
-                after_tool = True
-                continue
-            same = before.role == "assistant" and before.kind == "chat" and before.model == message.model
-            return "" if after_tool and same else label
-        return label
 
     def realise(self, index: int, now: float = 0.0) -> int:
         """Make the rows of entry `index`; returns by how much its height changed."""
@@ -196,15 +196,42 @@ class Document:
             elif entry.notice is not None:
                 follows = index > 0 and self.entries[index - 1].notice is not None
                 entry.rows = notice_rows(*entry.notice, follows, self.width, self.palette)
+            elif entry.message is not None and self._later is not None and drawn_size(entry) > LARGE:
+                entry.rows = entry.before or waiting_rows(self.heights[index], self.palette)
+                entry.job = object()
+                self._later(index)
             elif entry.message is not None:
                 entry.rows = message_rows(entry.message, self.width, self.palette, self.view(index))
+            entry.before = None
             self._drawn.add(index)
         return self.heights.set(index, len(entry.rows or ()))
+
+    def job(self, index: int) -> Job | None:
+        """What is to be drawn elsewhere of entry `index`; None where nothing is, or not any more."""
+        entry = self.entries[index] if index < len(self.entries) else None
+        if entry is None or entry.job is None or entry.message is None:
+            return None
+        return Job(index, entry.job, entry.message, self.width, self.palette, self.view(index))
+
+    def take(self, job: Job, rows: list[Row]) -> int | None:
+        """The rows of a job; returns by how much the height changed, None if they are not wanted any more."""
+        entry = self.entries[job.index] if job.index < len(self.entries) else None
+        if entry is None or entry.job is not job.key:
+            return None
+        entry.rows, entry.job = rows, None
+        return self.heights.set(job.index, len(rows))
+
+    def realise_now(self, index: int) -> None:
+        """Make the rows of entry `index`, however long that takes: for a copy, which has to be of the text."""
+        self.realise(index)
+        job = self.job(index)
+        if job is not None:
+            self.take(job, job.run())
 
     def redraw(self, index: int) -> None:
         """Drop the rows of an entry; its height serves on until it is drawn again."""
         entry = self.entries[index]
-        entry.rows = None
+        entry.before, entry.rows, entry.job = entry.rows or entry.before, None, None
         self._drawn.discard(index)
 
     def restyle(self, palette: Palette) -> None:
@@ -230,6 +257,7 @@ class Document:
         for index in list(self._drawn):
             if not first - 8 <= index <= last + 8 and self.entries[index].live is None:
                 self.redraw(index)
+                self.entries[index].before = None
 
     # --- drawing what a view needs
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from tui.messages import Message, Reasoning, Text, ToolResult
+from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.render.live import LiveReply
-from tui.render.message import HEAD_LINES, Count, folds, is_long
+from tui.render.message import HEAD_LINES, Count, folds, is_long, label_of
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row, prefixed, text_row
 from tui.render.words import MEASURED, compact, plural
@@ -21,7 +21,11 @@ _GLYPHS: dict[Level, str] = {"info": "·", "warning": "!", "error": "✗"}
 
 @dataclass(slots=True)
 class Entry:
-    """A message, the reply that is arriving, or a notice; `rows` once it was drawn at the present width."""
+    """A message, the reply that is arriving, or a notice; `rows` once it was drawn at the present width.
+
+    While a large message is drawn elsewhere `job` is what is awaited, and `rows` are `before` (how it looked last) or
+    blank.
+    """
 
     message: Message | None = None
     live: LiveReply | None = None
@@ -29,6 +33,8 @@ class Entry:
     open: set[int] = field(default_factory=set)
     thought: float | None = None
     rows: list[Row] | None = None
+    before: list[Row] | None = None
+    job: object = None
 
 
 def foldable(entry: Entry) -> set[int]:
@@ -57,6 +63,46 @@ def estimate(entry: Entry, width: int) -> int:
         else:
             rows += 1 + lines + max(0, length - lines * width // 2) // max(1, width)
     return max(1, rows)
+
+
+def entry_label(entries: Sequence[Entry], index: int) -> str:
+    """The label of an entry, or "" where the same model goes on after a tool call."""
+    message = entries[index].message
+    if message is None:
+        return ""
+    label = label_of(message)
+    if message.role != "assistant" or message.kind != "chat":
+        return label
+    after_tool = False
+    for number in range(index - 1, -1, -1):
+        before = entries[number].message
+        if before is None:
+            continue
+        if before.role == "tool":
+            after_tool = True
+            continue
+        same = before.role == "assistant" and before.kind == "chat" and before.model == message.model
+        return "" if after_tool and same else label
+    return label
+
+
+def drawn_size(entry: Entry) -> int:
+    """Characters of a message that have to be laid out: all but what is folded."""
+    message = entry.message
+    size = 0
+    for index, part in enumerate(message.parts if message else ()):
+        if message is None or (index not in entry.open and folds(message, part)):
+            continue
+        match part:
+            case Text(text) | Reasoning(text) | Refusal(text) | ToolResult(text=text) | ToolCall(arguments=text):
+                size += len(text)
+    return size
+
+
+def waiting_rows(height: int, palette: Palette) -> list[Row]:
+    """What stands for a large message until it is drawn."""
+    line = text_row("drawing …", palette.muted)
+    return [blank_row(), line, *[blank_row()] * max(0, height - 3), line][: max(2, height)]
 
 
 def notice_rows(level: Level, text: str, follows: bool, width: int, palette: Palette) -> list[Row]:

@@ -7,14 +7,18 @@ from textual.message import Message as TextualMessage
 from textual.selection import Selection
 
 from tui.render.clean import clean_url
+from tui.render.rows import Row
+from tui.widgets.transcript_drawer import Job
 from tui.widgets.transcript_paint import GUTTER
-from tui.widgets.transcript_search import Search
+from tui.widgets.transcript_search import Hit, Search
 from tui.widgets.transcript_select import cell_index, rows_selection, selected_text, word_at
 from tui.widgets.transcript_view import Place, TranscriptView
 
 
 class TranscriptReader(TranscriptView):
     """A `TranscriptView` one can work with."""
+
+    _awaited: Hit | None = None  # found in a message that is still being drawn
 
     class LinkClicked(TextualMessage, namespace="transcript"):
         """A link in a message was clicked. Only http, https and mailto addresses get here."""
@@ -132,6 +136,11 @@ class TranscriptReader(TranscriptView):
         hit = search.step(forward, place[0]) if search and place else None
         if search is None or hit is None or search.current is None:
             return 0, 0
+        self._show_hit(search, hit)
+        return search.current + 1, len(search.hits)
+
+    def _show_hit(self, search: Search, hit: Hit) -> None:
+        """Bring a hit into view; once its message is drawn, where that is still to come."""
         document = self.document
         if hit.part in document.foldable(hit.entry):
             document.fold(hit.entry, document.entries[hit.entry].open | {hit.part})
@@ -145,7 +154,14 @@ class TranscriptReader(TranscriptView):
             top = max(0, line - height // 3)
         index = document.heights.find(top)
         self._show((index, top - document.heights.top(index)))
-        return search.current + 1, len(search.hits)
+        self._awaited = hit if document.job(hit.entry) is not None else None
+
+    def _drawn(self, job: Job, rows: list[Row]) -> None:
+        """A large message was drawn; perhaps the one with the hit that was asked for."""
+        super()._drawn(job, rows)
+        hit, self._awaited = self._awaited, None
+        if hit is not None and self._search is not None and hit in self._search.hits:
+            self._show_hit(self._search, hit)
 
     # --- selection and clicks
 

@@ -47,7 +47,7 @@ def selected_text(document: Document, selection: Selection) -> str:
         if entry.rows is None and first_entry < number < last_entry and entry.message is not None:
             pieces.append(clean_text(entry.message.text))
             continue
-        document.realise(number)
+        document.realise_now(number)
         rows = entry.rows or []
         start = (first_row, first_char) if number == first_entry else (0, 0)
         end = (last_row, last_char) if number == last_entry else None

@@ -17,7 +17,9 @@ from textual.visual import Visual
 from textual.widget import Widget
 
 from tui.render.palette import Palette, make_palette
+from tui.render.rows import Row
 from tui.widgets.transcript_document import Document
+from tui.widgets.transcript_drawer import Drawer, Job
 from tui.widgets.transcript_paint import GUTTER, paint_mark, paint_row
 from tui.widgets.transcript_search import Search
 from tui.widgets.transcript_select import row_span
@@ -60,7 +62,8 @@ class TranscriptView(ScrollView, can_focus=True):
     def document(self) -> Document:
         """The entries; made when first asked for, because colours need the app."""
         if self._document is None:
-            self._document = Document(self._make_palette())
+            drawer = Drawer(lambda index: self.document.job(index), self._drawn, self.run_worker)
+            self._document = Document(self._make_palette(), drawer.want)
         return self._document
 
     @property
@@ -134,6 +137,17 @@ class TranscriptView(ScrollView, can_focus=True):
             top, first = document.realise_window(top, size.height)
         document.evict(first, document.heights.find(top + size.height))
         self._move(document.heights.total, top, size.width)
+
+    def _drawn(self, job: Job, rows: list[Row]) -> None:
+        """A large message was drawn: it takes the place of what stood for it, the reader's place stays."""
+        place, height = self._place_of_reader(), self.document.heights[job.index]
+        change = self.document.take(job, rows)
+        if change is None:
+            return
+        if place is not None and place[0] == job.index and place[1] > height // 2:
+            place = job.index, max(0, place[1] + change)  # nearer to its end, which is where the reader came from
+        self._settle(place)
+        self.refresh()
 
     def _relayout(self, width: int, place: Place | None) -> Place | None:
         """Lay out at another width; the place is kept by its share of the entry's height."""
