@@ -63,6 +63,7 @@ class Settings:
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)  # binding id -> keys
     tools: ToolSettings = field(default_factory=ToolSettings)
+    mcp_servers: Mapping[str, Any] = field(default_factory=dict, repr=False)  # as written: `tools.mcp_config` reads it
     config_file: Path = Path()
     data_dir: Path = Path()
     log_dir: Path = Path()
@@ -162,6 +163,7 @@ class _Reader:
 
     def settings(self, data: dict[str, Any], defaults: Settings) -> Settings:
         known = {f.name for f in fields(Settings)} - {"config_file", "data_dir", "log_dir", "asked_model"}
+        known = known - {"mcp_servers"} | {"mcpServers"}
         self.check_names(data, known, "")
         values: dict[str, Any] = {}
         for name, value in data.items():
@@ -182,6 +184,8 @@ class _Reader:
                     values[name] = {key: self.provider(key, table) for key, table in self.table(name, value).items()}
                 case "models":
                     values[name] = {key: self.model(key, table) for key, table in self.table(name, value).items()}
+                case "mcpServers":
+                    values["mcp_servers"] = self.table(name, value)
                 case "tools":
                     values[name] = read_tools(value, self)
                 case "keys":

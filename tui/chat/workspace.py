@@ -21,6 +21,7 @@ from tui.chat.memory_files import MemoryFiles, load_memory
 from tui.chat.meter import TRIM_LOG
 from tui.chat.open_session import make_target
 from tui.chat.projection import Target
+from tui.chat.servers import Servers
 from tui.chat.services import Services
 from tui.chat.session import LAST_MODELS, ChatSession
 from tui.chat.store import SessionInfo, SessionStore
@@ -76,6 +77,7 @@ class Workspace:
             tools=Toolbox(settings.tools, store),
             price=_price,
         )
+        self.servers = Servers(settings, store, self.services.tools)
 
     @classmethod
     async def open(cls, settings: Settings, *, resume: str | None = None) -> Workspace:
@@ -90,10 +92,13 @@ class Workspace:
             raise UsageError(str(error)) from None
         store = await asyncio.to_thread(SessionStore, settings.database)
         await asyncio.to_thread(store.recover)
-        return cls(settings, store, configs, resume)
+        workspace = cls(settings, store, configs, resume)
+        await workspace.servers.load(Path.cwd())
+        return workspace
 
     async def close(self) -> None:
-        """End providers (and the embedded model's process) and close the store. Idempotent."""
+        """End MCP servers, providers (and the embedded model's process) and close the store. Idempotent."""
+        await self.servers.close()
         providers, self._providers = list(self._providers.values()), {}
         for provider in providers:
             await provider.close()

@@ -40,13 +40,14 @@ async def _ask(args: Namespace, settings: Settings) -> int:
     system = read_system(args)
     workspace = await Workspace.open(settings)
     try:
+        workspace.servers.start()
         attachments = [await workspace.attach(path) for path in args.attach]
         resumes = args.session or args.last
         session = await (workspace.resume(args.session) if resumes else workspace.new_session())
         check_taken(attachments, session.capabilities, session.model)
         if system is not None:
             await session.set_system(system)
-        for notice in session.memory.notices:
+        for notice in (*session.memory.notices, *workspace.servers.news()):
             complain(notice)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, session.cancel)
         began = time.time()

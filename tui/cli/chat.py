@@ -23,7 +23,9 @@ def run(args: Namespace, settings: Settings) -> int:
     async def open_workspace() -> Workspace:
         from tui.chat.workspace import Workspace
 
-        return await Workspace.open(settings, resume=args.resume)
+        workspace = await Workspace.open(settings, resume=args.resume)
+        workspace.servers.start()
+        return workspace
 
     app = ChatApp(settings, open_workspace)
     app.run()

@@ -1,0 +1,101 @@
+"""Which MCP servers are configured, and by whom: the person's own files, and a project's, which has to be agreed to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from tui.tools.mcp_config import McpConfigError, ServerConfig, content_hash, read_servers, servers_of_json
+
+FILES = ("mcp.json", ".mcp.json")
+"""Beside the config file; the second name is also what a project's file is called."""
+
+PROJECT_FILE = ".mcp.json"
+MOST_BYTES = 1_000_000
+
+Word: TypeAlias = Literal["yes", "no", "unsaid"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFile:
+    """A file in the working directory that would start programs. `word` is what the person said to this content."""
+
+    path: Path
+    sha256: str
+    servers: tuple[ServerConfig, ...]
+    word: Word = "unsaid"
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What was found. `problems` are lines for a person."""
+
+    servers: tuple[ServerConfig, ...] = ()
+    project: ProjectFile | None = None
+    problems: tuple[str, ...] = ()
+
+
+def find_servers(
+    table: Mapping[str, object], config_file: Path, folder: Path, words: Mapping[str, tuple[str, bool]]
+) -> Configured:
+    """The servers of the config file's `table`, of the files beside it, and of the project in `folder`.
+
+    `words` are a person's answers: a project file's path -> (hash of the content it was given for, yes or no). A name
+    counts where it comes first. Reads files: not on the event loop.
+    """
+    found: dict[str, ServerConfig] = {}
+    problems: list[str] = []
+
+    def take(servers: tuple[ServerConfig, ...]) -> None:
+        for server in servers:
+            if first := found.get(server.name):
+                problems.append(f"{server.where}: {server.name} is in {first.where} already; that one counts")
+            else:
+                found[server.name] = server
+
+    def read(path: Path) -> tuple[str, tuple[ServerConfig, ...]] | None:
+        try:
+            text = _text(path)
+            return None if text is None else (text, servers_of_json(text, str(path)))
+        except (McpConfigError, OSError) as error:
+            problems.append(str(error) if isinstance(error, McpConfigError) else f"{path} can't be read: {error}")
+            return None
+
+    try:
+        take(read_servers(dict(table), str(config_file)))
+    except McpConfigError as error:
+        problems.append(str(error))
+    own = [config_file.absolute().parent / name for name in FILES] if config_file.name else []
+    for path in own:
+        if (file := read(path)) is not None:
+            take(file[1])
+    project = None
+    path = folder.absolute() / PROJECT_FILE
+    if path not in own and (file := read(path)) is not None:
+        text, servers = file
+        # What a project's file says is not the person's word on what may run unasked.
+        servers = tuple(replace(server, trust_read_only=False) for server in servers)
+        project = ProjectFile(path, content_hash(text), servers, _word(words.get(str(path)), content_hash(text)))
+        if project.word == "yes":
+            take(servers)
+    return Configured(tuple(found.values()), project, tuple(problems))
+
+
+def _word(said: tuple[str, bool] | None, sha256: str) -> Word:
+    if said is None or said[0] != sha256:
+        return "unsaid"
+    return "yes" if said[1] else "no"
+
+
+def _text(path: Path) -> str | None:
+    """The file's text, None where there is none. Raises OSError, `McpConfigError`."""
+    if not path.is_file():
+        return None
+    if path.stat().st_size > MOST_BYTES:
+        raise McpConfigError(f"{path} is larger than {MOST_BYTES:,} bytes: no list of servers is")
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise McpConfigError(f"{path} is not UTF-8 text; save it as that") from None

@@ -1,0 +1,221 @@
+"""The MCP servers of a running program: which run, what is remembered of them, and what is to be said about them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tui.chat.database import StoreError
+from tui.chat.server_files import Configured, ProjectFile, find_servers
+from tui.chat.store import SessionStore
+from tui.chat.toolbox import Toolbox
+from tui.config import Settings
+from tui.tools.base import ToolError
+from tui.tools.mcp_config import ServerConfig, content_hash
+from tui.tools.mcp_hub import McpHub, known_from_json, known_to_json
+from tui.tools.mcp_results import Content, ServerPrompt, ServerResource, ServerTool
+from tui.tools.mcp_status import ServerStatus
+
+log = logging.getLogger(__name__)
+
+SWITCHED = "mcp_switched"  # key in the store's state: {server: on}
+AGREED = "mcp_agreed"  # key in the store's state: {path of a project's file: [hash of its content, yes or no]}
+KNOWN = "mcp_known:"  # + server: {"of": fingerprint, "tools": [...]}: offered until it says what it has now
+MOST_KNOWN = 1_000_000  # characters of that
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLine:
+    """A server as `/mcp` lists it. `shown` is its command or address without secrets."""
+
+    status: ServerStatus
+    config: ServerConfig
+    log: tuple[str, ...]
+    log_file: Path | None
+
+
+class Servers:
+    """Made by the workspace. Nothing runs before `start`."""
+
+    def __init__(self, settings: Settings, store: SessionStore, toolbox: Toolbox) -> None:
+        self._settings = settings
+        self._store = store
+        self._toolbox = toolbox
+        self._hub = McpHub(self._heard, settings.log_dir if settings.log_dir.name else None)
+        self._listeners: list[Callable[[str], None]] = []
+        self._known: dict[str, tuple[ServerTool, ...]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._started = False
+        self._told: set[str] = set()
+        self.configured = Configured()
+
+    async def load(self, folder: Path) -> None:
+        """Read the configuration, with what a project in `folder` adds; tools known from last time are offered."""
+        configured, switched, known = await asyncio.to_thread(self._read, folder)
+        self.configured, self._known = configured, known
+        for config in configured.servers:
+            on = switched.get(config.name, not config.disabled)
+            self._toolbox.add_source(self._hub.add(config, known.get(config.name, ()), on=on))
+        if configured.servers:
+            self._toolbox.wait_with(lambda: self._hub.settle(self._settings.tools.wait))
+
+    def start(self) -> None:
+        """Start the servers in the background."""
+        self._started = True
+        if self.configured.servers:
+            self._later(self._hub.start())
+
+    async def close(self) -> None:
+        """End them all. Idempotent."""
+        for task in self._tasks:
+            task.cancel()
+        await self._hub.close()
+
+    # -- what there is -----------------------------------------------------------------------------------------------
+
+    @property
+    def lines(self) -> Sequence[ServerLine]:
+        """Every server, by name."""
+        servers = sorted(self._hub.servers.items())
+        return [ServerLine(s.status, s.config, s.log.lines, s.log.path) for _, s in servers]
+
+    @property
+    def project(self) -> ProjectFile | None:
+        """The working directory's own file, where there is one."""
+        return self.configured.project
+
+    def on_change(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` with a server's name when its status has changed."""
+        self._listeners.append(listener)
+
+    def news(self) -> list[str]:
+        """What a person should hear of, each line once: a project's file that waits for a word, what went wrong."""
+        lines = [f"MCP: {problem}." for problem in self.configured.problems]
+        project = self.project
+        if project is not None and project.word == "unsaid":
+            names = ", ".join(server.name for server in project.servers) or "nothing"
+            lines.append(f"{project.path} names MCP servers ({names}). Nothing of it was started: /mcp asks you.")
+        for line in self.lines:
+            if line.status.state == "failed":
+                lines.append(f"MCP server {line.status.name}: {line.status.reason.rstrip('.')}. /mcp shows more.")
+        new = [line for line in lines if line not in self._told]
+        self._told.update(new)
+        return new
+
+    # -- changing ----------------------------------------------------------------------------------------------------
+
+    async def agree(self, yes: bool) -> None:
+        """The person's word on the project's file as it was read; "yes" starts its servers now."""
+        project = self.project
+        if project is None:
+            return
+        await asyncio.to_thread(self._put, AGREED, str(project.path), [project.sha256, yes])
+        self.configured = replace(self.configured, project=replace(project, word="yes" if yes else "no"))
+        names = [server.name for server in project.servers]
+        if not yes:
+            for name in names:
+                if name in self._hub.servers and self._hub.servers[name].config.where == str(project.path):
+                    await self._hub.switch(name, False)
+                    self._toolbox.remove_source(name)
+                    del self._hub.servers[name]
+            return
+        for config in project.servers:
+            if config.name not in self._hub.servers:
+                self._toolbox.add_source(self._hub.add(config, on=not config.disabled))
+        self._toolbox.wait_with(lambda: self._hub.settle(self._settings.tools.wait))
+        self.start()
+
+    async def switch(self, name: str, on: bool) -> None:
+        """Start a server, or end it; remembered. Raises `ToolError` where there is none of that name."""
+        self._find(name)
+        await asyncio.to_thread(self._put, SWITCHED, name, on)
+        await self._hub.switch(name, on)
+
+    async def restart(self, name: str) -> None:
+        """End a server and start it anew. Raises `ToolError`."""
+        self._find(name)
+        self._told = {line for line in self._told if not line.startswith(f"MCP server {name}:")}
+        await self._hub.restart(name)
+
+    def _find(self, name: str) -> None:
+        if name not in self._hub.servers:
+            names = ", ".join(sorted(self._hub.servers)) or "none"
+            raise ToolError(f"There is no MCP server {name!r}; there is: {names}.")
+
+    # -- resources and prompts ---------------------------------------------------------------------------------------
+
+    @property
+    def resources(self) -> Sequence[ServerResource]:
+        """What all servers that are ready offer to read."""
+        return [r for line in self.lines if line.status.state == "ready" for r in line.status.resources]
+
+    @property
+    def prompts(self) -> Sequence[ServerPrompt]:
+        """The prompts of all servers that are ready."""
+        return [p for line in self.lines if line.status.state == "ready" for p in line.status.prompts]
+
+    async def read(self, resource: ServerResource) -> Content:
+        """A resource's content. Raises `ToolError`."""
+        self._find(resource.server)
+        return await self._hub.servers[resource.server].read(resource.uri)
+
+    async def prompt(self, prompt: ServerPrompt, arguments: Mapping[str, str]) -> Content:
+        """A prompt's messages as one text. Raises `ToolError`."""
+        self._find(prompt.server)
+        return await self._hub.servers[prompt.server].prompt(prompt.name, arguments)
+
+    # -- behind it ---------------------------------------------------------------------------------------------------
+
+    def _heard(self, name: str) -> None:
+        """A server's status is new."""
+        self._toolbox.changed()
+        server = self._hub.servers.get(name)
+        if server is not None and server.status.state == "ready" and server.status.tools != self._known.get(name):
+            self._known[name] = server.status.tools
+            self._later(asyncio.to_thread(self._keep, server.config, server.status.tools))
+        for listener in self._listeners:
+            listener(name)
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _read(self, folder: Path) -> tuple[Configured, Mapping[str, bool], dict[str, tuple[ServerTool, ...]]]:
+        settings = self._settings
+        words = {path: (said[0], bool(said[1])) for path, said in self._state(AGREED).items()}
+        found = find_servers(settings.mcp_servers, settings.config_file, folder, words)
+        known = {config.name: self._known_of(config) for config in found.servers}
+        return found, self._state(SWITCHED), known
+
+    def _known_of(self, config: ServerConfig) -> tuple[ServerTool, ...]:
+        kept = self._state(KNOWN + config.name)
+        if kept.get("of") != fingerprint(config):
+            return ()
+        off = set(config.disabled_tools)
+        return tuple(tool for tool in known_from_json(kept["tools"]) if tool.name not in off)
+
+    def _keep(self, config: ServerConfig, tools: Sequence[ServerTool]) -> None:
+        text = json.dumps({"of": fingerprint(config), "tools": known_to_json(tools)})
+        try:
+            self._store.put_state(KNOWN + config.name, text if len(text) <= MOST_KNOWN else None)
+        except StoreError as error:
+            log.info("the tools of %s are not remembered: %s", config.name, error)
+
+    def _state(self, key: str) -> dict[str, Any]:
+        text = self._store.get_state(key)
+        found: dict[str, Any] = json.loads(text) if text else {}
+        return found
+
+    def _put(self, key: str, name: str, value: object) -> None:
+        self._store.put_state(key, json.dumps({**self._state(key), name: value}))
+
+
+def fingerprint(config: ServerConfig) -> str:
+    """Says whether a server is configured as it was: by what is no secret in it."""
+    return content_hash("\0".join((config.transport, config.shown, config.cwd or "", *sorted(config.env))))
