@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,12 +24,13 @@ from tui.chat.events import (
 )
 from tui.chat.foreign import RecordingError
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
+from tui.chat.model_list import ListedModel, Listing
 from tui.context.limits import Budget, ModelLimits
 from tui.context.rows import UsageItem, UsageRow
 from tui.context.trimming import TrimLog
 from tui.context.usage import Basis, ContextUsage
 from tui.messages import Attachment, Message, MessageStatus, Reasoning, Text, Usage
-from tui.providers.base import Capabilities
+from tui.providers.base import Capabilities, ModelInfo
 
 Script = Callable[["FakeSession", str], AsyncIterator[SessionEvent]]
 
@@ -136,6 +138,7 @@ class FakeSession:
     attached: list[list[str]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)  # every change that was asked for
     counted: list[int] = field(default_factory=list)  # lengths of drafts counted
+    windows: Mapping[str, int | None] = field(default_factory=dict)  # of other models, by full name
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(100))
 
     def next_id(self) -> str:
@@ -191,6 +194,18 @@ class FakeSession:
         self.cancelled = True
         if self.gate is not None:
             self.gate.set()
+
+    async def measured_for(self, full_name: str) -> ContextUsage:
+        """The same tokens in the window the test gives that model."""
+        assert self.usage is not None
+        return make_usage(self.usage.total, self.windows.get(full_name, self.usage.limits.context))
+
+    async def compact_for(self, full_name: str) -> AsyncIterator[SessionEvent]:
+        """As `compact`, then the switch."""
+        async for event in self.compact():
+            if isinstance(event, TurnFinished):
+                await self.set_model(full_name)
+            yield event
 
     async def set_model(self, full_name: str) -> None:
         """Take any model."""
@@ -288,6 +303,33 @@ class FakeModel:
 
     id: str
     limits: ModelLimits | None = None
+    price: tuple[float, float] | None = None
+
+
+def open_gate() -> asyncio.Event:
+    """An event that has happened."""
+    gate = asyncio.Event()
+    gate.set()
+    return gate
+
+
+@dataclass
+class FakeModelList:
+    """The models of a workspace; `ask` waits at the workspace's `models_gate`."""
+
+    workspace: FakeWorkspace
+
+    async def cached(self) -> Listing:
+        """As listed two days ago."""
+        kept = [ListedModel(provider, ModelInfo(m.id, limits=m.limits, price=m.price), Capabilities())
+                for provider, m in self.workspace.known_models]  # fmt: skip
+        return Listing(tuple(kept), time.time() - 172_800)
+
+    async def ask(self) -> Listing:
+        """What the workspace says now."""
+        await self.workspace.models_gate.wait()
+        await self.workspace.models()
+        return replace(await self.cached(), at=time.time(), problems=self.workspace.problems)
 
 
 @dataclass
@@ -308,6 +350,8 @@ class FakeWorkspace:
     resumed: list[str | None] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     stored_calls: Sequence[CallRow] = ()
+    problems: tuple[str, ...] = ()  # who could not be asked for models
+    models_gate: asyncio.Event = field(default_factory=open_gate)
 
     async def start_session(self) -> FakeSession:
         """The session."""
@@ -340,6 +384,15 @@ class FakeWorkspace:
     async def models(self) -> Sequence[tuple[str, FakeModel]]:
         """All of them."""
         return self.known_models
+
+    @property
+    def model_list(self) -> FakeModelList:
+        """The same, as a listing."""
+        return FakeModelList(self)
+
+    async def find_model(self, name: str) -> str:
+        """By its name alone, too."""
+        return next((f"{provider}/{m.id}" for provider, m in self.known_models if m.id == name), name)
 
     async def prompt_history(self, limit: int) -> Sequence[str]:
         """Earlier prompts."""

@@ -120,7 +120,7 @@ async def test_new_starts_an_empty_conversation() -> None:
 async def test_a_model_is_picked_by_search() -> None:
     async with running() as run:
         await run.command("/model")
-        await run.shows("Models and their windows", "openai/gpt-x", "128k", "200k   models API", "?")
+        await run.shows("Models and their windows", "openai/gpt-x", "128k", "200k", "models API", "?")
         await run.type("gpt")
         await run.until(lambda: "local/smol" not in run.text)
         await run.press("enter")

@@ -12,6 +12,9 @@ from tui.chat.store import storable
 from tui.context.usage import ContextUsage
 from tui.messages import Request, Usage
 
+RECENT = 500
+"""Calls that are looked at for the models used last."""
+
 CallKind: TypeAlias = Literal["chat", "compaction", "title"]
 
 
@@ -105,6 +108,15 @@ class CallLog:
         names = ", ".join(f"{name} = ?" for name in values)
         with self._database.transaction() as db:
             db.execute(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call))
+
+    def recent_models(self) -> dict[str, float]:
+        """The models of the last calls ("provider/model") and when each was asked last, seconds since the epoch."""
+        rows = self._database.query(
+            "SELECT provider, model, max(at) FROM (SELECT provider, model, at FROM calls ORDER BY at DESC LIMIT ?)"
+            " GROUP BY provider, model",
+            (RECENT,),
+        )
+        return {f"{provider}/{model}": at for provider, model, at in rows}
 
     def rows(self, session: str | None = None, since: float = 0.0) -> list[CallRow]:
         """Calls of a session, or of all, from `since` (seconds since the epoch) on, oldest first."""

@@ -19,6 +19,7 @@ from tui.chat.ids import new_id
 from tui.chat.memory import StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.memory_files import MemoryFiles, load_memory
 from tui.chat.meter import TRIM_LOG
+from tui.chat.model_list import ModelList
 from tui.chat.open_session import make_target
 from tui.chat.projection import Target
 from tui.chat.servers import Servers
@@ -39,7 +40,7 @@ from tui.messages import Attachment, SystemSection, Usage
 from tui.providers.base import ModelInfo, Provider, ProviderError
 from tui.providers.catalog import price, resolve_limits
 from tui.providers.config import ProviderConfig
-from tui.providers.registry import Choice, all_configs, answering, choose_default, make_provider
+from tui.providers.registry import Choice, all_configs, choose_default, make_provider
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +79,9 @@ class Workspace:
             price=_price,
         )
         self.servers = Servers(settings, store, self.services.tools)
+        self.model_list = ModelList(
+            store, self.services.calls, self.services.windows, lambda: self._configs, self.provider
+        )
 
     @classmethod
     async def open(cls, settings: Settings, *, resume: str | None = None) -> Workspace:
@@ -137,21 +141,16 @@ class Workspace:
         return replace(choice, model=offered[0].id)
 
     async def models(self) -> list[tuple[str, ModelInfo]]:
-        """What can be talked to now: every provider with a key at hand, every local server that answers."""
-        local = await answering(self._configs)
-        names = [n for n, c in self._configs.items() if n in local or n in ("local", "demo") or c.has_key()]
-        names += [
-            n for n, c in self._configs.items() if n in self.settings.providers and n not in names and not c.needs_key
-        ]
-        found = await asyncio.gather(*(self._offered(name) for name in names))
-        return [pair for pairs in found for pair in pairs]
+        """What can be talked to now, as (provider, model); see `ModelList.ask`."""
+        return [(model.provider, model.info) for model in (await self.model_list.ask()).models]
 
-    async def _offered(self, name: str) -> list[tuple[str, ModelInfo]]:
-        try:
-            return [(name, info) for info in await self.provider(name).models()]
-        except ProviderError as error:
-            log.warning("models of %s: %s", name, error)
-            return []
+    async def find_model(self, name: str) -> str:
+        """The full name of what a person calls `name`: a provider (its last model), a model, or a part of its name.
+
+        Raises `UsageError`.
+        """
+        found = "" if name in self._configs else await self.model_list.find(name)
+        return found or (await self.choose(name)).full_name
 
     async def _limits(self, provider: str, model: str) -> ModelLimits:
         try:

@@ -11,9 +11,12 @@ from dataclasses import asdict
 from datetime import datetime
 
 from tui.chat.export import export_session
+from tui.chat.model_list import ListedModel
 from tui.chat.store import SessionStore
 from tui.chat.workspace import UsageError, Workspace
+from tui.cli import complain
 from tui.config import Settings
+from tui.widgets.figures import dollars, tokens_exact
 
 
 def write(text: str) -> None:
@@ -69,31 +72,62 @@ def models(args: Namespace, settings: Settings) -> int:
 async def _models(args: Namespace, settings: Settings) -> int:
     workspace = await Workspace.open(settings)
     try:
-        found = [(f"{name}/{info.id}", info) for name, info in await workspace.models()]
+        listing = await workspace.model_list.ask()
     finally:
         await workspace.close()
-    found = [(full, info) for full, info in found if args.query.lower() in full.lower()]
+    for problem in listing.problems:
+        complain(problem)
+    found = [model for model in listing.models if args.query.lower() in model.full_name.lower()]
     if args.json:
-        entries = [
-            {
-                "name": full,
-                "title": info.name,
-                "context": info.limits.context if info.limits else None,
-                "input": info.limits.input if info.limits else None,
-                "output": info.limits.output if info.limits else None,
-                "source": info.limits.source if info.limits else "unknown",
-            }
-            for full, info in found
-        ]
-        write(json.dumps(entries))
+        write(json.dumps([_entry(model) for model in found]))
     elif found:
-        rows = [
-            (full, f"{info.limits.context:,}" if info.limits and info.limits.context else "?") for full, info in found
-        ]
-        write(table([("model", "window"), *rows], right=frozenset({1})))
+        head = ("model", "window", "from", "$ in", "$ out", "images", "tools", "thoughts", "counts")
+        write(table([head, *map(_row, found)], right=frozenset({1, 3, 4})))
+        write(
+            "$ for a million tokens. thoughts: when the model's reasoning goes back to it. counts: exactly, on request."
+        )
     else:
         write("No model matches.")
     return 0
+
+
+def _entry(model: ListedModel) -> dict[str, object]:
+    info, limits = model.info, model.limits
+    given, output = info.price or (None, None)
+    return {
+        "name": model.full_name,
+        "title": info.name,
+        "context": limits.context,
+        "input": limits.input,
+        "output": limits.output,
+        "source": limits.source,
+        "price_input": given,
+        "price_output": output,
+        "images": info.images,
+        "pdfs": info.pdfs,
+        "tools": info.tools,
+        "reasoning_return": model.able.reasoning_return,
+        "count_endpoint": model.able.count_endpoint,
+        "used_at": model.used_at,
+    }
+
+
+def _row(model: ListedModel) -> tuple[str, ...]:
+    info, limits = model.info, model.limits
+    return (
+        model.full_name,
+        tokens_exact(limits.context),
+        limits.detail if limits.context else "?",
+        *(("?", "?") if info.price is None else map(dollars, info.price)),
+        _word(info.images),
+        _word(info.tools),
+        model.able.reasoning_return.replace("_", " "),
+        _word(model.able.count_endpoint),
+    )
+
+
+def _word(known: bool | None) -> str:
+    return "?" if known is None else "yes" if known else "no"
 
 
 def export(args: Namespace, settings: Settings) -> int:

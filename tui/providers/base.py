@@ -155,11 +155,19 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """A model a server offers. Unknown is None."""
+    """A model a server offers. Unknown is None.
+
+    `price` is US dollars for a million tokens of input and of output; `images`, `pdfs` and `tools`: whether it takes
+    them.
+    """
 
     id: str
     name: str | None = None
     limits: ModelLimits | None = None
+    price: tuple[float, float] | None = None
+    images: bool | None = None
+    pdfs: bool | None = None
+    tools: bool | None = None
 
 
 @runtime_checkable

@@ -62,6 +62,14 @@ def claude(model: str) -> Claude | None:
     return Claude(match["line"], (int(match["major"]), int(match["minor"] or 0)))
 
 
+_SEES_AND_CALLS = re.compile(r"claude-|gpt-(4o|4\.1|[5-9])|gemini-|(^|/)o[34](-|$)")
+
+
+def known_to_see_and_call(model: str) -> bool | None:
+    """True for families whose every model takes pictures and tools; None where the name does not tell."""
+    return True if _SEES_AND_CALLS.search(model.lower()) else None
+
+
 def gpt_version(model: str) -> tuple[int, int] | None:
     """Version of a GPT model, (5, 6) for "openai/gpt-5.6-mini"; None for other models."""
     match = _GPT.search(model.lower())

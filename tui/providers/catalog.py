@@ -108,6 +108,14 @@ def _find(provider: str, model: str) -> ModelInfo | None:
     return found
 
 
+def known_limits(provider: str, model: str) -> ModelLimits:
+    """The limits by the table or the price data, or unknown: what is known without a server. Slow at first use."""
+    found = table_limits(model)
+    if found is None and provider not in _FREE:
+        found = prices_limits(provider, model)
+    return found or UNKNOWN_LIMITS
+
+
 async def resolve_limits(provider: Provider, model: str) -> ModelLimits:
     """The limits of `model`, in tokens: by the live server, the table, the price data, or unknown.
 
@@ -119,11 +127,9 @@ async def resolve_limits(provider: Provider, model: str) -> ModelLimits:
     except ProviderError:
         found = None
     table = table_limits(model)
-    if found is None:
-        found = table
-    if found is None and provider.name not in _FREE:
-        found = await asyncio.to_thread(prices_limits, provider.name, model)
-    limits = found or UNKNOWN_LIMITS
+    limits = found or table
+    if limits is None:
+        limits = await asyncio.to_thread(known_limits, provider.name, model)
     if table is not None and table.context == limits.context:
         limits = replace(limits, input=limits.input or table.input, output=limits.output or table.output)
     return limits

@@ -102,10 +102,62 @@ async def openai_models(client: AsyncOpenAI, config: ProviderConfig) -> list[Mod
     for entry in model_entries(await get_json(client, "/models", config.name)):
         if name := entry_id(entry):
             title = entry.get("name") if isinstance(entry.get("name"), str) else None
-            infos.append(
-                ModelInfo(name, title if title != name else None, entry_limits(entry, "the server's model list"))
-            )
+            limits = entry_limits(entry, "the server's model list")
+            infos.append(entry_info(entry, name, title if title != name else None, limits))
     return infos
+
+
+def entry_info(entry: Mapping[str, Any], name: str, title: str | None, limits: ModelLimits | None) -> ModelInfo:
+    """What an entry of a model list says of its model besides the window.
+
+    OpenRouter writes modalities, parameters and prices (dollars a token, as text); Anthropic, Mistral, llama.cpp and LM
+    Studio capabilities, as a table or a list of words.
+    """
+    able = entry.get("capabilities")
+    words = {word for word in able if isinstance(word, str)} if isinstance(able, list) else None
+    table = able if isinstance(able, Mapping) else {}
+    shape = entry.get("architecture")
+    kinds = shape.get("input_modalities") if isinstance(shape, Mapping) else None
+    parameters = entry.get("supported_parameters")
+    return ModelInfo(
+        name,
+        title,
+        limits,
+        price=_entry_price(entry.get("pricing")),
+        images=_first(_within("image", kinds), _said(table, "image_input", "vision"), _within("multimodal", words)),
+        pdfs=_first(_within("file", kinds), _said(table, "pdf_input")),
+        tools=_first(
+            _within("tools", parameters), _said(table, "function_calling", "tool_use", "trained_for_tool_use")
+        ),
+    )
+
+
+def _first(*known: bool | None) -> bool | None:
+    return next((value for value in known if value is not None), None)
+
+
+def _within(word: str, words: object) -> bool | None:
+    return word in words if isinstance(words, list | set) else None
+
+
+def _said(table: Mapping[str, Any], *names: str) -> bool | None:
+    """The first of `names` in a table of capabilities: true, false, or a table with "supported"."""
+    for name in names:
+        value = table.get(name)
+        value = value.get("supported") if isinstance(value, Mapping) else value
+        if isinstance(value, bool):
+            return value
+    return None
+
+
+def _entry_price(pricing: object) -> tuple[float, float] | None:
+    if not isinstance(pricing, Mapping):
+        return None
+    try:
+        given, output = (float(pricing[key]) * 1_000_000 for key in ("prompt", "completion"))
+    except (KeyError, TypeError, ValueError):
+        return None
+    return (given, output) if given >= 0 and output >= 0 else None  # -1: OpenRouter's router, it depends
 
 
 async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str) -> ModelLimits | None:
@@ -183,7 +235,7 @@ async def anthropic_models(client: AsyncAnthropic, config: ProviderConfig) -> li
     for entry in model_entries(listing):
         if name := entry_id(entry):
             title = entry.get("display_name")
-            infos.append(ModelInfo(name, title if isinstance(title, str) else None, anthropic_limits(entry)))
+            infos.append(entry_info(entry, name, title if isinstance(title, str) else None, anthropic_limits(entry)))
     return infos
 
 

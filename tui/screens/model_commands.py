@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tui.chat.attachments import not_taken
 from tui.config import parse_tokens
 from tui.messages import Attachment
 from tui.screens.command_base import CommandBase
-from tui.screens.items import Item, filtered
+from tui.screens.model_switch import COMPACT, STAY, fits, too_small
+from tui.screens.model_words import window_text
 from tui.widgets.completion import Choice
 from tui.widgets.figures import tokens_short
 
@@ -23,17 +25,47 @@ class ModelCommands(CommandBase):
     """The commands `/model`, `/window`, `/system` and `/thinking`."""
 
     async def pick_model(self, args: str) -> None:
-        """`/model [name]`: the list, or the model that was named."""
+        """`/model [name]`: the list, or the model that was named.
+
+        A model whose window the conversation does not fit is asked about before anything changes.
+        """
         session, workspace = self.idle(), self.workspace()
         if session is None or workspace is None:
             return
         if not args:
-            self.pick("Models and their windows", filtered(self._model_items), self._use_model, "search models")
+            from tui.screens.models import ModelPicker
+
+            present = f"{session.provider}/{session.model}"
+            self.screen.app.push_screen(ModelPicker(workspace.model_list, present), self._use_model)
             return
-        name = args
-        if "/" not in name:
-            found = [f"{provider}/{info.id}" for provider, info in await workspace.models() if info.id == name]
-            name = found[0] if found else name
+        self.screen.title_bar.show(session.title or "new conversation", f"asking about {args} …")
+        try:
+            name = await workspace.find_model(args)
+            there = await session.measured_for(name)
+        finally:
+            self.screen.refresh_title()
+        if self.idle() is not session:  # a message was sent meanwhile, or another conversation opened
+            return
+        if session.messages and not fits(there):
+            switch = partial(self._answered, session, name)
+            self.screen.app.push_screen(too_small(session, name, there), switch)
+            return
+        await self._go_on_with(session, name)
+
+    def _use_model(self, name: str | None) -> None:
+        if name is not None:
+            self.screen.action_command(f"model {name}")
+
+    def _answered(self, session: SessionLike, name: str, answer: str | None) -> None:
+        """What to do about a window that is too small; Esc: nothing."""
+        if answer is None or answer == STAY or self.idle() is not session:
+            return
+        if answer == COMPACT:
+            self.screen.turns.run(session.compact_for(name))
+        else:
+            self.screen.background(partial(self._go_on_with, session, name), "/model", again=True)
+
+    async def _go_on_with(self, session: SessionLike, name: str) -> None:
         await session.set_model(name)
         if session.usage is None or session.usage.model != session.model:
             await session.refresh_usage()
@@ -42,25 +74,6 @@ class ModelCommands(CommandBase):
         self.recounted()
         self.screen.drafts.count()
         self.say(f"{session.provider}/{session.model} answers from now on.{_unfit(session)}")
-
-    def _use_model(self, name: str | None) -> None:
-        if name is not None:
-            self.screen.action_command(f"model {name}")
-
-    async def _model_items(self) -> list[Item]:
-        if self.screen.workspace is None:
-            return []
-        session = self.screen.session
-        present = f"{session.provider}/{session.model}" if session is not None else ""
-        items = []
-        for provider, info in await self.screen.workspace.models():
-            name = f"{provider}/{info.id}"
-            limits = info.limits
-            brief = detail = f"{tokens_short(limits.context if limits else None, strip=True):>5}"
-            if limits is not None and limits.detail:
-                detail += f"   {limits.detail}"
-            items.append(Item(name, name, detail, name == present, brief))
-        return items
 
     async def window(self, args: str) -> None:
         """`/window [128k|reset]`."""
@@ -104,8 +117,11 @@ class ModelCommands(CommandBase):
         self.say(f"Reasoning effort: {session.reasoning or 'as the provider likes'}.")
 
     async def complete_models(self, _args: str) -> Sequence[Choice]:
-        """Models by name."""
-        return [Choice(item.key, item.label, item.detail.strip()) for item in await self._model_items()]
+        """Models by name, as they were listed last; nobody is asked while typing."""
+        if self.screen.workspace is None:
+            return []
+        listing = await self.screen.workspace.model_list.cached()
+        return [Choice(m.full_name, m.full_name, f"{window_text(m.limits)}  {m.limits.detail}") for m in listing.models]
 
 
 def _unfit(session: SessionLike) -> str:

@@ -13,6 +13,7 @@ from tui.messages import Attachment, Message
 
 if TYPE_CHECKING:
     from tui.chat.memory_files import MemoryFiles
+    from tui.chat.model_list import Listing
     from tui.chat.usage_report import Call
     from tui.context.usage import ContextUsage
     from tui.providers.base import Capabilities
@@ -109,6 +110,14 @@ class SessionLike(Protocol):
 
     def cancel(self) -> None:
         """End the running turn; what arrived is kept."""
+        ...
+
+    async def measured_for(self, full_name: str) -> ContextUsage:
+        """The numbers as they would be with another model; changes nothing. Raises as `set_model`."""
+        ...
+
+    def compact_for(self, full_name: str) -> AsyncIterator[SessionEvent]:
+        """Summarise with the model in use until the rest fits another one, then go on with that."""
         ...
 
     async def set_model(self, full_name: str) -> None:
@@ -272,8 +281,29 @@ class ModelInfoLike(Protocol):
         ...
 
 
+class ModelListLike(Protocol):
+    """Which models there are."""
+
+    async def cached(self) -> Listing:
+        """As it was last. Asks nobody."""
+        ...
+
+    async def ask(self) -> Listing:
+        """As the servers say now."""
+        ...
+
+
 class WorkspaceLike(Protocol):
     """Everything behind the screen."""
+
+    @property
+    def model_list(self) -> ModelListLike:
+        """The models that can be talked to."""
+        ...
+
+    async def find_model(self, name: str) -> str:
+        """The full name of the model a person calls `name`; raises an error whose text is one line."""
+        ...
 
     async def new_session(self) -> SessionLike:
         """An empty conversation with the model last used."""

@@ -56,6 +56,11 @@ def money(dollars: float | None) -> str:
     return f"${dollars:.2f}" if dollars >= 0.01 or dollars == 0 else f"${dollars:.4f}"
 
 
+def dollars(price: float) -> str:
+    """A list price in dollars, as short as it can be said: "3", "0.25", "free"."""
+    return f"{price:.4g}" if price else "free"
+
+
 def duration(seconds: float) -> str:
     """Seconds as a person says them: 6 s, 1 m 05 s, 2 h 10 m."""
     whole = max(0, int(seconds))

@@ -1,0 +1,106 @@
+"""Choosing a model: the list, and what happens when its window is too small."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.fakes import FakeModel, FakeSession, FakeWorkspace, assistant, user
+from tests.screens.conftest import SIZES, Running, running
+from tui.context.limits import ModelLimits
+
+TALK = [user("hello"), assistant("Hi.")]
+PRICED = (
+    ("anthropic", FakeModel("claude-x", ModelLimits(200_000, source="probe", detail="models API"), (3.0, 15.0))),
+    ("lab", FakeModel("mystery")),
+)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_list_as_it_was_is_there_before_anybody_answers(size: tuple[int, int]) -> None:
+    gate = asyncio.Event()
+    workspace = FakeWorkspace(known_models=PRICED, models_gate=gate, problems=("lab: no answer",))
+    async with running(workspace, size=size) as run:
+        await run.command("/model")
+        await run.shows("anthropic/claud", "200k", "$3/$15", "lab/mystery", "as of 2 d ago")
+        await run.press("down")
+        workspace.known_models = (*PRICED, ("lab", FakeModel("fresh", ModelLimits(8_192, source="probe"))))
+        gate.set()
+        await run.shows("lab/fresh", "lab: no answer")
+        assert "as of" not in run.text
+        await run.press("enter")  # what was under the cursor still is
+        await run.until(lambda: run.session.log == ["model lab/mystery"])
+
+
+async def test_what_is_known_of_a_model_stands_below_the_list() -> None:
+    async with running(FakeWorkspace(known_models=PRICED)) as run:
+        await run.command("/model")
+        await run.shows("images, PDFs, tools: ?", "its thoughts do not go back", "no counting endpoint")
+
+
+def narrow(window: int | None = 32_000, **values: object) -> FakeWorkspace:
+    session = FakeSession(messages=TALK, windows={"local/smol": window}, **values)  # type: ignore[arg-type]
+    return FakeWorkspace(session=session)
+
+
+async def asked(run: Running) -> None:
+    await run.command("/model smol")
+    await run.shows("A smaller window", "52,100 tokens", "32,000", "Summarise first", "Switch anyway", "Stay with")
+    assert run.session.log == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_summarise_first(size: tuple[int, int]) -> None:
+    async with running(narrow(), size=size) as run:
+        await asked(run)
+        await run.press("enter")
+        await run.shows("Compacted 142 messages")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert run.session.log == ["compact", "model local/smol"]
+        assert run.text.splitlines()[0].rstrip().endswith("smol")
+
+
+@pytest.mark.parametrize(("keys", "log"), [(("down", "enter"), ["model local/smol"]), (("escape",), []),
+                                           (("down", "down", "enter"), [])])  # fmt: skip
+async def test_switch_anyway_or_stay(keys: tuple[str, ...], log: list[str]) -> None:
+    async with running(narrow()) as run:
+        await asked(run)
+        await run.press(*keys)
+        await run.until(lambda: run.app.screen is run.chat and run.session.log == log)
+        assert (run.session.model == "smol") is bool(log)
+
+
+@pytest.mark.parametrize(("rolling", "words"), [(True, "old content is left out"), (False, "in parts")])
+async def test_the_question_says_what_happens_otherwise(rolling: bool, words: str) -> None:
+    async with running(narrow(rolling=rolling)) as run:
+        await run.command("/model smol")
+        await run.shows(words)
+
+
+@pytest.mark.parametrize("window", [None, 200_000])
+async def test_no_question_where_the_window_is_unknown_or_large_enough(window: int | None) -> None:
+    async with running(narrow(window)) as run:
+        await run.command("/model smol")
+        await run.shows("local/smol answers from now on.")
+
+
+async def test_a_message_sent_while_the_server_is_asked_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = asyncio.Event()
+    measured = FakeSession.measured_for
+
+    async def slowly(self: FakeSession, name: str) -> object:
+        await gate.wait()
+        return await measured(self, name)
+
+    monkeypatch.setattr(FakeSession, "measured_for", slowly)
+    async with running(narrow()) as run:
+        await run.command("/model smol")
+        await run.shows("asking about smol")
+        run.session.gate = asyncio.Event()
+        await run.command("a question")
+        await run.until(lambda: run.session.sent == ["a question"])
+        gate.set()
+        await run.shows("An answer is still coming")
+        run.session.gate.set()
+        assert run.session.log == []

@@ -1,0 +1,55 @@
+"""A question with a few answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.screens.base import Panel
+from tui.screens.items import Item
+from tui.widgets.cells import plain
+
+
+class Question(Panel[str]):
+    """Shows what is asked and the answers; dismissed with an answer's key, or None for Esc."""
+
+    DEFAULT_CSS = """
+    Question > .panel { max-width: 84; }
+    Question Static { height: auto; color: $foreground; }
+    Question OptionList { height: auto; border: none; padding: 0; background: transparent; margin-top: 1; }
+    """
+
+    def __init__(self, title: str, text: str, answers: Sequence[Item]) -> None:
+        super().__init__()
+        self.heading = title
+        self.text = text
+        self.answers = answers
+
+    def compose(self) -> ComposeResult:
+        """The text, then the answers."""
+        with Vertical(classes="panel") as panel:
+            panel.border_title = self.heading
+            panel.border_subtitle = "enter choose   esc leave it"
+            yield Static(plain(self.text), markup=False)
+            yield OptionList(*(Option(self._line(item)) for item in self.answers), compact=True)
+
+    def on_mount(self) -> None:
+        """The first answer is under the cursor."""
+        options = self.query_one(OptionList)
+        options.focus()
+        options.highlighted = 0
+
+    def _line(self, item: Item) -> Content:
+        return Content.assemble(
+            (plain(item.label), "$foreground"), (f"  {plain(item.detail)}" if item.detail else "", "$text-muted")
+        )
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """An answer was chosen."""
+        event.stop()
+        self.dismiss(self.answers[event.option_index].key)
