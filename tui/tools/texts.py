@@ -1,0 +1,78 @@
+"""What a file holds: text in which encoding, a picture, or something to be described rather than shown. Pure."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import PurePosixPath
+
+from tui.tools.capping import kind_of
+
+SAMPLE = 65_536  # bytes that a file is judged by
+
+_MARKS: tuple[tuple[bytes, str], ...] = (  # the longer ones first: UTF-32's begins like UTF-16's
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_PICTURES: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+_SECRET_NAMES = frozenset(
+    {"credentials", ".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".pgpass", ".my.cnf"}
+    | {"credentials.json", "secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml", ".vault-token"}
+)
+_SECRET_ENDINGS = frozenset({".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".asc", ".gpg"})
+_HARMLESS = frozenset({"example", "sample", "template", "dist", "defaults"})  # .env.example
+
+
+def encoding_of(sample: bytes) -> str | None:
+    """The encoding a file's beginning (`SAMPLE` bytes) is in; None for binary content.
+
+    A mark decides; else UTF-8 if it is that, UTF-16 where every second byte is NUL, Windows-1252 if it is text at all.
+    """
+    for mark, name in _MARKS:
+        if sample.startswith(mark):
+            return name
+    if b"\0" in sample:
+        pairs = max(1, len(sample) // 2)
+        if sample[1::2].count(0) > 0.7 * pairs and sample[0::2].count(0) < 0.1 * pairs:
+            return "utf-16-le"
+        if sample[0::2].count(0) > 0.7 * pairs and sample[1::2].count(0) < 0.1 * pairs:
+            return "utf-16-be"
+        return None
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        odd = sum(byte < 9 or 13 < byte < 32 for byte in sample)
+        return None if odd > 0.02 * len(sample) else "cp1252"
+    return "utf-8"
+
+
+def picture_type(sample: bytes) -> str | None:
+    """The media type of a picture that models take, by how it begins; None for anything else."""
+    if sample[:4] == b"RIFF" and sample[8:12] == b"WEBP":
+        return "image/webp"
+    return next((name for mark, name in _PICTURES if sample.startswith(mark)), None)
+
+
+def described(name: str, sample: bytes, size: int) -> str:
+    """What stands for content that is no text; `size` in bytes."""
+    return f"{name} is {kind_of(sample)} of {size:,} bytes, not text: it is not shown."
+
+
+def may_hold_secrets(name: str) -> bool:
+    """Whether a file's name says that keys or passwords are in it."""
+    path = PurePosixPath(name.lower())
+    if path.name == ".env" or path.name.startswith(".env."):
+        return path.suffix.lstrip(".") not in _HARMLESS
+    if path.name.startswith("id_") and path.suffix != ".pub":
+        return path.name[3:].split("_")[0] in ("rsa", "dsa", "ecdsa", "ed25519")
+    if path.name in _SECRET_NAMES or path.suffix in _SECRET_ENDINGS:
+        return True
+    return path.suffix == "" and path.name.startswith("secret")
