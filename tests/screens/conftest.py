@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from textual import events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.strip import Strip
 
@@ -52,8 +54,10 @@ class Running:
         await self.pilot.press(*keys)
 
     async def type(self, text: str) -> None:
-        """Type text, key by key."""
-        await self.pilot.press(*text)
+        """Type text key by key, as fast as a terminal hands it over: Pilot would wait for the screen at each key."""
+        for character in text:
+            self.pilot.app.post_message(events.Key(_character_to_key(character), character))
+        await self.pilot.pause()
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition."""
