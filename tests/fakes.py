@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tests.fake_summaries import FakeSummaries
+from tests.fake_tools import FakeServers, FakeTools
 from tui.chat.attachments import read_attachment
 from tui.chat.calls import CallRow
 from tui.chat.events import (
@@ -137,6 +139,8 @@ class FakeSession:
     sent: list[str] = field(default_factory=list)
     attached: list[list[str]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)  # every change that was asked for
+    tools: FakeTools = field(default_factory=FakeTools)
+    summaries: FakeSummaries = field(default_factory=FakeSummaries)
     counted: list[int] = field(default_factory=list)  # lengths of drafts counted
     windows: Mapping[str, int | None] = field(default_factory=dict)  # of other models, by full name
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(100))
@@ -191,9 +195,10 @@ class FakeSession:
 
     def cancel(self) -> None:
         """Open the gate with the word that it is over."""
-        self.cancelled = True
-        if self.gate is not None:
-            self.gate.set()
+        self.cancelled = self.summaries.cancelled = True
+        for gate in (self.gate, self.summaries.gate):
+            if gate is not None:
+                gate.set()
 
     async def measured_for(self, full_name: str) -> ContextUsage:
         """The same tokens in the window the test gives that model."""
@@ -350,6 +355,7 @@ class FakeWorkspace:
     resumed: list[str | None] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     stored_calls: Sequence[CallRow] = ()
+    servers: FakeServers = field(default_factory=FakeServers)
     problems: tuple[str, ...] = ()  # who could not be asked for models
     models_gate: asyncio.Event = field(default_factory=open_gate)
 

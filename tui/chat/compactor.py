@@ -187,6 +187,12 @@ class Compactor:
 
     def record(self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage) -> CompactionRecord:
         """The record of this plan, with what it would lead to; `accept_compaction` says whether it may. Counts."""
+        return self.measured(plan, summary, usage)[0]
+
+    def measured(
+        self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage
+    ) -> tuple[CompactionRecord, ContextUsage]:
+        """`record`, and the measure of the next request under it."""
         conversation = self._conversation
         record = CompactionRecord(
             id=new_id(),
@@ -205,8 +211,8 @@ class Compactor:
         messages = [*conversation.messages, summary] if summary else conversation.messages
         target = self._meter.target
         request = trimmed_request(build_request(messages, state, target), state, target)
-        after = self._meter.measure(request).total
-        return replace(record, after=after)
+        after = self._meter.measure(request)
+        return replace(record, after=after.total), after
 
     async def undo(self) -> CompactionRecord | SummaryEdit | None:
         """Take the newest compaction, or edit of a summary, back; None when there is none. Raises `StoreError`."""

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from tui.chat.compactor import Compactor
 from tui.chat.conversation import Conversation
+from tui.chat.database import StoreError
 from tui.chat.events import CompactionFinished
 from tui.chat.ids import new_id
 from tui.chat.meter import Meter
@@ -19,6 +20,7 @@ from tui.context.compaction import CompactionRefusedError, Summarise, accept_com
 from tui.context.compaction_rules import accept_edit
 from tui.context.usage import ContextUsage
 from tui.messages import Message
+from tui.providers.base import ProviderError
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,9 @@ class StandingSummary:
 
 
 Subject: TypeAlias = SummaryDraft | StandingSummary
+
+FAILURES = (CompactionRefusedError, SummaryFailedError, ProviderError, StoreError)
+"""What a draft or a change of a summary may end in; `str()` is one line for a person, and nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +110,18 @@ class Summaries:
         summary = self._message(text)
         match subject:
             case SummaryDraft():
-                record = self._compactor.record(subject.plan, summary, subject.usage)
+                record, usage = self._compactor.measured(subject.plan, summary, subject.usage)
                 before, after = record.before, record.after
             case StandingSummary():
-                edit = self._edit(subject, summary)
+                edit, usage = self._edit(subject, summary)
                 before, after = edit.before, edit.after
+        row = next((row for row in usage.rows if row.key == "summaries"), None)
+        tokens = sum(item.tokens for item in row.items if item.ref == summary.id) if row is not None else 0
         try:
             self._check(subject, text, before, after)
         except CompactionRefusedError as error:
-            return Weight(self._meter.count(summary), before, after, str(error))
-        return Weight(self._meter.count(summary), before, after)
+            return Weight(tokens, before, after, str(error))
+        return Weight(tokens, before, after)
 
     async def accept(self, draft: SummaryDraft, text: str) -> CompactionFinished:
         """Make the compaction with `text` as its summary. Raises `CompactionRefusedError`, `StoreError`."""
@@ -127,19 +134,20 @@ class Summaries:
     async def edit(self, standing: StandingSummary, text: str) -> tuple[SummaryEdit, Message]:
         """Put `text` in the place of a summary in force. Raises `CompactionRefusedError`, `StoreError`."""
         summary = self._message(text)
-        edit = await self._meter.in_thread(self._edit, standing, summary)
+        edit, _ = await self._meter.in_thread(self._edit, standing, summary)
         self._check(standing, text, edit.before, edit.after)
         await self._conversation.add_checkpoint(edit, summary)
         return edit, summary
 
-    def _edit(self, standing: StandingSummary, summary: Message) -> SummaryEdit:
+    def _edit(self, standing: StandingSummary, summary: Message) -> tuple[SummaryEdit, ContextUsage]:
         conversation = self._conversation
         edit = SummaryEdit(new_id(), time.time(), standing.record.id, summary.id, conversation.frontier)
         state = replace(conversation.state, checkpoints=(*conversation.state.checkpoints, edit))
         target = conversation.target
         request = trimmed_request(build_request([*conversation.messages, summary], state, target), state, target)
         before = self._meter.measure(conversation.request()).total
-        return replace(edit, before=before, after=self._meter.measure(request).total)
+        after = self._meter.measure(request)
+        return replace(edit, before=before, after=after.total), after
 
     def _check(self, subject: Subject, text: str, before: int, after: int) -> None:
         """Raise `CompactionRefusedError` where this can't be."""

@@ -21,6 +21,7 @@ from tui.screens import clipboard, mentions
 from tui.screens.base import BaseScreen, run_quietly
 from tui.screens.chat_commands import ChatCommands
 from tui.screens.drafts import Drafts
+from tui.screens.resources import resource_offers
 from tui.screens.theming import Theming
 from tui.screens.turn import Turns
 from tui.widgets.composer import Composer
@@ -127,6 +128,7 @@ class ChatScreen(BaseScreen):
             return
         self.composer.history.load(await self.workspace.prompt_history(HISTORY_LOADED))
         await self.attach(session)
+        self.commands.follow_servers()
         for name in self.commands.unknown_keys() if self.keymap else ():
             text = f"The config file sets keys.{name}, but no key has that name: /help lists them."
             self.notify(text, severity="warning", timeout=8, markup=False)
@@ -255,7 +257,8 @@ class ChatScreen(BaseScreen):
         if words.startswith("/"):
             offers = await commands.complete(self.commands, words)
         elif (typed := mentions.open_mention(words[:cursor])) is not None:
-            found = await asyncio.to_thread(self.files.offers, typed)
+            resources = self.workspace.servers.resources if self.workspace is not None else ()
+            found = [*resource_offers(typed, resources), *await asyncio.to_thread(self.files.offers, typed)]
             offers = [mentions.choice(words, cursor, offer) for offer in found]
         else:
             offers = []
@@ -337,6 +340,7 @@ class ChatScreen(BaseScreen):
 
     async def leave(self) -> str:
         """Keep what there is and close everything. Returns what could not be kept, for the terminal; "" is all well."""
+        await self.commands.put_summary_away()
         await self.turns.finish()
         unsaved = self.drafts.text
         try:

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 from textual.app import SuspendNotSupported
 
 from tui import commands
+from tui.screens.compact_commands import CompactCommands
 from tui.screens.conversation_commands import ConversationCommands
 from tui.screens.editor import EditorError, edit
 from tui.screens.import_command import ImportCommand
 from tui.screens.items import Item, filtered
+from tui.screens.mcp_commands import McpCommands
 from tui.screens.memory_commands import MemoryCommands
 from tui.screens.message_commands import MessageCommands
 from tui.screens.model_commands import ModelCommands
 from tui.widgets.completion import Choice
 from tui.widgets.composer import PromptArea
+from tui.widgets.figures import tokens_short
 from tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -28,7 +31,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class ChatCommands(ConversationCommands, MessageCommands, ModelCommands, MemoryCommands, ImportCommand):
+class ChatCommands(
+    CompactCommands, ConversationCommands, MessageCommands, ModelCommands, MemoryCommands, ImportCommand, McpCommands
+):
     """The actions of one chat screen; implements `commands.Chat`."""
 
     context_panel: ContextPanel | None = None  # while it is open
@@ -55,6 +60,9 @@ class ChatCommands(ConversationCommands, MessageCommands, ModelCommands, MemoryC
     def hints(self, usage: ContextUsage) -> dict[str, str]:
         """What can be done about each row, only what works here."""
         hints = {"messages": "m  list messages"}
+        if self.screen.session is not None and (plan := self.screen.session.tools.plan).deferred:
+            count = len(plan.deferred)
+            hints["tools"] = f"deferred: {count} tools, about {tokens_short(plan.tokens)} not sent"
         if usage.compaction_buffer:
             hints["buffer"] = "kept free; c compacts now"
         rolling = self.screen.session is not None and self.screen.session.rolling
@@ -86,22 +94,6 @@ class ChatCommands(ConversationCommands, MessageCommands, ModelCommands, MemoryC
             if on
             else "Rolling context is off: old content is summarised when it gets tight."
         )
-
-    async def compact(self, args: str) -> None:
-        """`/compact [instructions]`."""
-        if (session := self.idle()) is not None:
-            self.screen.turns.run(session.compact(args))
-
-    async def undo(self, _args: str) -> None:
-        """`/undo`."""
-        if (session := self.idle()) is not None:
-            line = await session.undo()
-            if line is None:
-                self.refuse("There is no compaction to take back.")
-                return
-            await session.refresh_usage()
-            self.recounted()
-            self.say(line)
 
     # -- around the conversation ---------------------------------------------------------------------------------
 
@@ -150,7 +142,9 @@ class ChatCommands(ConversationCommands, MessageCommands, ModelCommands, MemoryC
         from tui.screens.context import ContextPanel
         from tui.screens.context_messages import MessagesPanel
         from tui.screens.help import keys_of
+        from tui.screens.mcp import McpPanel
         from tui.screens.sessions import SessionPicker
+        from tui.screens.summary import SummaryPanel
 
         keymap = self.screen.keymap
         return {
@@ -158,7 +152,9 @@ class ChatCommands(ConversationCommands, MessageCommands, ModelCommands, MemoryC
             "Conversation": keys_of([type(self.screen), type(self.screen.app)], keymap),
             "A chosen message": keys_of([Transcript], keymap),
             "/sessions": keys_of([SessionPicker], keymap),
+            "/compact --preview, /summary": keys_of([SummaryPanel], keymap),
             "/context": keys_of([ContextPanel, MessagesPanel], keymap),
+            "/mcp": keys_of([McpPanel], keymap),
         }
 
     def unknown_keys(self) -> list[str]:

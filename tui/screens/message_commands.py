@@ -64,6 +64,8 @@ class MessageCommands(CommandBase):
                 self.screen.notify("There is no code block in this message.", markup=False)
             case "copy" | "copy_code":
                 await self.screen.copy_text(text, detail)
+            case "edit" if message.kind == "summary":
+                self.screen.action_command(f"summary {message_id}")
             case "edit" | "retry":
                 self._again(message, session.messages, send=action == "retry")
             case "pin" | "exclude":

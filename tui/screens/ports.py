@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tui.chat.usage_report import Call
     from tui.context.usage import ContextUsage
     from tui.providers.base import Capabilities
+    from tui.screens.mcp_ports import ServersLike
+    from tui.screens.summary_subject import SummariesLike
+    from tui.screens.tool_ports import SessionToolsLike
 
 
 class SettingsLike(Protocol):
@@ -106,6 +109,16 @@ class SessionLike(Protocol):
 
     def compact(self, instructions: str = "") -> AsyncIterator[SessionEvent]:
         """Summarise what is old."""
+        ...
+
+    @property
+    def summaries(self) -> SummariesLike:
+        """Summaries to look at before a compaction is made, and to change afterwards."""
+        ...
+
+    @property
+    def tools(self) -> SessionToolsLike:
+        """Its tools."""
         ...
 
     def cancel(self) -> None:
@@ -303,6 +316,11 @@ class WorkspaceLike(Protocol):
 
     async def find_model(self, name: str) -> str:
         """The full name of the model a person calls `name`; raises an error whose text is one line."""
+        ...
+
+    @property
+    def servers(self) -> ServersLike:
+        """The MCP servers."""
         ...
 
     async def new_session(self) -> SessionLike:

@@ -31,6 +31,7 @@ from tui.chat.events import (
 from tui.messages import Attachment, Message
 from tui.screens.base import run_quietly
 from tui.screens.mentions import mentioned
+from tui.screens.resources import resources_named
 from tui.widgets.figures import duration, tokens_exact
 
 if TYPE_CHECKING:
@@ -172,6 +173,8 @@ class Turns:
             return []
         paths = await asyncio.to_thread(mentioned, text, self.screen.files.folder)
         found = [await workspace.attach(path) for path in paths]
+        for resource in resources_named(text, workspace.servers.resources):
+            found += await workspace.servers.attach(resource)
         check_taken(found, session.capabilities, session.model)
         return found
 
@@ -229,7 +232,9 @@ class Turns:
                 transcript.add_notice("info", trimmed_line(messages, tokens))
             case CompactionStarted(automatic):
                 self._enter("compacting, the window is nearly full" if automatic else "compacting")
-            case CompactionFinished(messages, before, after):
+            case CompactionFinished(messages, before, after, summary):
+                if summary is not None:
+                    transcript.append(summary)
                 self._left_out()
                 transcript.add_notice("info", compacted_line(messages, before, after))
             case RetryScheduled(seconds, attempt, reason):
