@@ -24,9 +24,9 @@ from tui.chat.events import (
     TurnFinished,
     UsageChanged,
 )
-from tui.chat.foreign import RecordingError
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.model_list import ListedModel, Listing
+from tui.chat.recording import RecordingError
 from tui.context.limits import Budget, ModelLimits
 from tui.context.rows import UsageItem, UsageRow
 from tui.context.trimming import TrimLog

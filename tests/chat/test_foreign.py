@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tui.chat.export import jsonl
-from tui.chat.foreign import RecordingError, read_recording
+from tui.chat.foreign import read_recording
 from tui.chat.history import fold_records
 from tui.chat.projection import Target, build_request
+from tui.chat.recording import RecordingError
 from tui.chat.store import Record, SessionInfo
 from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult, Usage
 

@@ -11,8 +11,9 @@ import pytest
 
 from tests.chat.test_foreign import claude_answer, claude_line, write
 from tui.chat.calls import CallLog
-from tui.chat.foreign import RecordingError, read_recording
+from tui.chat.foreign import read_recording
 from tui.chat.importing import Imported, import_measured, provider_name
+from tui.chat.recording import RecordingError
 from tui.chat.store import SessionStore
 from tui.chat.workspace import Workspace
 from tui.config import Settings

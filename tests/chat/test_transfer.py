@@ -11,9 +11,10 @@ from tests.chat.test_store import EVERYTHING, user
 from tui.chat.calls import CallLog
 from tui.chat.database import StoreError
 from tui.chat.export import export_session
-from tui.chat.foreign import RecordingError, read_recording
+from tui.chat.foreign import read_recording
 from tui.chat.history import fold_records
 from tui.chat.projection import Target, build_request
+from tui.chat.recording import RecordingError
 from tui.chat.store import SessionInfo, SessionStore
 from tui.chat.transfer import import_file, import_recording
 from tui.messages import Request, Usage

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tui.chat.foreign import Recording, first_words, seconds
 from tui.chat.ids import new_id
+from tui.chat.recording import Recording, first_words, seconds
 from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult, Usage
 
 PROVIDER = "google"

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.foreign import Recording, compaction, first_words, seconds
 from tui.chat.ids import new_id
+from tui.chat.recording import Recording, compaction, first_words, seconds
 from tui.chat.store import Record
 from tui.messages import Attachment, Message, MessageStatus, Part, Reasoning, Text, ToolCall, ToolResult, Usage
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import get_args
 
-from tui.chat.foreign import RecordingError
+from tui.chat.recording import RecordingError
 from tui.chat.store import storable
 from tui.messages import Message, MessageKind, MessageStatus, Part, Role
 
@@ -55,7 +55,7 @@ def _fault(message: Message) -> str:
             return f"{name} is no text"
     usage = message.usage
     if usage is not None and any(
-        not _is(getattr(usage, f.name), int, _NONE) for f in fields(usage) if f.name != "source"
+        not _is(getattr(usage, f.name), int, _NONE) for f in fields(usage) if f.name not in ("source", "passes")
     ):
         return "its usage is no number of tokens"
     return next((reason for part in message.parts if (reason := _part_fault(part))), "")

@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tui.chat.calls import CallRow
-from tui.chat.foreign import Recording, RecordingError
 from tui.chat.history import fold_records
 from tui.chat.ids import new_id
 from tui.chat.import_checks import checked_messages
 from tui.chat.memory import StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.recording import Recording, RecordingError
 from tui.chat.replay import recorded_calls
 from tui.chat.store import SessionInfo, SessionStore, storable
 from tui.chat.transfer import import_recording

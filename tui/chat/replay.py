@@ -16,9 +16,10 @@ from pathlib import Path
 from statistics import median
 from typing import Literal, Protocol, TextIO, TypeAlias
 
-from tui.chat.foreign import Recording, RecordingError, read_recording
+from tui.chat.foreign import read_recording
 from tui.chat.history import HistoryState, fold_records
 from tui.chat.projection import Target, build_request, trimmed_request
+from tui.chat.recording import Recording, RecordingError
 from tui.context.calibration import CalibrationBook
 from tui.context.counting import TokenCounter
 from tui.context.estimator import HybridTokenEstimator

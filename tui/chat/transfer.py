@@ -11,8 +11,9 @@ from dataclasses import astuple, fields, replace
 from pathlib import Path
 
 from tui.chat.calls import CallRow
-from tui.chat.foreign import Recording, read_recording
+from tui.chat.foreign import read_recording
 from tui.chat.ids import new_id
+from tui.chat.recording import Recording
 from tui.chat.store import SessionInfo, SessionStore
 
 

@@ -8,8 +8,9 @@ import time
 from argparse import Namespace
 from pathlib import Path
 
-from tui.chat.foreign import RecordingError, read_recording
+from tui.chat.foreign import read_recording
 from tui.chat.importing import Imported, import_measured
+from tui.chat.recording import RecordingError
 from tui.chat.store import SessionStore
 from tui.cli import FAILED, complain
 from tui.cli.listing import write

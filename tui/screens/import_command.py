@@ -12,7 +12,7 @@ class ImportCommand(CommandBase):
 
     async def take_in(self, args: str) -> None:
         """Read, measure, store and open it; what can't be read is said, and nothing of it is kept."""
-        from tui.chat.foreign import RecordingError  # with the store behind it: not before the first frame
+        from tui.chat.recording import RecordingError  # with the store behind it: not before the first frame
 
         workspace = self.workspace()
         if workspace is None or self.idle() is None:
