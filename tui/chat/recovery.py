@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tui.providers.base import ErrorKind, ProviderError
+from tui.providers.tool_support import refuses_tools
 
 MOST_WAITS = 5
 FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own hint wins
@@ -45,7 +46,12 @@ class WithoutAttachment:
     """Repeat it without its largest attachment: the body has too many bytes."""
 
 
-Action: TypeAlias = Wait | Clamp | MakeRoom | WithoutReasoning | WithoutAttachment
+@dataclass(frozen=True, slots=True)
+class WithoutTools:
+    """Repeat it without tools, and offer this model none from now on."""
+
+
+Action: TypeAlias = Wait | Clamp | MakeRoom | WithoutReasoning | WithoutAttachment | WithoutTools
 
 
 @dataclass(slots=True)
@@ -59,6 +65,8 @@ class Recovery:
         """The next step after `error`; None: tell the person. Once something `arrived`, repeating is their choice."""
         if arrived:
             return None
+        if refuses_tools(error):
+            return self._once(WithoutTools())
         match error.kind:
             case "overflow_output":
                 room = _room(error)

@@ -19,6 +19,7 @@ from tui.chat.ids import new_id
 from tui.chat.projection import Target
 from tui.chat.services import Services
 from tui.chat.tool_loading import ToolLoading
+from tui.context.deferral import ToolPlan
 from tui.context.rows import UsageItem
 from tui.messages import ToolCall, ToolSchema
 from tui.tool_settings import Rule
@@ -73,8 +74,16 @@ class SessionTools:
             self._conversation.aim(replace(target, tools=offered))
 
     async def prepare(self) -> None:
-        """Count what is offered, where that was not done yet: what waits and what goes out depends on it."""
+        """Ask whether the model calls tools, and count them, where that was not done: what goes out depends on it."""
+        target = self._conversation.target
+        await self.box.support.find(self._services.provider(target.provider), target.model)
+        self.aim()
         await self.loading.prepare(self._conversation.target)
+
+    @property
+    def plan(self) -> ToolPlan:
+        """What goes out now, and what waits until the model searches for it."""
+        return self.loading.plan(self._conversation.target)
 
     def offered(self, target: Target) -> tuple[ToolSchema, ...]:
         """The schemas that go out to `target`: of the tools that are on, those that need not wait."""
@@ -82,9 +91,19 @@ class SessionTools:
 
     def all_on(self, target: Target) -> tuple[ToolSchema, ...]:
         """The schemas of the tools that are on for `target`, if its model takes tools."""
-        if not target.capabilities.tools:
+        if not self.takes_tools(target):
             return ()
         return tuple(tool.schema for tool in self.box.tools() if self.is_on(tool.schema.name, target))
+
+    def takes_tools(self, target: Target) -> bool:
+        """Whether the model calls tools, as far as that is known."""
+        return target.capabilities.tools and self.box.support.known(target.provider, target.model) is not False
+
+    async def without(self) -> None:
+        """The server refused the tools: the model is offered none from now on."""
+        target = self._conversation.target
+        await asyncio.to_thread(self.box.support.learn, target.provider, target.model, False)
+        self.aim()
 
     def is_on(self, name: str, target: Target) -> bool:
         """Whether a tool is on: by the last switch that names it, else by the settings and the kind of model."""
@@ -189,7 +208,7 @@ class SessionTools:
             schema.description,
             tokens,
             item.source if item else "estimated",
-            target.capabilities.tools and self.is_on(schema.name, target),
+            self.takes_tools(target) and self.is_on(schema.name, target),
             self.rule(tool),
             tool.read_only,
             float(used.get(schema.name, 0.0)),

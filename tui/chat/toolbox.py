@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from tui.chat.store import SessionStore
+from tui.chat.tool_support import ToolSupport
 from tui.tool_settings import ToolSettings
 from tui.tools.approval import Remembered
 from tui.tools.base import Tool, ToolSource
@@ -21,6 +22,7 @@ class Toolbox:
 
     def __init__(self, settings: ToolSettings, store: SessionStore, sources: Iterable[ToolSource] = ()) -> None:
         self.settings = settings
+        self.support = ToolSupport(store)
         self._store = store
         self._sources: dict[str, ToolSource] = {source.name: source for source in sources}
         self._listeners: list[weakref.WeakMethod[Callable[[], None]]] = []

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
+from tui.chat.attempt import Attempt
 from tui.chat.compactor import Compactor
 from tui.chat.conversation import Conversation
 from tui.chat.database import StoreError
@@ -16,28 +17,36 @@ from tui.chat.events import (
     MessageAdded,
     Notice,
     ReplyFinished,
-    ReplyStarted,
     RetryScheduled,
     SessionEvent,
     UsageChanged,
 )
 from tui.chat.ids import new_id
 from tui.chat.meter import Meter, answer_tokens
-from tui.chat.recovery import LEAST_ANSWER, Action, Clamp, MakeRoom, Recovery, Wait, WithoutAttachment, WithoutReasoning
+from tui.chat.recovery import (
+    LEAST_ANSWER,
+    Action,
+    Clamp,
+    MakeRoom,
+    Recovery,
+    Wait,
+    WithoutAttachment,
+    WithoutReasoning,
+    WithoutTools,
+)
 from tui.chat.results import Results, result_limit
 from tui.chat.room import Room
 from tui.chat.services import Services
 from tui.chat.session_tools import SessionTools
-from tui.chat.stream import StreamProcessor
 from tui.chat.tool_step import ToolStep
 from tui.context.usage import ContextUsage
-from tui.messages import Attachment, Message, Request, ToolCall, Usage
-from tui.providers.base import StreamEvent
+from tui.messages import Attachment, Message, Request, ToolCall
+from tui.providers.base import ProviderError
 
 log = logging.getLogger(__name__)
 
-TRUNCATED_BELOW = 0.6  # SPEC 6.4: reported input under this share of the prediction ...
-TRUNCATED_ABOVE = 0.5  # ... while the prediction is over this share of the window
+
+NOT_SENT = "Cancelled. Nothing was sent; /retry sends your message again."
 
 
 class TurnError(Exception):
@@ -64,7 +73,7 @@ class Turn:
         self._tools = tools
         self._step: ToolStep | None = None
         self._cancel = asyncio.Event()
-        self._processor: StreamProcessor | None = None
+        self._attempt: Attempt | None = None
         self._recovery = Recovery()
         self._most_output: int | None = None  # tokens, once a server said it has no more room
 
@@ -72,8 +81,8 @@ class Turn:
         """End the turn now."""
         self._cancel.set()
         self._compactor.cancel()
-        if self._processor is not None:
-            self._processor.cancel()
+        if self._attempt is not None:
+            self._attempt.cancel()
         if self._step is not None:
             self._step.cancel()
 
@@ -87,6 +96,8 @@ class Turn:
         refused = False
         steps = 0
         while True:
+            if self._cancel.is_set():  # while it waited to ask again
+                raise TurnError(NOT_SENT)
             await self._tools.prepare()
             self._aim()
             try:
@@ -96,13 +107,14 @@ class Turn:
                 if not self._cancel.is_set():
                     raise
             if self._cancel.is_set():
-                raise TurnError("Cancelled. Nothing was sent; /retry sends your message again.")
+                raise TurnError(NOT_SENT)
             usage = await self._meter.usage()
             request = _within_window(self._conversation.request(), usage)
             yield UsageChanged(usage)
             reply: Message | None = None
             action: Action | None = None
-            async for event in self._answer(request, usage):
+            self._attempt = Attempt(self._conversation, self._meter, self._compactor, self._services)
+            async for event in self._attempt.run(request, usage):
                 if isinstance(event, ReplyFinished):
                     reply = event.message
                     action = await self._next_action(request)
@@ -141,95 +153,7 @@ class Turn:
         if most != target.max_output:
             self._conversation.aim(replace(target, max_output=most))
 
-    # -- one request ---------------------------------------------------------------------------------------------
-
-    async def _answer(self, request: Request, usage: ContextUsage) -> AsyncIterator[SessionEvent]:
-        """Send `request` and read the answer. The last event is `ReplyFinished`, with the message not yet kept."""
-        message = Message(
-            "assistant",
-            (),
-            id=new_id(),
-            status="streaming",
-            created_at=time.time(),
-            provider=request.provider,
-            model=request.model,
-        )
-        call = await asyncio.to_thread(self._services.calls.begin, request, usage, message=message.id, kind="chat")
-        yield ReplyStarted(message.id, request.provider, request.model)
-        self._processor = processor = StreamProcessor(message, _Saver(self._conversation, message).save)
-        if self._cancel.is_set():
-            processor.cancel()
-        blobs = await asyncio.to_thread(self._blobs, request)
-        stream = self._services.provider(request.provider).stream(replace(request, blobs=blobs))
-        async with contextlib.aclosing(processor.run(stream)) as deltas:
-            async for delta in deltas:
-                yield delta
-        reply = await self._measured(request, usage, processor)
-        cost = await asyncio.to_thread(self._cost, reply)
-        await asyncio.to_thread(
-            lambda: self._services.calls.finish(
-                call,
-                usage=reply.usage,
-                seconds=processor.seconds,
-                first_token_seconds=processor.first_event_seconds,
-                finish_reason=reply.finish_reason,
-                error=None if reply.status == "complete" else reply.error or reply.status,
-                cost=cost,
-            )
-        )
-        if notice := await asyncio.to_thread(self._notice, request, usage, reply):
-            yield notice
-        if processor.save_error is not None:
-            yield Notice("error", f"{processor.save_error}. The answer is on screen; it is saved as soon as that works")
-        yield ReplyFinished(reply)
-
-    async def _measured(self, request: Request, usage: ContextUsage, processor: StreamProcessor) -> Message:
-        """The reply with its usage; the accounting has learned from it."""
-        reply = processor.message
-        if reply.status == "complete":
-            self._compactor.measurement = reply.id  # also where the server reports no usage
-        if reply.usage is None or not reply.usage.input_total:
-            if reply.parts:
-                output = await self._meter.in_thread(self._meter.count, reply)
-                reply = replace(reply, usage=Usage(usage.total, output, source="estimated"))
-            return reply
-        truncated = _truncated(usage, reply.usage)
-        await self._meter.in_thread(
-            self._services.estimator.record,
-            request,
-            reply,
-            reply.usage,
-            learn=reply.status == "complete" and not truncated,
-            anchor=not truncated,
-            at=time.time(),
-        )
-        return reply
-
-    def _notice(self, request: Request, usage: ContextUsage, reply: Message) -> Notice | None:
-        if reply.usage is None or reply.usage.source != "provider" or reply.usage.input_total is None:
-            return None
-        if _truncated(usage, reply.usage):
-            return Notice(
-                "warning",
-                f"The server cut the prompt: it read {reply.usage.input_total:,} of about {usage.total:,} tokens. "
-                "Raise its window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), then tell chatctx with /window",
-            )
-        given, output = reply.usage.input_total, reply.usage.output_total or 0
-        if reply.status == "complete" and self._services.windows.seen(request.provider, request.model, given, output):
-            return Notice(
-                "info", f"This window is larger than believed: {given + output:,} tokens fitted. /window shows it"
-            )
-        return None
-
-    def _cost(self, reply: Message) -> float | None:
-        if reply.usage is None or reply.usage.source != "provider":
-            return None
-        return self._services.price(reply.usage, reply.provider, reply.model)
-
-    def _blobs(self, request: Request) -> dict[str, bytes]:
-        hashes = {part.sha256 for m in request.messages for part in m.parts if isinstance(part, Attachment)}
-        found = {sha256: self._services.store.blob(sha256) for sha256 in hashes}
-        return {sha256: data for sha256, data in found.items() if data is not None}
+    # -- what came -----------------------------------------------------------------------------------------------
 
     async def _keep(self, reply: Message) -> None:
         """The reply enters the history; on a full disk it stays in memory and is written later."""
@@ -242,9 +166,15 @@ class Turn:
 
     # -- what went wrong -----------------------------------------------------------------------------------------
 
+    @property
+    def _error(self) -> ProviderError | None:
+        """What the last attempt failed of."""
+        processor = self._attempt.processor if self._attempt is not None else None
+        return None if processor is None else processor.error
+
     async def _next_action(self, request: Request) -> Action | None:
         """What to do about the error of the attempt that has just ended; None if nothing can or need be done."""
-        processor = self._processor
+        processor = self._attempt.processor if self._attempt is not None else None
         if processor is None or processor.error is None or self._cancel.is_set():
             return None
         error = processor.error
@@ -257,7 +187,7 @@ class Turn:
         return self._recovery.decide(error, arrived=processor.arrived, max_output=request.max_output)
 
     async def _remedy(self, action: Action) -> AsyncIterator[SessionEvent]:
-        error = self._processor.error if self._processor is not None else None
+        error = self._error
         match action:
             case Wait(seconds, attempt):
                 yield RetryScheduled(seconds, attempt, str(error))
@@ -271,6 +201,9 @@ class Turn:
                 yield Notice("info", "The server refused earlier reasoning; asking again without it")
             case WithoutAttachment():
                 yield await self._drop_attachment()
+            case WithoutTools():
+                await self._tools.without()
+                yield Notice("info", "This model calls no tools, its server says; asking again without them")
             case MakeRoom():
                 yield Notice("info", f"{error} Making room and asking again")
 
@@ -284,7 +217,7 @@ class Turn:
         return Notice("warning", f"The request has too many bytes: {part.name} ({part.size:,} bytes) is left out of it")
 
     def _failure(self) -> str:
-        error = self._processor.error if self._processor is not None else None
+        error = self._error
         if error is None:
             return "The server ended the answer before it began. Your message is kept; /retry asks again."
         return f"{str(error).rstrip('.')}. Your message is kept; /retry asks again."
@@ -313,33 +246,9 @@ class Turn:
         return Message("tool", tuple(parts), id=new_id(), created_at=time.time())
 
 
-class _Saver:
-    """Keeps the events of a reply; its row is made with the first of them, so that empty attempts leave none."""
-
-    def __init__(self, conversation: Conversation, message: Message) -> None:
-        self._conversation = conversation
-        self._message = message
-
-    def save(self, events: Sequence[StreamEvent]) -> None:
-        """Called in a thread."""
-        self._conversation.write_events(self._message, events)
-
-
 def _within_window(request: Request, usage: ContextUsage) -> Request:
     """`request` with a shorter answer where its input may be so large that both together would not fit the window."""
     window, wanted = usage.limits.context, request.max_output
     if window is None or wanted is None or usage.upper_bound + wanted <= window:
         return request
     return replace(request, max_output=min(wanted, max(LEAST_ANSWER, window - usage.upper_bound)))
-
-
-def _truncated(usage: ContextUsage, reported: Usage) -> bool:
-    """The server read far less than was sent (SPEC 6.4)."""
-    window = usage.limits.context
-    actual = reported.input_total
-    return (
-        window is not None
-        and actual is not None
-        and actual < TRUNCATED_BELOW * usage.total
-        and usage.total > TRUNCATED_ABOVE * window
-    )

@@ -41,6 +41,7 @@ from tui.providers.base import ModelInfo, Provider, ProviderError
 from tui.providers.catalog import price, resolve_limits
 from tui.providers.config import ProviderConfig
 from tui.providers.registry import Choice, all_configs, choose_default, make_provider
+from tui.tools.builtin import BuiltInTools
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class Workspace:
             ),
             windows=Windows(store, settings, self._limits),
             provider=self.provider,
-            tools=Toolbox(settings.tools, store),
+            tools=Toolbox(settings.tools, store, [BuiltInTools(Path.cwd(), settings.tools.allow)]),
             price=_price,
         )
         self.servers = Servers(settings, store, self.services.tools)

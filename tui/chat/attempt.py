@@ -1,0 +1,123 @@
+"""One request and its answer: streamed, kept as it comes, measured, and written into the log of calls."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+from tui.chat.compactor import Compactor
+from tui.chat.conversation import Conversation
+from tui.chat.events import Notice, ReplyFinished, ReplyStarted, SessionEvent
+from tui.chat.ids import new_id
+from tui.chat.meter import Meter
+from tui.chat.reported import truncated, usage_notice
+from tui.chat.services import Services
+from tui.chat.stream import StreamProcessor
+from tui.context.usage import ContextUsage
+from tui.messages import Attachment, Message, Request, Usage
+from tui.providers.base import StreamEvent
+
+
+class Attempt:
+    """Sends one request. `processor` reads its answer and says afterwards what went wrong."""
+
+    def __init__(self, conversation: Conversation, meter: Meter, compactor: Compactor, services: Services) -> None:
+        self._conversation = conversation
+        self._meter = meter
+        self._compactor = compactor
+        self._services = services
+        self._cancelled = False
+        self.processor: StreamProcessor | None = None
+
+    def cancel(self) -> None:
+        """End it now; what arrived is kept."""
+        self._cancelled = True
+        if self.processor is not None:
+            self.processor.cancel()
+
+    async def run(self, request: Request, usage: ContextUsage) -> AsyncIterator[SessionEvent]:
+        """Send `request` and read the answer. The last event is `ReplyFinished`, with the message not yet kept."""
+        message = Message(
+            "assistant",
+            (),
+            id=new_id(),
+            status="streaming",
+            created_at=time.time(),
+            provider=request.provider,
+            model=request.model,
+        )
+        call = await asyncio.to_thread(self._services.calls.begin, request, usage, message=message.id, kind="chat")
+        yield ReplyStarted(message.id, request.provider, request.model)
+        self.processor = processor = StreamProcessor(message, _Saver(self._conversation, message).save)
+        if self._cancelled:
+            processor.cancel()
+        blobs = await asyncio.to_thread(self._blobs, request)
+        stream = self._services.provider(request.provider).stream(replace(request, blobs=blobs))
+        async with contextlib.aclosing(processor.run(stream)) as deltas:
+            async for delta in deltas:
+                yield delta
+        reply = await self._measured(request, usage, processor)
+        cost = await asyncio.to_thread(self._cost, reply)
+        await asyncio.to_thread(
+            lambda: self._services.calls.finish(
+                call,
+                usage=reply.usage,
+                seconds=processor.seconds,
+                first_token_seconds=processor.first_event_seconds,
+                finish_reason=reply.finish_reason,
+                error=None if reply.status == "complete" else reply.error or reply.status,
+                cost=cost,
+            )
+        )
+        if notice := await asyncio.to_thread(usage_notice, usage, reply, self._services.windows):
+            yield notice
+        if processor.save_error is not None:
+            yield Notice("error", f"{processor.save_error}. The answer is on screen; it is saved as soon as that works")
+        yield ReplyFinished(reply)
+
+    async def _measured(self, request: Request, usage: ContextUsage, processor: StreamProcessor) -> Message:
+        """The reply with its usage; the accounting has learned from it."""
+        reply = processor.message
+        if reply.status == "complete":
+            self._compactor.measurement = reply.id  # also where the server reports no usage
+        if reply.usage is None or not reply.usage.input_total:
+            if reply.parts:
+                output = await self._meter.in_thread(self._meter.count, reply)
+                reply = replace(reply, usage=Usage(usage.total, output, source="estimated"))
+            return reply
+        cut = truncated(usage, reply.usage)
+        await self._meter.in_thread(
+            self._services.estimator.record,
+            request,
+            reply,
+            reply.usage,
+            learn=reply.status == "complete" and not cut,
+            anchor=not cut,
+            at=time.time(),
+        )
+        return reply
+
+    def _cost(self, reply: Message) -> float | None:
+        if reply.usage is None or reply.usage.source != "provider":
+            return None
+        return self._services.price(reply.usage, reply.provider, reply.model)
+
+    def _blobs(self, request: Request) -> dict[str, bytes]:
+        hashes = {part.sha256 for m in request.messages for part in m.parts if isinstance(part, Attachment)}
+        found = {sha256: self._services.store.blob(sha256) for sha256 in hashes}
+        return {sha256: data for sha256, data in found.items() if data is not None}
+
+
+class _Saver:
+    """Keeps the events of a reply; its row is made with the first of them, so that empty attempts leave none."""
+
+    def __init__(self, conversation: Conversation, message: Message) -> None:
+        self._conversation = conversation
+        self._message = message
+
+    def save(self, events: Sequence[StreamEvent]) -> None:
+        """Called in a thread."""
+        self._conversation.write_events(self._message, events)
