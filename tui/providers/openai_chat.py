@@ -17,6 +17,7 @@ from tui.providers.capabilities import chat_capabilities
 from tui.providers.chat_reader import ChatReader
 from tui.providers.chat_wire import ChatStyle, to_wire
 from tui.providers.config import ProviderConfig
+from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import events, openai_client
 from tui.providers.wire import Json
 
@@ -61,7 +62,7 @@ class OpenAIChat:
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
         client = await self.client()
-        reader = ChatReader(self.name)
+        reader = ChatReader(self.name, tags=not self.config.official)
         style = self._style
         while True:
             started = False
@@ -91,6 +92,10 @@ class OpenAIChat:
     async def limits(self, model: str) -> ModelLimits | None:
         """The server's word on the window; None where it says nothing. Raises `ProviderError`."""
         return await discovery.openai_limits(await self.client(), self.config, model)
+
+    async def takes_tools(self, model: str) -> bool | None:
+        """Whether the server says that `model` calls tools; None where it says nothing. Raises `ProviderError`."""
+        return await server_takes_tools(await self.client(), self.config, model)
 
     async def models(self) -> list[ModelInfo]:
         """The models the server offers. Raises `ProviderError`."""

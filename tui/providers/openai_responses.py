@@ -15,6 +15,7 @@ from tui.providers.capabilities import responses_capabilities
 from tui.providers.config import ProviderConfig
 from tui.providers.responses_reader import ResponsesReader
 from tui.providers.responses_wire import to_wire
+from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import events, openai_client
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ class OpenAIResponses:
     async def limits(self, model: str) -> ModelLimits | None:
         """The server's word on the window; None where it says nothing. Raises `ProviderError`."""
         return await discovery.openai_limits(await self.client(), self.config, model)
+
+    async def takes_tools(self, model: str) -> bool | None:
+        """Whether the server says that `model` calls tools; None where it says nothing. Raises `ProviderError`."""
+        return await server_takes_tools(await self.client(), self.config, model)
 
     async def models(self) -> list[ModelInfo]:
         """The models the server offers. Raises `ProviderError`."""
