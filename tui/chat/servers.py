@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui.chat.attachments import AttachmentError, make_attachment
 from tui.chat.database import StoreError
 from tui.chat.server_files import Configured, ProjectFile, find_servers
 from tui.chat.store import SessionStore
 from tui.chat.toolbox import Toolbox
 from tui.config import Settings
+from tui.messages import Attachment
 from tui.tools.base import ToolError
 from tui.tools.mcp_config import ServerConfig, content_hash
 from tui.tools.mcp_hub import McpHub, known_from_json, known_to_json
@@ -159,10 +161,20 @@ class Servers:
         """The prompts of all servers that are ready."""
         return [p for line in self.lines if line.status.state == "ready" for p in line.status.prompts]
 
-    async def read(self, resource: ServerResource) -> Content:
-        """A resource's content. Raises `ToolError`."""
-        self._find(resource.server)
-        return await self._hub.servers[resource.server].read(resource.uri)
+    async def attach(self, resource: ServerResource) -> list[Attachment]:
+        """A resource's content, to send along. Raises `AttachmentError`."""
+        try:
+            self._find(resource.server)
+            content = await self._hub.servers[resource.server].read(resource.uri)
+        except ToolError as error:
+            raise AttachmentError(str(error).rstrip(".")) from None
+        name = f"{resource.server}:{resource.name}"
+        found = [make_attachment(name, image.data) for image in content.images]
+        for attachment, image in zip(found, content.images, strict=True):
+            await asyncio.to_thread(self._store.put_blob, attachment.sha256, image.data)
+        if content.text or not found:
+            found.insert(0, make_attachment(name, content.text.encode("utf-8", "replace")))
+        return found
 
     async def prompt(self, prompt: ServerPrompt, arguments: Mapping[str, str]) -> Content:
         """A prompt's messages as one text. Raises `ToolError`."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tui.chat.attachments import AttachmentError, not_taken, read_attachment
 from tui.commands import is_command
 from tui.screens.mentions import mentioned
+from tui.screens.resources import ResourceSizes
 from tui.widgets.cells import plain
 from tui.widgets.figures import tokens_exact, tokens_short
 
@@ -48,6 +49,7 @@ class Drafts:
         self.pasted: tuple[str, ...] = ()
         self._sizes: dict[tuple[str, str], int | None] = {}  # (model, pasted text) -> tokens
         self._unfit: dict[tuple[str, str], str] = {}  # (model, file) -> what the model does not take of it
+        self.resources = ResourceSizes()
         self._cost = 0.0  # seconds the last count took
 
     def changed(self, typed: str, pasted: tuple[str, ...]) -> None:
@@ -72,6 +74,8 @@ class Drafts:
         known = [size for size in sizes if size is not None]
         window = session.usage.limits.context if session.usage is not None else None
         files, unfit = await asyncio.to_thread(self._files, session) if "@" in self.typed else ([], "")
+        if "@" in self.typed and self.screen.workspace is not None:
+            files = [*files, *await self.resources.sizes(self.typed, session, self.screen.workspace.servers)]
         line = unfit or draft_line(sum(known) if len(known) == len(sizes) else None, window, files)
         self.screen.composer.rule.show(right=line)
 

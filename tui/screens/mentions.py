@@ -49,11 +49,17 @@ def choice(text: str, cursor: int, offer: Choice) -> Choice:
     return Choice(completed, offer.label, offer.help, place)
 
 
+def mentioned_names(text: str) -> list[tuple[str, ...]]:
+    """What `text` mentions with `@`: each as it may be meant, whole or without the punctuation after it."""
+    found = _MENTION.findall(text)
+    return [(quoted,) if quoted else (plain, plain.rstrip(".,;:!?)]}'\"")) for quoted, plain in found]
+
+
 def mentioned(text: str, folder: Path) -> list[Path]:
     """The files named in `text` that are there, each once. What is no file is only text."""
     found: dict[Path, None] = {}
-    for quoted, plain in _MENTION.findall(text):
-        for name in (quoted,) if quoted else (plain, plain.rstrip(".,;:!?)]}'\"")):
+    for candidates in mentioned_names(text):
+        for name in candidates:
             path = folder / Path(name).expanduser()
             try:
                 there = path.is_file()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
     from tui.providers.base import Capabilities
     from tui.screens.mcp_ports import ServersLike
+    from tui.screens.tool_ports import SessionToolsLike
     from tui.screens.summary_subject import SummariesLike
     from tui.screens.tool_ports import SessionToolsLike
 

@@ -35,7 +35,7 @@ class Question(Panel[str]):
         with Vertical(classes="panel") as panel:
             panel.border_title = self.heading
             panel.border_subtitle = "enter choose   esc leave it"
-            yield Static(plain(self.text), markup=False)
+            yield Static("\n".join(map(plain, self.text.split("\n"))), markup=False)
             yield OptionList(*(Option(self._line(item)) for item in self.answers), compact=True)
 
     def on_mount(self) -> None:

@@ -102,6 +102,12 @@ class ServerConfig:
         )
 
     @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the environment's variables that it is given."""
+        texts = (self.command, *self.args, *self.env.values(), self.cwd or "", self.url, *self.headers.values())
+        return tuple(dict.fromkeys(found.group(1) for text in texts for found in _VARIABLE.finditer(text)))
+
+    @property
     def shown(self) -> str:
         """The command, or the URL without what may be secret in it, for a person; variables are not filled in."""
         if self.transport == "stdio":

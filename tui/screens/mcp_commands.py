@@ -1,0 +1,218 @@
+"""The commands `/mcp` and `/prompt`, and what servers have to say while the chat runs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tui.screens.command_base import CommandBase
+from tui.screens.items import Item, filtered
+from tui.widgets.cells import plain
+from tui.widgets.completion import Choice
+
+if TYPE_CHECKING:
+    from tui.screens.mcp import McpPanel
+    from tui.tools.mcp_results import ServerPrompt
+
+
+NEWS_SHOWN = 10.0  # seconds
+
+
+class McpCommands(CommandBase):
+    """`/mcp [restart|on|off NAME]` and `/prompt [SERVER:NAME] [arguments]`."""
+
+    mcp_panel: McpPanel | None = None  # while it is open
+
+    def follow_servers(self) -> None:
+        """From now on what happens to servers shows: in the numbers, in `/mcp`, and as a line where one fails."""
+        if (workspace := self.screen.workspace) is not None:
+            workspace.servers.on_change(self._server_changed)
+            self._tell()
+
+    def _server_changed(self, _name: str) -> None:
+        self._tell()
+        if self.mcp_panel is not None:
+            self.mcp_panel.follow()
+        if not self.screen.turns.busy:
+            self.screen.background(self._recount, "servers", exclusive=True)
+
+    def _tell(self) -> None:
+        if self.screen.workspace is not None:
+            for line in self.screen.workspace.servers.news():
+                if self.screen.session is not None and not self.screen.session.messages:
+                    self.screen.notify(plain(line), severity="warning", timeout=NEWS_SHOWN, markup=False)
+                else:
+                    self.refuse(plain(line))
+
+    async def _recount(self) -> None:
+        if self.screen.session is not None:
+            await self.screen.session.refresh_usage()
+            self.recounted()
+            self.screen.welcome()
+
+    # -- /mcp --------------------------------------------------------------------------------------------------------
+
+    async def mcp(self, args: str) -> None:
+        """Without words the panel."""
+        session, workspace = self.ready(), self.workspace()
+        if session is None or workspace is None:
+            return
+        words = args.split()
+        match words:
+            case []:
+                from tui.screens.mcp import McpPanel
+
+                panel = McpPanel(workspace.servers, session, ask=self._ask_project, changed=self._panel_changed)
+                self.mcp_panel = panel
+                self.screen.app.push_screen(panel, self._mcp_closed)
+            case ["restart", name]:
+                await workspace.servers.restart(name)
+                self.say(f"{plain(name)} is being started again.")
+            case ["on" | "off" as word, name]:
+                await workspace.servers.switch(name, word == "on")
+                self.say(f"{plain(name)} is {'being started' if word == 'on' else 'switched off'}; this is remembered.")
+            case _:
+                self.refuse("/mcp lists the servers; /mcp restart NAME, /mcp on NAME and /mcp off NAME change one.")
+
+    def _mcp_closed(self, _result: None) -> None:
+        self.mcp_panel = None
+
+    def _panel_changed(self) -> None:
+        self.screen.background(self._recount, "servers", exclusive=True)
+
+    def _ask_project(self) -> None:
+        """Show all that the project's file would start, and ask. Doing nothing is the first answer."""
+        workspace = self.screen.workspace
+        project = workspace.servers.project if workspace is not None else None
+        if project is None:
+            return
+        from tui.screens.mcp_lines import project_text
+        from tui.screens.question import Question
+
+        answers = [
+            Item("", "Not now", "nothing is started; asked again next time"),
+            Item("yes", "Start them", "now, and whenever chatctx is started here"),
+            Item("no", "Never", "not for this content of the file"),
+        ]
+        question = Question("Start the servers of this folder?", project_text(project), answers)
+        self.screen.app.push_screen(question, self._project_answered)
+
+    def _project_answered(self, answer: str | None) -> None:
+        if answer and self.screen.workspace is not None:
+            self.screen.background(partial(self._agree, answer == "yes"), "mcp", again=True)
+
+    async def _agree(self, yes: bool) -> None:
+        if self.screen.workspace is not None:
+            await self.screen.workspace.servers.agree(yes)
+            if self.mcp_panel is not None:
+                self.mcp_panel.follow()
+
+    async def complete_mcp(self, _args: str) -> Sequence[Choice]:
+        """What can be done with each server."""
+        workspace = self.screen.workspace
+        if workspace is None:
+            return []
+        found = []
+        for line in workspace.servers.lines:
+            name, state = line.status.name, line.status.state
+            found.append(Choice(f"restart {name}", f"restart {plain(name)}", state))
+            word = "on" if state == "off" else "off"
+            found.append(Choice(f"{word} {name}", f"{word} {plain(name)}", state))
+        return found
+
+    # -- /prompt -----------------------------------------------------------------------------------------------------
+
+    async def prompt(self, args: str) -> None:
+        """Without a name the list; with one, its text goes into the draft once its arguments are known."""
+        workspace = self.workspace()
+        if workspace is None:
+            return
+        prompts = workspace.servers.prompts
+        if not prompts:
+            self.say("No MCP server that runs offers prompts. /mcp lists the servers.")
+            return
+        name, _, rest = args.partition(" ")
+        if not name:
+            self.pick("Prompts of MCP servers", filtered(self._prompt_items), self._prompt_chosen, "search prompts")
+            return
+        found = next((prompt for prompt in prompts if f"{prompt.server}:{prompt.name}" == name), None)
+        if found is None:
+            self.refuse(f"There is no prompt {plain(name)!r}: /prompt lists what there is.")
+            return
+        given = self._arguments(found, rest)
+        if given is not None:
+            await self._fill_in(found, given)
+
+    def _arguments(self, prompt: ServerPrompt, text: str) -> dict[str, str] | None:
+        """`city=Paris state="New York"`; words without a name go to the arguments in their order."""
+        try:
+            words = shlex.split(text)
+        except ValueError as error:
+            self.refuse(f"The arguments can't be read ({error}): write them like city=Paris or city='New York'.")
+            return None
+        names = [argument.name for argument in prompt.arguments]
+        given: dict[str, str] = {}
+        for word in words:
+            name, equals, value = word.partition("=")
+            if equals and name in names:
+                given[name] = value
+                continue
+            free = next((name for name in names if name not in given), None)
+            if free is None:
+                self.refuse(
+                    f"{plain(word)!r} is one argument too many: {prompt.name} takes {', '.join(names) or 'none'}."
+                )
+                return None
+            given[free] = word
+        return given
+
+    async def _fill_in(self, prompt: ServerPrompt, given: dict[str, str]) -> None:
+        """Ask for the next argument that is missing, or put the prompt into the draft."""
+        missing = [argument for argument in prompt.arguments if argument.name not in given]
+        if not any(argument.required for argument in missing):
+            await self._put(prompt, {name: value for name, value in given.items() if value})
+            return
+        from tui.screens.ask_text import AskText
+
+        argument = missing[0]
+        text = f"{argument.name}: {argument.description}" if argument.description else argument.name
+
+        def answered(value: str | None) -> None:
+            if value is not None:
+                given[argument.name] = value
+                self.screen.background(partial(self._fill_in, prompt, given), "/prompt", again=True)
+
+        self.screen.app.push_screen(
+            AskText(f"{prompt.server}:{prompt.name}", text, optional=not argument.required), answered
+        )
+
+    async def _put(self, prompt: ServerPrompt, given: dict[str, str]) -> None:
+        workspace = self.screen.workspace
+        if workspace is None:
+            return
+        content = await workspace.servers.prompt(prompt, given)
+        composer = self.screen.composer
+        composer.value = "\n\n".join(filter(None, [composer.value.rstrip(), content.text]))
+        composer.focus_prompt()
+        if content.images:
+            self.refuse(f"{len(content.images)} images of this prompt are left out: only its text goes into the draft.")
+
+    def _prompt_chosen(self, name: str | None) -> None:
+        if name is not None:
+            self.screen.action_command(f"prompt {name}")
+
+    async def _prompt_items(self) -> list[Item]:
+        workspace = self.screen.workspace
+        prompts = workspace.servers.prompts if workspace is not None else ()
+        found = []
+        for prompt in prompts:
+            name = f"{prompt.server}:{prompt.name}"
+            wants = " ".join(a.name if a.required else f"[{a.name}]" for a in prompt.arguments)
+            found.append(Item(name, plain(f"{name} {wants}".rstrip()), plain(prompt.description)))
+        return found
+
+    async def complete_prompt(self, args: str) -> Sequence[Choice]:
+        """Prompts by name; nothing once the arguments have begun."""
+        return [] if " " in args else [Choice(i.key, i.label, i.detail) for i in await self._prompt_items()]

@@ -1,0 +1,188 @@
+"""The text of `/mcp`. Pure: servers and tools in, lines out. Everything a server says is shown as plain text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from tui.widgets.cells import clip, pad, plain
+from tui.widgets.figures import tokens_exact, tokens_short
+
+if TYPE_CHECKING:
+    from tui.chat.server_files import ProjectFile
+    from tui.chat.servers import ServerLine
+    from tui.chat.session_tools import ToolLine
+
+LOG_SHOWN = 6
+"""Lines of a server's log under it."""
+
+_GLYPHS = {"ready": "●", "starting": "◌", "reconnecting": "↻", "failed": "✗", "off": "○"}
+_COLOURS = {"ready": "$text-success", "failed": "$text-error", "reconnecting": "$text-warning"}
+_STATES = {"off": "switched off"}
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """What is not sent: how many tools, how many tokens, and their names."""
+
+    names: AbstractSet[str] = frozenset()
+    tokens: int = 0
+
+
+NOTHING_DEFERRED = Deferred()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line. `key` is "server:NAME", "tool:NAME", "project" or "" for text that can't be chosen."""
+
+    content: Content
+    key: str = ""
+
+
+def mcp_rows(
+    servers: Sequence[ServerLine],
+    tools: Sequence[ToolLine],
+    width: int,
+    *,
+    expanded: AbstractSet[str],
+    deferred: Deferred = NOTHING_DEFERRED,
+    project: ProjectFile | None = None,
+) -> list[Row]:
+    """Everything the panel lists, no line wider than `width` cells."""
+    by_server: dict[str, list[ToolLine]] = {}
+    for tool in tools:
+        by_server.setdefault(tool.origin, []).append(tool)
+    rows = _project(project, width)
+    for server in servers:
+        rows += _server(server, by_server.get(server.status.name, []), width, server.status.name in expanded, deferred)
+    if not servers and not rows:
+        rows += [
+            Row(Content.styled(line, "$text-muted"))
+            for line in _wrapped(
+                "No servers yet. Write them into the config file, as [mcpServers.NAME] with command and args or url, or"
+                ' into mcp.json beside it, as {"mcpServers": {…}}: the form other clients use.',
+                width,
+            )
+        ]
+    return rows
+
+
+def summary(tools: Iterable[ToolLine], servers: Sequence[ServerLine], deferred: Deferred) -> str:
+    """One line: what is sent for servers with every request, and what is not."""
+    names = {server.status.name for server in servers}
+    sent = [t for t in tools if t.origin in names and t.on and t.name not in deferred.names]
+    line = f"{len(sent)} tools, ~{tokens_short(sum(t.tokens or 0 for t in sent))} tokens with every request"
+    if deferred.names:
+        line += f"; deferred: {len(deferred.names)} tools, about {tokens_short(deferred.tokens)} not sent"
+    return line
+
+
+def _project(project: ProjectFile | None, width: int) -> list[Row]:
+    if project is None or project.word == "yes":
+        return []
+    names = ", ".join(plain(server.name) for server in project.servers) or "nothing"
+    if project.word == "no":
+        text = f"{plain(str(project.path))} ({names}): not started, you said no. Enter asks again."
+        return [Row(Content.styled(clip(text, width), "$text-muted"), "project")]
+    text = f"! {plain(str(project.path))} would start: {names}. Enter shows it and asks."
+    return [Row(Content.styled(clip(text, width), "$text-warning"), "project")]
+
+
+def _server(server: ServerLine, tools: list[ToolLine], width: int, unfolded: bool, deferred: Deferred) -> list[Row]:
+    status = server.status
+    sign = "▾" if unfolded else "▸"
+    state = _STATES.get(status.state, status.state)
+    room = max(8, min(20, width // 4))
+    count = f"{len(tools)} tool{'s' if len(tools) != 1 else ''}" if tools else ""
+    cost = sum(t.tokens or 0 for t in tools if t.on)
+    waits = any(t.name in deferred.names for t in tools)
+    share = "" if not tools else f"~{tokens_short(cost)}" if any(t.on for t in tools) else "off"
+    figures = f"{count:>10}  {share:>7}" + (" deferred" if waits else "")
+    more = [status.about] if status.about else []
+    more += [f"{len(status.resources)} resources"] if status.resources else []
+    more += [f"{len(status.prompts)} prompts"] if status.prompts else []
+    line = Content.assemble(
+        (f"{_GLYPHS[status.state]} ", _COLOURS.get(status.state, "$text-muted")),
+        (pad(plain(status.name), room), "$foreground"),
+        (f" {sign} ", "$text-muted"),
+        (pad(state, 13), _COLOURS.get(status.state, "$text-muted")),
+        (figures, "$foreground"),
+    )
+    if more:
+        line = Content.assemble(line, ("   " + plain(" · ".join(more)), "$text-muted"))
+    rows = [Row(line.truncate(width, ellipsis=True), f"server:{status.name}")]
+    if status.reason:
+        style = _COLOURS.get(status.state, "$text-muted")
+        rows += [Row(Content.styled(f"  {text}", style)) for text in _wrapped(status.reason, width - 2)]
+    return rows + (_details(server, tools, width, deferred) if unfolded else [])
+
+
+def _details(server: ServerLine, tools: list[ToolLine], width: int, deferred: Deferred) -> list[Row]:
+    config = server.config
+    about = [f"{config.transport} · {config.shown}", f"from {config.where}"]
+    rows = [Row(Content.styled(f"    {clip(plain(text), width - 4)}", "$text-muted")) for text in about if config.shown]
+    rows += [_tool(tool, width, deferred) for tool in tools]
+    if server.log:
+        where = f"log, all of it in {server.log_file}" if server.log_file else "log"
+        rows.append(Row(Content.styled(f"    {clip(plain(where), width - 4)}", "$text-muted")))
+        rows += [
+            Row(Content.styled(f"    │ {clip(plain(text), width - 6)}", "$text-muted"))
+            for text in server.log[-LOG_SHOWN:]
+        ]
+    return rows
+
+
+def _tool(tool: ToolLine, width: int, deferred: Deferred) -> Row:
+    name = plain(tool.name.removeprefix(f"{tool.origin}__"))
+    if not tool.on:
+        how = "off"
+    elif tool.name in deferred.names:
+        how = "deferred"
+    else:
+        how = {"allow": "runs", "ask": "asks", "never": "never runs"}[tool.rule]
+    room = max(12, min(34, width - 30))
+    line = Content.assemble(
+        ("    " + ("● " if tool.on else "○ "), "$text-muted"),
+        (pad(name, room), "$foreground" if tool.on else "$text-muted"),
+        (f"{'~' if tool.source == 'estimated' else ''}{tokens_exact(tool.tokens)}".rjust(8), "$text-muted"),
+        (f"  {how:<10}", "$text-muted"),
+    )
+    left = width - line.cell_length
+    if left > 12:
+        line = Content.assemble(line, (clip(plain(" ".join(tool.description.split())), left), "$text-muted"))
+    return Row(line.truncate(width), f"tool:{tool.name}")
+
+
+def project_text(project: ProjectFile) -> str:
+    """All that a person has to know before the programs of a project's file are started."""
+    lines = [f"{project.path}", "comes with this folder and would start, on this machine and as you:", ""]
+    for server in project.servers:
+        lines.append(f"{server.name}: {server.error or server.shown}")
+        if server.cwd:
+            lines.append(f"    in {server.cwd}")
+        if names := server.variables:
+            lines.append(f"    is given from your environment: {', '.join(names)}")
+        if server.env:
+            lines.append(f"    sets: {', '.join(server.env)}")
+        if server.headers:
+            lines.append(f"    sends headers: {', '.join(server.headers)}")
+    lines += ["", "What you say holds for this content of the file: when it changes you are asked again."]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(plain(text), max(10, width)) or [""]
+
+
+HINTS: Mapping[str, str] = {
+    "server": "enter unfold   o on/off   r restart",
+    "tool": "o on/off",
+    "project": "enter read it and decide",
+}
+"""What can be done with the line under the cursor."""

@@ -1,0 +1,72 @@
+"""Resources of MCP servers in the draft: `@server:name` completes, and goes along with the message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tui.chat.attachments import AttachmentError
+from tui.commands import match
+from tui.screens.mentions import mentioned_names
+from tui.widgets.cells import plain
+from tui.widgets.completion import Choice
+
+if TYPE_CHECKING:
+    from tui.screens.mcp_ports import ServersLike
+    from tui.screens.ports import SessionLike
+    from tui.tools.mcp_results import ServerResource
+
+OFFERED = 20
+
+
+def resource_offers(typed: str, resources: Iterable[ServerResource]) -> list[Choice]:
+    """Resources that fit what was typed after `@`, best first."""
+    ranked = [(match(typed, f"{r.server}:{r.name}"), r) for r in resources] if typed else []
+    best = sorted((pair for pair in ranked if pair[0] >= 1), key=lambda pair: (-pair[0], pair[1].server, pair[1].name))
+    return [
+        Choice(f"{r.server}:{r.name}", plain(f"{r.server}:{r.name}"), plain(r.description or r.media_type))
+        for _, r in best[:OFFERED]
+    ]
+
+
+class ResourceSizes:
+    """What the resources in a draft cost. Each is read once for this; it is read anew when it is sent."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[tuple[str, str, str], int | None] = {}  # (model, server, uri) -> tokens
+
+    async def sizes(self, text: str, session: SessionLike, servers: ServersLike) -> list[tuple[str, int]]:
+        """Name and tokens of each resource that `text` names; what can't be read is left to sending, which says so."""
+        found = []
+        for resource in resources_named(text, servers.resources):
+            key = (session.model, resource.server, resource.uri)
+            if key not in self._sizes:
+                self._sizes[key] = await self._count(resource, session, servers)
+            if (size := self._sizes[key]) is not None:
+                found.append((f"{resource.server}:{resource.name}", size))
+        return found
+
+    async def _count(self, resource: ServerResource, session: SessionLike, servers: ServersLike) -> int | None:
+        from tui.context.images import attachment_tokens
+
+        try:
+            attachments = await servers.attach(resource)
+        except AttachmentError:
+            return None
+        total = 0
+        for attachment in attachments:
+            size = await asyncio.to_thread(session.draft_tokens, attachment.text) if attachment.text else None
+            total += attachment_tokens(attachment, session.model) if size is None else size
+        return total
+
+
+def resources_named(text: str, resources: Sequence[ServerResource]) -> list[ServerResource]:
+    """The resources a draft names with `@server:name` or `@server:uri`, each once."""
+    found: dict[str, ServerResource] = {}
+    known = {f"{r.server}:{r.name}": r for r in reversed(resources)} | {f"{r.server}:{r.uri}": r for r in resources}
+    for candidates in mentioned_names(text):
+        named = next((known[name] for name in candidates if name in known), None)
+        if named is not None:
+            found[f"{named.server} {named.uri}"] = named
+    return list(found.values())
