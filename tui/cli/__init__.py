@@ -50,7 +50,7 @@ def _run(command: str, args: object) -> int:
     except ConfigError as error:
         return complain(str(error), BAD_USAGE)
     except Exception as error:
-        known = _known_error(error)
+        known = known_error(error)
         if known is not None:
             return complain(str(error), known)
         return _unexpected(error, settings.log_file if settings else None)
@@ -62,9 +62,10 @@ def complain(text: str, code: int = FAILED) -> int:
     return code
 
 
-def _known_error(error: Exception) -> int | None:
+def known_error(error: Exception) -> int | None:
     """The exit code of an error whose text is meant for a person; None for a bug."""
-    codes = {"UsageError": BAD_USAGE, "AttachmentError": BAD_USAGE, "StoreError": FAILED, "ProviderError": FAILED}
+    bad = dict.fromkeys(("UsageError", "AttachmentError", "RecordingError"), BAD_USAGE)
+    codes = bad | dict.fromkeys(("StoreError", "ProviderError", "ForkError"), FAILED)
     return next((codes[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in codes), None)
 
 

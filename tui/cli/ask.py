@@ -28,6 +28,7 @@ from tui.chat.workspace import UsageError, Workspace
 from tui.cli import FAILED, INTERRUPTED, complain
 from tui.config import Settings
 from tui.messages import Attachment, Message
+from tui.render.clean import clean_text
 
 
 def run(args: Namespace, settings: Settings) -> int:
@@ -115,21 +116,21 @@ async def _stream(session: ChatSession, text: str, attachments: Sequence[Attachm
     async for event in session.send(text, attachments):
         match event:
             case ReplyDelta(kind="text" | "refusal", text=piece) if not silent:
-                sys.stdout.write(piece)
+                sys.stdout.write(clean_text(piece) if sys.stdout.isatty() else piece)
                 sys.stdout.flush()
             case ReplyFinished(message):
                 reply = message
             case TurnFailed(reason):
                 failure = reason
             case _:
-                if line := _line(event):
+                if line := event_line(event):
                     complain(line)
     if not silent and reply is not None and reply.text and not reply.text.endswith("\n"):
         sys.stdout.write("\n")
     return Outcome(reply, failure)
 
 
-def _line(event: SessionEvent) -> str:
+def event_line(event: SessionEvent) -> str:
     """What a person should know while waiting, for standard error."""
     match event:
         case Notice(text=text):

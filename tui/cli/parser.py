@@ -28,6 +28,7 @@ exit     0 done, 1 the request failed, 2 bad usage, 130 interrupted
 examples
   chatctx                                  chat
   chatctx -m ollama/qwen3 --continue       go on with the last session, with another model
+  chatctx --plain                          line by line: for screen readers, TERM=dumb and pipes
   chatctx ask "what is a monad?"           one answer, to standard output
   git diff | chatctx ask "review this" -   the same, with a file from a pipe
   chatctx context --json                   what the next request of the last session costs"""
@@ -67,6 +68,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"chatctx {__version__}")
     _model_options(parser, default=None)
     parser.add_argument("--theme", metavar="NAME", help="colours to start with")
+    parser.add_argument(
+        "--plain", dest="run", action="store_const", const="plain:run",
+        help="the chat line by line, without drawing: for screen readers, simple terminals and pipes",
+    )  # fmt: skip
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "-c", "--continue", dest="resume", action="store_const", const="", help="go on with the last session"

@@ -1,0 +1,132 @@
+"""`chatctx --plain`: line by line, in pipes and at a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+from tests.cli.conftest import Run, one_line
+from tui.chat.store import SessionStore
+from tui.cli.lines import Lines
+from tui.messages import Text
+
+
+def test_a_conversation_in_a_pipe(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("some notes")
+    lines = [
+        '"""', "first @notes.txt", "second", '"""', "/context", "/find second", "/rename a talk",
+        "/nope", "/theme", "/rolling-context perhaps", "/sessions talk", "/help", "/quit", "never said",
+    ]  # fmt: skip
+    done = run("--plain", stdin="\n".join(lines), cwd=tmp_path)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "You wrote 23 characters" in done.stdout
+    assert re.search(r"~[\d,]+ / 8,192 tokens", done.stdout)
+    assert re.search(r"\n  messages +[\d,]+ +\d", done.stdout)
+    assert "user: second" in done.stdout
+    assert re.search(r"2  a talk", done.stdout)
+    assert "/window" in done.stdout
+    assert not re.search("[▀-▟▸▾]", done.stdout)
+    errors = done.stderr.splitlines()
+    assert [line.split(" ")[1:4] for line in errors] == [
+        ["There", "is", "no"],
+        ["/theme", "needs", "the"],
+        ["/rolling-context", "takes", "on"],
+    ]
+    store = SessionStore(tmp_path / "data" / "chatctx.db")
+    [session] = store.sessions()
+    parts = store.messages(session.id)[0].parts
+    store.close()
+    assert (session.title, session.messages) == ("a talk", 2)
+    assert {type(part).__name__ for part in parts} == {"Text", "Attachment"}
+    assert Text("first @notes.txt\nsecond") in parts
+
+
+def test_a_turn_that_fails_leaves_the_next_line_its_turn(run: Run) -> None:
+    done = run("--plain", stdin="hi\n/find hi\n", CHATCTX_MODEL="anthropic/claude-opus-5")
+    assert done.returncode == 0
+    assert "ANTHROPIC_API_KEY" in done.stderr
+    assert "user: hi" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_terminal_the_screen_says_what_to_do(run: Run) -> None:
+    done = run(stdin="hi")
+    assert done.returncode == 2
+    assert "--plain" in one_line(done.stderr)
+
+
+def _take_terminal() -> None:
+    """Make standard input the terminal that ctrl+c of this process comes from."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def test_two_interrupts_at_a_simple_terminal_leave(tmp_path: Path) -> None:
+    """TERM=dumb is enough: a terminal that can't move its cursor gets the plain chat."""
+    own = {
+        "TERM": "dumb", "CHATCTX_CONFIG": str(tmp_path / "config.toml"), "CHATCTX_DATA_DIR": str(tmp_path / "data"),
+        "CHATCTX_LOG_DIR": str(tmp_path / "log"), "CHATCTX_MODEL": "demo",
+    }  # fmt: skip
+    (tmp_path / "config.toml").touch()
+    main, other = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tui"], stdin=other, stdout=other, stderr=other, start_new_session=True,
+        env={**os.environ, **own}, preexec_fn=_take_terminal,
+    )  # fmt: skip
+    os.close(other)
+    seen = ""
+
+    def until(words: str) -> None:
+        nonlocal seen
+        end = time.monotonic() + 20
+        while words not in seen:
+            assert time.monotonic() < end, seen
+            if select.select([main], [], [], 0.1)[0]:
+                seen += os.read(main, 65_536).decode()
+
+    try:
+        until("you: ")
+        os.write(main, b"hello\n")
+        until(" of 8,192 tokens")
+        os.write(main, b"\x03")
+        until("press ctrl+c again")
+        os.write(main, b"\x03")
+        assert process.wait(20) == 130
+    finally:
+        process.kill()
+        process.wait()
+        os.close(main)
+    assert "guide:" in seen
+    assert "\x1b" not in seen
+
+
+async def test_lines_are_whole_however_they_arrive() -> None:
+    ours, theirs = os.pipe()
+    lines = Lines(ours)
+    for piece in (b"one\r\ntw", "o ü".encode()[:-1], "ü".encode()[-1:] + b'\n"""\na\n\nb\n', b'"""\nla', b"st"):
+        os.write(theirs, piece)
+        await asyncio.sleep(0)
+    os.close(theirs)
+    assert [await lines.message() for _ in range(5)] == ["one", "two ü", "a\n\nb", "last", None]
+    os.close(ours)
+
+
+async def test_whoever_waits_for_a_line_is_told_when_there_will_be_none() -> None:
+    ours, theirs = os.pipe()
+    lines = Lines(ours)
+    waiting = asyncio.create_task(lines.message())
+    await asyncio.sleep(0)
+    lines.end()
+    assert await waiting is None
+    assert await lines.next() is None
+    os.close(theirs)
+    os.close(ours)

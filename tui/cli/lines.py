@@ -1,0 +1,64 @@
+"""Lines from standard input, without stopping the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+
+FENCE = '"""'
+"""A line of its own that begins a message of several lines, and ends it."""
+
+
+class Lines:
+    """Standard input, line by line, from a thread.
+
+    `os.read` and not `sys.stdin`: a thread that waits in the buffered reader would stop the interpreter from ending.
+    """
+
+    def __init__(self, descriptor: int = 0) -> None:
+        self._descriptor = descriptor
+        self._loop = asyncio.get_running_loop()
+        self._arrived: asyncio.Queue[str | None] = asyncio.Queue()
+        self._ended = False
+        threading.Thread(target=self._read, name="lines", daemon=True).start()
+
+    def _read(self) -> None:
+        rest = b""
+        while True:
+            try:
+                data = os.read(self._descriptor, 1 << 16)
+            except OSError:
+                data = b""
+            *whole, rest = (rest + data).split(b"\n")
+            found: list[str | None] = [line.decode("utf-8", "replace").removesuffix("\r") for line in whole]
+            if not data:
+                found += [rest.decode("utf-8", "replace"), None] if rest else [None]
+            try:
+                for line in found:
+                    self._loop.call_soon_threadsafe(self._arrived.put_nowait, line)
+            except RuntimeError:
+                return  # the program has ended meanwhile
+            if not data:
+                return
+
+    def end(self) -> None:
+        """No more lines: whoever waits for one gets None, at once."""
+        self._ended = True
+        self._arrived.put_nowait(None)
+
+    async def next(self) -> str | None:
+        """The next line without its end; None once there is none any more."""
+        line = None if self._ended else await self._arrived.get()
+        self._ended = self._ended or line is None
+        return None if self._ended else line
+
+    async def message(self) -> str | None:
+        """The next line, or all lines between two fences."""
+        line = await self.next()
+        if line is None or line.strip() != FENCE:
+            return line
+        text: list[str] = []
+        while (line := await self.next()) is not None and line.strip() != FENCE:
+            text.append(line)
+        return "\n".join(text)

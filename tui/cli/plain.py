@@ -1,0 +1,163 @@
+"""`chatctx --plain`: the chat line by line, for screen readers, dumb terminals and pipes.
+
+No cursor movement, no colour, nothing written twice. The same session and the same events as on the screen: answers and
+what commands say go to standard output, notices to standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui import commands
+from tui.chat.attachments import check_taken
+from tui.chat.events import SessionEvent
+from tui.chat.workspace import Workspace
+from tui.cli import INTERRUPTED, complain, known_error
+from tui.cli.lines import FENCE, Lines
+from tui.cli.listing import write
+from tui.cli.plain_commands import PlainCommands
+from tui.cli.plain_turn import Speaker
+from tui.config import Settings
+from tui.messages import Attachment
+from tui.render.clean import clean_line
+from tui.screens.mentions import mentioned
+
+if TYPE_CHECKING:
+    from tui.chat.session import ChatSession
+
+log = logging.getLogger(__name__)
+
+SECOND_PRESS = 2.0
+"""Seconds in which a second ctrl+c leaves."""
+
+
+def run(args: Namespace, settings: Settings) -> int:
+    """Talk until standard input ends. 0 then and after /quit, 130 after two ctrl+c."""
+    return asyncio.run(_run(args, settings))
+
+
+async def _run(args: Namespace, settings: Settings) -> int:
+    workspace = await Workspace.open(settings, resume=args.resume)
+    try:
+        talks = sys.stdin.isatty() and sys.stdout.isatty()
+        chat = PlainChat(workspace, await workspace.start_session(), Lines(), talks=talks)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, chat.interrupt)
+        return await chat.talk()
+    finally:
+        await workspace.close()
+
+
+class PlainChat:
+    """One conversation after another. `talks`: a person is at both ends, so that who speaks has to be said."""
+
+    def __init__(self, workspace: Workspace, session: ChatSession, lines: Lines, *, talks: bool) -> None:
+        self.workspace = workspace
+        self.session = session
+        self.talks = talks
+        self._lines = lines
+        self._commands = PlainCommands(self)
+        self._speaker = Speaker(self)
+        self._code = 0
+        self._prompt = ""  # what was asked last, while the answer is awaited
+        self._pressed = float("-inf")
+
+    async def talk(self) -> int:
+        """Everything up to the end; the exit code."""
+        if self.talks:
+            write(f"chatctx. /help lists the commands, {FENCE} begins and ends a message of several lines.")
+        self.introduce()
+        while (text := await self._message()) is not None:
+            try:
+                if not await self._take(text):
+                    break
+            except Exception as error:
+                if known_error(error) is None:
+                    log.exception("in --plain")
+                complain(f"{error} Nothing was lost." if known_error(error) is None else str(error))
+        return self._code
+
+    def introduce(self) -> None:
+        """Who answers, and where a stored conversation stood."""
+        session = self.session
+        for notice in session.memory.notices:
+            complain(notice)
+        if not self.talks:
+            return
+        write(f"{session.provider}/{session.model}. {self.workspace.place(session.provider)}")
+        if session.messages:
+            write(f"{clean_line(session.title)}: {len(session.messages):,} messages. The last of them:")
+            self._speaker.recall(session.messages[-1])
+
+    async def _message(self) -> str | None:
+        self._show_prompt("you: ")
+        text = await self._lines.message()
+        self._prompt = ""
+        return text
+
+    async def ask(self, question: str) -> str:
+        """One line from the person; "" at the end of all lines."""
+        self._show_prompt(f"{question} ")
+        line = await self._lines.next()
+        self._prompt = ""
+        return (line or "").strip()
+
+    def _show_prompt(self, prompt: str) -> None:
+        self._prompt = prompt
+        if self.talks:
+            sys.stdout.write(prompt)
+            sys.stdout.flush()
+
+    async def _take(self, text: str) -> bool:
+        """Do what one message says. False: leave."""
+        if not text.strip():
+            return True
+        await self.workspace.add_prompt(text)
+        if not commands.is_command(text):
+            text = text[1:] if text.startswith(" /") else text
+            await self.turn(self.session.send(text, await self._attachments(text)))
+            return True
+        parsed = commands.parse(text)
+        if isinstance(parsed, commands.Unknown):
+            complain(parsed.text)
+            return True
+        return await self._commands.run(*parsed)
+
+    async def _attachments(self, text: str) -> list[Attachment]:
+        """The files a message names with `@`. Raises `AttachmentError`."""
+        paths = mentioned(text, Path.cwd()) if "@" in text else []
+        found = [await self.workspace.attach(path) for path in paths]
+        check_taken(found, self.session.capabilities, self.session.model)
+        return found
+
+    async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
+        """Write down what a turn brings."""
+        await self._speaker.turn(events)
+
+    def interrupt(self) -> None:
+        """ctrl+c: stop the answer, or leave on a second press."""
+        now = time.monotonic()
+        if now - self._pressed < SECOND_PRESS:
+            self._code = INTERRUPTED
+            self.session.cancel()
+            self._break_line()
+            self._lines.end()
+            return
+        self._pressed = now
+        if self.session.running:
+            self.session.cancel()
+            return
+        self._break_line()
+        complain("press ctrl+c again to leave")
+        self._show_prompt(self._prompt)
+
+    def _break_line(self) -> None:
+        if self.talks:
+            write("")  # the terminal wrote ^C behind the prompt
