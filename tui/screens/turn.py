@@ -14,6 +14,7 @@ from textual.content import Content
 
 from tui.chat.attachments import AttachmentError, check_taken
 from tui.chat.events import (
+    ApprovalAsked,
     CompactionFinished,
     CompactionStarted,
     ContextTrimmed,
@@ -24,6 +25,8 @@ from tui.chat.events import (
     ReplyStarted,
     RetryScheduled,
     SessionEvent,
+    ToolFinished,
+    ToolStarted,
     TurnFailed,
     TurnFinished,
     UsageChanged,
@@ -32,6 +35,7 @@ from tui.messages import Attachment, Message
 from tui.screens.base import run_quietly
 from tui.screens.mentions import mentioned
 from tui.screens.resources import resources_named
+from tui.screens.tool_turn import ToolTurn
 from tui.widgets.figures import duration, tokens_exact
 
 if TYPE_CHECKING:
@@ -57,6 +61,7 @@ class Turns:
         self._reason = ""  # what the last reply said it failed of
         self._asked: Message | None = None  # the message that is being answered, until something of an answer is there
         self._since = 0.0
+        self.tools = ToolTurn(screen, self._enter)
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -197,16 +202,19 @@ class Turns:
         self.screen.queue_list.show(list(self.waiting))
         self.screen.composer.queued = bool(self.waiting)
 
-    def _enter(self, phase: str) -> None:
+    def _enter(self, phase: str, since: float | None = None) -> None:
         self._phase = phase
-        self._since = time.monotonic()
+        self._since = time.monotonic() if since is None else since
         self.tick()
 
     def show(self, event: SessionEvent) -> None:
         """One event, on screen."""
         screen, transcript = self.screen, self.screen.transcript
         match event:
+            case ToolStarted() | ToolFinished() | ApprovalAsked():
+                self.tools.show(event)
             case MessageAdded(message):
+                self.tools.over()
                 transcript.append(message)
                 screen.refresh_title()
                 self._asked = message if message.role == "user" else None
@@ -244,6 +252,7 @@ class Turns:
                 if not self._reason or self._reason not in text:  # else the reply itself says it
                     transcript.add_notice("error", text)
             case TurnFinished():
+                self.tools.over()
                 screen.refresh_title()
                 screen.refresh_status(counts=True)
 

@@ -1,0 +1,44 @@
+"""A tool call for a person who has to judge it: its arguments as they are, readable, without power over the screen."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from textual.content import Content
+
+from tui.render.clean import clean_line, clean_output, clean_text
+
+MOST_LINES = 2_000
+
+
+def readable_arguments(arguments: str) -> Content:
+    """One argument a line; long text in lines of its own behind a bar, so that it can't pass for another argument."""
+    try:
+        value: Any = json.loads(arguments) if arguments.strip() else {}
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        return Content.styled(clean_text(arguments) or "no arguments", "$foreground")
+    if not value:
+        return Content.styled("no arguments", "$text-muted")
+    lines: list[Content] = []
+    for name, entry in value.items():
+        text = entry if isinstance(entry, str) else json.dumps(entry, ensure_ascii=False, indent=2)
+        rows = clean_text(text).split("\n")
+        label = (f"{clean_line(str(name))}: ", "$text-muted")
+        if len(rows) == 1:
+            lines.append(Content.assemble(label, (rows[0] or '""', "$foreground")))
+            continue
+        lines.append(Content.assemble(label))
+        lines += [Content.assemble(("  │ ", "$text-muted"), (row, "$foreground")) for row in rows[:MOST_LINES]]
+        if len(rows) > MOST_LINES:
+            lines.append(Content.styled(f"  … {len(rows) - MOST_LINES:,} more lines", "$text-warning"))
+    return Content("\n").join(lines)
+
+
+def said_of_itself(origin: str, description: str, width: int) -> str:
+    """What a tool's source says of it, on one line of at most `width` characters, marked as its own word."""
+    text = clean_output(clean_line(description))
+    words = f"{clean_line(origin)} says of it: {text}" if text else f"from {clean_line(origin)}"
+    return words if len(words) <= width else words[: width - 1] + "…"
