@@ -458,6 +458,7 @@ class FakeSettings:
     theme: str = "chatctx-dark"
     keys: Mapping[str, str] = field(default_factory=dict)
     themes_dir: Path = Path("/nonexistent/themes")
+    data_dir: Path = Path("/nonexistent/data")
     log_file: Path = Path("/nonexistent/chatctx.log")
 
 

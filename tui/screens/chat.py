@@ -75,6 +75,7 @@ class ChatScreen(BaseScreen):
         super().__init__()
         self.open_workspace = open_workspace
         self.log_file = settings.log_file
+        self.pictures = settings.data_dir / "pictures"  # that were pasted
         self.keymap = settings.keys
         self.theming = Theming(self, settings.themes_dir)
         self.workspace: WorkspaceLike | None = None
@@ -264,6 +265,10 @@ class ChatScreen(BaseScreen):
             offers = []
         if self.composer.area.text == words:
             self.composer.completions.offer(offers, words)
+
+    def on_composer_paste_wanted(self) -> None:
+        """A picture, perhaps: the terminal pastes only text."""
+        self.action_command("paste")
 
     def on_composer_recall(self) -> None:
         """Bring the last waiting message back into the draft."""

@@ -18,6 +18,7 @@ from tui.screens.mcp_commands import McpCommands
 from tui.screens.memory_commands import MemoryCommands
 from tui.screens.message_commands import MessageCommands
 from tui.screens.model_commands import ModelCommands
+from tui.screens.paste_command import PasteCommand
 from tui.widgets.completion import Choice
 from tui.widgets.composer import PromptArea
 from tui.widgets.figures import tokens_short
@@ -32,7 +33,14 @@ log = logging.getLogger(__name__)
 
 
 class ChatCommands(
-    CompactCommands, ConversationCommands, MessageCommands, ModelCommands, MemoryCommands, ImportCommand, McpCommands
+    CompactCommands,
+    ConversationCommands,
+    MessageCommands,
+    ModelCommands,
+    MemoryCommands,
+    ImportCommand,
+    McpCommands,
+    PasteCommand,
 ):
     """The actions of one chat screen; implements `commands.Chat`."""
 

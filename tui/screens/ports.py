@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
     from tui.providers.base import Capabilities
     from tui.screens.mcp_ports import ServersLike
-    from tui.screens.tool_ports import SessionToolsLike
     from tui.screens.summary_subject import SummariesLike
     from tui.screens.tool_ports import SessionToolsLike
 
@@ -39,6 +38,11 @@ class SettingsLike(Protocol):
     @property
     def themes_dir(self) -> Path:
         """Where the person's own themes are."""
+        ...
+
+    @property
+    def data_dir(self) -> Path:
+        """Where everything is kept."""
         ...
 
     @property

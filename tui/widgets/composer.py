@@ -17,7 +17,7 @@ from textual.widgets import Static, TextArea
 
 from tui.widgets.cells import clip
 from tui.widgets.completion import Choice, CompletionList
-from tui.widgets.paste import PasteChips
+from tui.widgets.paste import PasteChips, dropped_files, mention_of
 from tui.widgets.prompt_history import PromptHistory
 
 _IN_TURN = ("submit", "newline", "complete", "close_list", "cursor_up", "cursor_down")
@@ -40,6 +40,7 @@ class PromptArea(TextArea):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "Send", id="composer.send", show=False),
         Binding("shift+enter,ctrl+j,alt+enter", "newline", "New line", id="composer.newline", show=False),
+        Binding("ctrl+v", "paste", "Paste, also a picture", id="composer.paste", show=False),
         Binding("tab", "complete", "Complete", id="composer.complete", show=False),
         Binding("escape", "close_list", "Close the list", id="composer.close_list", show=False),
         Binding("up", "cursor_up", "Up, earlier prompts", id="composer.up", show=False),
@@ -93,11 +94,33 @@ class PromptArea(TextArea):
             super().action_cursor_down(select)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Fold what is large, insert the rest. Terminals send a carriage return for each new line of a paste."""
+        """What the terminal pastes: text, the paths of files that were dropped, or nothing where it has a picture."""
         event.prevent_default()
         event.stop()
-        text = event.text.replace("\r\n", "\n").replace("\r", "\n")
-        self.insert(self.chips.fold(text) if self.chips.wanted(text) else text, maintain_selection_offset=False)
+        if event.text:
+            self.take_in(event.text)
+        else:
+            self.action_paste()
+
+    def action_paste(self) -> None:
+        """The key for pasting what the terminal doesn't."""
+        self.post_message(Composer.PasteWanted())
+
+    def take_in(self, text: str) -> None:
+        """Insert a paste: fold what is large, attach dropped files. Terminals send a carriage return for a new line."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if files := dropped_files(text):
+            for path in files:
+                self.mention(path)
+        else:
+            self.insert(self.chips.fold(text) if self.chips.wanted(text) else text, maintain_selection_offset=False)
+
+    def mention(self, path: str) -> None:
+        """Attach a file: its name goes into the text, apart from the words around it."""
+        row, column = self.cursor_location
+        before = self.document[row][:column]
+        blank = " " if before and not before[-1].isspace() else ""
+        self.insert(f"{blank}{mention_of(path)} ", maintain_selection_offset=False)
 
     def action_delete_left(self) -> None:
         """Delete a character, or the chip before the cursor."""
@@ -176,6 +199,9 @@ class Composer(Widget):
 
     class Recall(Message):
         """Up was pressed in an empty draft: the last queued message may come back."""
+
+    class PasteWanted(Message):
+        """What the system's clipboard holds is wanted."""
 
     def __init__(self, placeholder: str = "ask, or / for commands") -> None:
         super().__init__()

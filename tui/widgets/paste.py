@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import re
+import shlex
+from urllib.parse import unquote
 
 from tui.widgets.figures import bytes_short
 
 FOLD_CHARACTERS = 2_000
 FOLD_LINES = 24
 """A paste longer than either becomes a chip."""
+_FILE = re.compile(r"(?:/|~/|file:///).*\.(?:png|jpe?g|gif|webp|pdf)", re.IGNORECASE)
+
+
+def dropped_files(text: str) -> list[str]:
+    """The pictures and PDFs whose paths are all of `text`: what terminals paste when files are dropped on them."""
+    if len(text) > 4_000 or not text.strip() or "\n" in text.strip():
+        return []
+    try:
+        words = shlex.split(text)
+    except ValueError:  # a quotation mark without its partner
+        return []
+    if not all(_FILE.fullmatch(word) and '"' not in word for word in words):
+        return []
+    return [unquote(word.removeprefix("file://")) if word.startswith("file://") else word for word in words]
+
+
+def mention_of(path: str) -> str:
+    """How a file is named in a draft so that it goes along."""
+    return f'@"{path}"' if " " in path else f"@{path}"
 
 
 class PasteChips:
