@@ -86,7 +86,7 @@ def output_of(result: types.CallToolResult) -> ToolOutput:
     """A call's result. Structured content stands for itself only where the server sent no text with it."""
     found = content_of(result.content)
     text = found.text
-    if not text and not found.images and result.structured_content is not None:
+    if not result.content and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
     return ToolOutput(text, is_error=bool(result.is_error), images=found.images)
 

@@ -139,7 +139,7 @@ class McpServer:
                     return  # stopped
                 reason, hopeless = "it ended", False
             except Exception as error:
-                reason, hopeless = why(error, self.config, status)
+                reason, hopeless = why(error, self.config, status, ready=self.status.state == "ready")
             reason += "" if hopeless else self._last_words()
             log.info("MCP server %s: %s", self.name, reason)
             was_ready = self.status.state == "ready"

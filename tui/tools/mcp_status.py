@@ -72,7 +72,7 @@ def _not_started(config: ServerConfig, error: OSError) -> str:
     return f"{config.command} can't be run ({error.strerror or line(str(error))}); correct command of {where}"
 
 
-def why(error: BaseException, config: ServerConfig, status: HttpStatus) -> tuple[str, bool]:
+def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready: bool = False) -> tuple[str, bool]:
     """Why a connection ended or never came about, in one line; and whether it will be the same another time."""
     cause = leaf(error)
     where = f"mcpServers.{config.name} in {config.where}"
@@ -91,7 +91,7 @@ def why(error: BaseException, config: ServerConfig, status: HttpStatus) -> tuple
         return f"nothing answers at {config.shown}; is it running?", False
     match line(str(cause)) or type(cause).__name__:
         case "Connection closed":
-            return "it ended before it was ready", False
+            return "it ended" if ready else "it ended before it was ready", False
         case "Not Found" | "Session terminated":
             return f"there is no MCP server at {config.shown}; check url of {where}", True
         case text:

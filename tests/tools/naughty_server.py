@@ -1,0 +1,108 @@
+"""An MCP server, by the official SDK, that does what no server should: it hangs, dies in mid-call, says megabytes,
+changes its tools and has hundreds of them. Run by tests/tools/test_mcp_failures.py.
+
+Arguments: `many N` begins with N tools; `mute` never answers anything; `late` says that it has started and ends.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from mcp.server.mcpserver import Context, MCPServer
+
+server = MCPServer("naughty", version="1")
+
+
+def complain(text: str) -> None:
+    """A line on standard error."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def describe(number: int) -> str:
+    """A description as long as those of real servers are."""
+    kinds = ("invoice", "shipment", "customer", "ticket", "calendar entry", "repository", "payment", "report")
+    verbs = ("Create", "Find", "Change", "Delete", "Archive", "Export", "Compare", "Approve")
+    kind, verb = kinds[number % 8], verbs[number // 8 % 8]
+    return (
+        f"{verb} one {kind} in region {number}. Takes the identifier of the {kind} and gives back what was done, with"
+        f" the state of the {kind} before and after it and the time in UTC. Fails where the {kind} is locked."
+    )
+
+
+def work(identifier: str, note: str = "", dry_run: bool = False, limit: int = 10) -> str:
+    """What each of the many tools does."""
+    return f"{identifier}: {note or 'done'}, {limit}{' (dry run)' if dry_run else ''}"
+
+
+def add_many(first: int, count: int) -> None:
+    """`count` tools more."""
+    for number in range(first, first + count):
+        server.add_tool(work, name=f"operation_{number}", description=describe(number))
+
+
+@server.tool()
+async def hang() -> str:
+    """Never answers."""
+    import anyio
+
+    try:
+        await anyio.sleep(3600)
+    except BaseException:
+        complain("hang was cancelled")
+        raise
+    return "woke up"
+
+
+@server.tool()
+async def slow(steps: int, ctx: Context) -> str:
+    """Takes a while, and says that it goes on."""
+    import anyio
+
+    for step in range(steps):
+        await ctx.report_progress(step, steps)
+        await anyio.sleep(0.15)
+    return "done after all"
+
+
+@server.tool()
+def die() -> str:
+    """Ends the program."""
+    complain("Segmentation fault at [red]0x0[/red] \x1b[31mreally\x1b[0m token=abcdef0123456789")
+    os._exit(139)
+
+
+@server.tool()
+def big() -> str:
+    """Five megabytes."""
+    return "0123456789abcdef " * (5_000_000 // 17)
+
+
+@server.tool()
+async def grow(count: int, ctx: Context) -> str:
+    """More tools from now on."""
+    add_many(0, count)
+    await ctx.notify_tools_changed()
+    return f"{count} more"
+
+
+@server.tool()
+def shout(name: str) -> str:
+    """An environment variable of this program."""
+    complain(f"the variable is {os.environ.get(name)}")
+    return str(os.environ.get(name))
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["mute"]:
+            time.sleep(3600)
+        case ["late"]:
+            sys.exit("can't open the database")
+        case ["many", count]:
+            add_many(0, int(count))
+            server.run()
+        case _:
+            server.run()
