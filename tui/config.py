@@ -27,12 +27,17 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """One `[providers.NAME]` table. `api_key_command` is run by the shell and prints the key; the key is never kept."""
+    """One `[providers.NAME]` table. `api_key_command` is run by the shell and prints the key; the key is never kept.
+
+    `context_editing` lets Anthropic clear old tool results by itself; `idle_timeout` is in seconds.
+    """
 
     kind: str = "openai-compatible"
     base_url: str | None = None
     api_key_env: str | None = None
     api_key_command: str | None = None
+    context_editing: bool = False
+    idle_timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +204,16 @@ class _Reader:
         self.check_names(table, {f.name for f in fields(ProviderSettings)}, where + ".")
         if "api_key" in table:
             raise self.fail(f"{where}.api_key: keys are not kept in files; use api_key_env or api_key_command")
-        result = ProviderSettings(
-            **{key: self.typed(f"{where}.{key}", text, str, "text") for key, text in table.items()}
-        )
+        values: dict[str, Any] = {}
+        for key, given in table.items():
+            match key:
+                case "context_editing":
+                    values[key] = self.typed(f"{where}.{key}", given, bool, "true or false")
+                case "idle_timeout":
+                    values[key] = self.seconds(f"{where}.{key}", given)
+                case _:
+                    values[key] = self.typed(f"{where}.{key}", given, str, "text")
+        result = ProviderSettings(**values)
         if result.kind not in PROVIDER_KINDS:
             raise self.fail(f"{where}.kind is {result.kind!r}; use one of {', '.join(PROVIDER_KINDS)}")
         if result.base_url is not None and not result.base_url.startswith(("http://", "https://")):
@@ -243,6 +255,11 @@ class _Reader:
         if wrong := [entry for entry in value if Path(entry).name != entry]:
             raise self.fail(f"{name}: {wrong[0]!r} is a path; write the file's name alone")
         return tuple(dict.fromkeys(value))
+
+    def seconds(self, name: str, value: object) -> float:
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            return float(value)
+        raise self.fail(f"{name} is {value!r}; it has to be a number of seconds over 0")
 
     def count(self, name: str, value: object) -> int:
         try:

@@ -94,11 +94,24 @@ Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Attachment | Refusa
 
 
 @dataclass(frozen=True, slots=True)
+class BilledPass:
+    """One pass of a call in which the server worked in several, in tokens as in `Usage`. `model` "": the call's own."""
+
+    input_total: int
+    output_total: int
+    input_cached: int = 0
+    input_cache_write: int = 0
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one call as the provider reported them, normalised (SPEC: one reading for every dialect).
 
     `input_total` includes cached and cache-written tokens for every provider; `output_total` includes reasoning.
-    None is unknown, never 0.
+    None is unknown, never 0. `cleared` are the tokens of the prompt that the provider's context editing took out before
+    the model read it (they are not in `input_total`), `cleared_uses` the tool uses they were of. Where the server
+    worked in several `passes`, the numbers are those of the pass that read the conversation; all passes are billed.
     """
 
     input_total: int | None
@@ -107,6 +120,9 @@ class Usage:
     input_cache_write: int | None = None
     reasoning: int | None = None
     source: UsageSource = "provider"
+    cleared: int | None = None
+    cleared_uses: int | None = None
+    passes: tuple[BilledPass, ...] = ()
 
     @property
     def input_fresh(self) -> int | None:
@@ -165,8 +181,8 @@ class Request:
     """What would go out: the projection of a session for one provider and model.
 
     `max_output` is in tokens. `reasoning` is the wanted effort ("off", "low", "medium", "high"; None is the
-    provider's default). `blobs` maps attachment hashes to bytes and is filled only just before sending; it has no part
-    in digests or counts.
+    provider's default). `server_edits`: the provider may clear old tool results by itself. `blobs` maps
+    attachment hashes to bytes and is filled only just before sending; it has no part in digests or counts.
     """
 
     provider: str
@@ -177,4 +193,5 @@ class Request:
     max_output: int | None = None
     reasoning: str | None = None
     session: str = ""
+    server_edits: bool = False
     blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False, hash=False)

@@ -95,31 +95,26 @@ async def test_the_last_used_come_first(server: ReplayServer, tmp_path: Path) ->
         assert box(listing) == ["box/vendor/three", "box/two", "box/one"]
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("box", "box/two"),  # a provider alone: its last model
-        ("box/one", "box/one"),
-        ("one", "box/one"),
-        ("THREE", "box/vendor/three"),  # a part of the only name that has it
-        ("vendor/three", "box/vendor/three"),
-        ("box/not-listed", "box/not-listed"),
-        ("ollama/qwen3", "ollama/qwen3"),
-    ],
-)
-async def test_what_a_person_calls_a_model(server: ReplayServer, tmp_path: Path, name: str, found: str) -> None:
+NAMES = {
+    "box": "box/two",  # a provider alone: its last model
+    "box/one": "box/one",
+    "one": "box/one",
+    "THREE": "box/vendor/three",  # a part of the only name that has it
+    "vendor/three": "box/vendor/three",
+    "box/not-listed": "box/not-listed",
+    "ollama/qwen3": "ollama/qwen3",
+}
+
+
+async def test_what_a_person_calls_a_model(server: ReplayServer, tmp_path: Path) -> None:
     async with opened(tmp_path, server.url) as workspace:
         workspace.store.put_state(LAST_MODELS, json.dumps({"box": "two", "": "box/one"}))
         await workspace.model_list.ask()
-        assert await workspace.find_model(name) == found
-
-
-@pytest.mark.parametrize("name", ["nothing-like-it", "o", "antropic/claude"])
-async def test_a_name_that_is_none_or_several(server: ReplayServer, tmp_path: Path, name: str) -> None:
-    async with opened(tmp_path, server.url) as workspace:
-        with pytest.raises(UsageError) as caught:
-            await workspace.find_model(name)
-        assert "\n" not in str(caught.value)
+        assert {name: await workspace.find_model(name) for name in NAMES} == NAMES
+        for name in ("nothing-like-it", "o", "antropic/claude"):  # none, several, no such provider
+            with pytest.raises(UsageError) as caught:
+                await workspace.find_model(name)
+            assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

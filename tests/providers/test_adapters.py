@@ -11,7 +11,7 @@ import pytest
 
 from tests.providers.collect import collect
 from tests.providers.replay import Answer, End, replay_server, sse
-from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
+from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, pieces, serving
 from tui.messages import Usage
 from tui.providers.base import StreamEnd, TextDelta
 from tui.providers.config import Dialect, ProviderConfig
@@ -196,6 +196,53 @@ async def test_closing_the_stream_hangs_up(dialect: Dialect) -> None:
                     break
         async with asyncio.timeout(5):
             await server.hung_up.wait()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_server_that_falls_silent_has_stalled_and_what_came_is_kept(dialect: Dialect) -> None:
+    count = {"openai-chat": 1, "anthropic": 4, "openai-responses": 3}[dialect]
+    async with serving(dialect, idle_timeout=0.2) as (server, provider):
+        server.answers.append(Answer(pieces(dialect, count), end="hang"))
+        got = await collect(provider, REQUEST)
+        assert got.text == "Hel" and got.end is None
+        assert got.error is not None and got.error.kind == "stalled"
+        assert "sent nothing for 0.2 seconds" in str(got.error) and "/retry" in str(got.error)
+        async with asyncio.timeout(5):
+            await server.hung_up.wait()
+
+
+async def test_context_editing_is_asked_for_where_it_is_switched_on_and_read() -> None:
+    start = {
+        "type": "message_start",
+        "message": {"usage": {"input_tokens": 40_000, "cache_read_input_tokens": 0, "output_tokens": 1}},
+    }
+    end = {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn"},
+        "usage": {"output_tokens": 2},
+        "context_management": {
+            "applied_edits": [
+                {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 8, "cleared_input_tokens": 50_000},
+                {"type": "clear_thinking_20251015", "cleared_thinking_turns": 1, "cleared_input_tokens": 1_000},
+            ]
+        },
+    }
+    told = [start, *ANTHROPIC[1:-2], end, ANTHROPIC[-1]]
+    for on in (True, False):
+        async with serving("anthropic", context_editing=on) as (server, provider):
+            server.answers.append(Answer([sse(event, named=True) for event in (told if on else ANTHROPIC)]))
+            able = provider.capabilities("claude-sonnet-5-5")
+            got = await collect(provider, replace(REQUEST, server_edits=able.edits_context))
+            server.json({"input_tokens": 9}, path="/v1/messages/count_tokens")
+            await provider.count_tokens(replace(REQUEST, server_edits=able.edits_context))
+        asked, counted = server.asked[0], server.asked[1]
+        assert able.edits_context is on
+        assert ("context-management" in asked.headers.get("anthropic-beta", "")) is on
+        edits = [edit["type"] for edit in asked.body.get("context_management", {}).get("edits", [])]
+        assert edits == (["clear_tool_uses_20250919"] if on else [])
+        assert "context_management" not in counted.body  # that route does not take it: it counts the whole prompt
+        usage = Usage(40_000, 2, 0, cleared=51_000, cleared_uses=8) if on else Usage(9, 2)
+        assert got.usage == usage
 
 
 async def test_extra_body_reaches_every_dialect() -> None:

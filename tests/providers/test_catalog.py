@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from tui.context.limits import ModelLimits
-from tui.messages import Request, Usage
+from tui.messages import BilledPass, Request, Usage
 from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
 from tui.providers.catalog import list_price, price, prices_limits, resolve_limits, table_limits
 
@@ -119,6 +120,22 @@ def test_cached_tokens_cost_less_and_written_ones_more() -> None:
 )
 def test_what_is_unknown_has_no_price(usage: Usage, provider: str, model: str, cost: Decimal | None) -> None:
     assert price(usage, provider, model) == cost
+
+
+def test_each_pass_of_a_call_is_priced_by_itself() -> None:
+    """A long context has a price of its own: two passes of 150k are not one of 300k; an advisor is another model."""
+    one, model = BilledPass(150_000, 1_000), "claude-sonnet-4-5"
+    single = price(Usage(150_000, 1_000), "anthropic", model)
+    whole = price(Usage(300_000, 2_000), "anthropic", model)
+    twice = price(Usage(150_000, 1_000, passes=(one, one)), "anthropic", model)
+    assert single is not None and whole is not None
+    assert twice == 2 * single < whole
+    advised = replace(one, model="claude-opus-4-5")
+    advice = price(Usage(150_000, 1_000), "anthropic", "claude-opus-4-5")
+    assert advice is not None and advice != single
+    assert price(Usage(150_000, 1_000, passes=(one, advised)), "anthropic", model) == single + advice
+    unknown = replace(one, model="claude-nobody-knows")
+    assert price(Usage(150_000, 1_000, passes=(one, unknown)), "anthropic", model) is None
 
 
 def test_list_prices() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.messages import Usage
+from tui.messages import BilledPass, Usage
 from tui.providers.usage_reading import read_usage
 
 
@@ -96,10 +96,15 @@ from tui.providers.usage_reading import read_usage
                 "iterations": [
                     {"type": "compaction", "input_tokens": 180_000, "output_tokens": 900},
                     {"type": "message", "input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 50},
-                    {"type": "advisor_message", "input_tokens": 7_000, "output_tokens": 9},
+                    {"type": "advisor_message", "input_tokens": 7_000, "output_tokens": 9, "model": "big"},
                 ],
             },
-            Usage(1_000, 50, 900),
+            Usage(
+                1_000,
+                50,
+                900,
+                passes=(BilledPass(180_000, 900), BilledPass(1_000, 50, 900), BilledPass(7_000, 9, model="big")),
+            ),
             id="the context is the last pass that saw it",
         ),
         pytest.param({}, None, id="empty"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
-from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult, Usage
+from tui.messages import Attachment, BilledPass, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult, Usage
 
 _PARTS: dict[str, type[Part]] = {
     "text": Text,
@@ -16,6 +16,7 @@ _PARTS: dict[str, type[Part]] = {
     "attachment": Attachment,
     "refusal": Refusal,
 }
+_SELDOM = ("cleared", "cleared_uses", "passes")
 _NAMES = {kind: name for name, kind in _PARTS.items()}
 _FIELDS = {kind: tuple((f.name, f.default) for f in fields(kind)) for kind in _PARTS.values()}
 
@@ -56,12 +57,24 @@ def dump_usage(usage: Usage | None) -> str | None:
     """Usage as JSON text, or None."""
     if usage is None:
         return None
-    return json.dumps({f.name: getattr(usage, f.name) for f in fields(usage)}, separators=(",", ":"))
+    return json.dumps(usage_to_dict(usage), separators=(",", ":"))
 
 
 def load_usage(text: str | None) -> Usage | None:
     """The inverse of `dump_usage`."""
-    return None if text is None else Usage(**json.loads(text))
+    return None if text is None else usage_from_dict(json.loads(text))
+
+
+def usage_to_dict(usage: Usage) -> dict[str, Any]:
+    """A usage as a JSON object; what only few calls have is left out where it is missing."""
+    data = asdict(usage)
+    return {name: value for name, value in data.items() if name not in _SELDOM or value}
+
+
+def usage_from_dict(data: dict[str, Any]) -> Usage:
+    """The inverse of `usage_to_dict`. Raises TypeError for unknown or missing fields."""
+    passes = tuple(BilledPass(**one) for one in data.get("passes") or ())
+    return Usage(**{**data, "passes": passes})
 
 
 def message_to_dict(message: Message) -> dict[str, Any]:
@@ -70,7 +83,7 @@ def message_to_dict(message: Message) -> dict[str, Any]:
     for name in ("kind", "status", "created_at", "provider", "model", "finish_reason", "error"):
         data[name] = getattr(message, name)
     usage = message.usage
-    data["usage"] = None if usage is None else {f.name: getattr(usage, f.name) for f in fields(usage)}
+    data["usage"] = None if usage is None else usage_to_dict(usage)
     return data
 
 
@@ -80,6 +93,6 @@ def message_from_dict(data: dict[str, Any]) -> Message:
     usage = values.pop("usage", None)
     try:
         parts = tuple(part_from_dict(part) for part in values.pop("parts"))
-        return Message(parts=parts, usage=Usage(**usage) if usage else None, **values)
+        return Message(parts=parts, usage=usage_from_dict(usage) if usage else None, **values)
     except (TypeError, KeyError) as error:
         raise ValueError(f"message is malformed: {error}") from None

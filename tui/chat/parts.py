@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from tui.chat.codec import usage_from_dict
 from tui.messages import Part, Reasoning, Refusal, Text, ToolCall, Usage
 from tui.providers.base import (
     ReasoningDelta,
@@ -171,5 +172,7 @@ def load_events(text: str) -> list[StreamEvent]:
     """The inverse of `dump_events`."""
     events: list[StreamEvent] = []
     for name, values in json.loads(text):
-        events.append(UsageUpdate(Usage(**values["usage"])) if name == "UsageUpdate" else _EVENTS[name](**values))
+        events.append(
+            UsageUpdate(usage_from_dict(values["usage"])) if name == "UsageUpdate" else _EVENTS[name](**values)
+        )
     return events

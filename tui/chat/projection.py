@@ -115,6 +115,7 @@ def request_for(active: Iterable[Message], target: Target) -> Request:
         max_output=target.max_output,
         reasoning=target.reasoning,
         session=target.session,
+        server_edits=able.edits_context,
     )
 
 

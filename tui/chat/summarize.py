@@ -19,7 +19,7 @@ FILL = 0.85  # of the room for source that a request takes: token counts of text
 LEAST_CAPACITY = 64  # tokens of source below which a request is not worth making
 UNKNOWN_CAPACITY = 24_000  # tokens of source for each request where the window is unknown
 TOKENS_PER_WORD = 1.4  # rough, for telling the model a length it can keep
-HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "not_found", "rate_limit", "overloaded", "network"})
+HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "not_found", "rate_limit", "overloaded", "network", "stalled"})
 
 ROLE = "You write the working notes that let a colleague take over a conversation in mid-task. Add nothing of your own."
 HEADER = "[Summary of the earlier conversation. The messages it stands for are not shown any more.]"

@@ -19,7 +19,7 @@ from tui.context.digests import MessageDigest, chain, message_digest
 from tui.context.learning import derive_costs, learn, learn_refusal
 from tui.context.ledger import Account, Ledger, make_entry
 from tui.context.preamble import Preamble, estimate_preamble
-from tui.context.prediction import ConversationEstimate, TotalSource, learned, predict
+from tui.context.prediction import ConversationEstimate, TotalSource, after_edits, learned, predict
 from tui.context.tracker import ConversationStateTracker, Measurement, reply_as_sent
 from tui.messages import Message, Reasoning, Request, Usage
 
@@ -98,6 +98,11 @@ class HybridTokenEstimator:
 
     def situation(self, request: Request) -> Situation:
         """The estimate of `request` with everything it was made from."""
+        found = self._situation(request)
+        return found._replace(estimate=after_edits(found.estimate, found.base)) if request.server_edits else found
+
+    def _situation(self, request: Request) -> Situation:
+        """As if the provider edited nothing: what a call teaches is learned from that."""
         with self._lock:
             session = self._session(request)
             account = session.ledger.update(request.messages)
@@ -116,16 +121,18 @@ class HybridTokenEstimator:
         `anchor` (silent truncation) nothing is remembered. Usage that is missing or zero changes nothing.
         """
         with self._lock:
-            situation = self.situation(request)
-            estimate = situation.estimate
+            situation = self._situation(request)
+            estimate = after_edits(situation.estimate, situation.base) if request.server_edits else situation.estimate
             actual = usage.input_total if usage.source == "provider" and usage.input_total else None
             if actual is None:
                 return CallOutcome(estimate.tokens, None, estimate.upper_bound, estimate.source, False)
             session = self._session(request)
-            taught = learn and anchor and reply.status == "complete" and self._learn(request, situation, actual)
+            whole = actual + (usage.cleared or 0)
+            learn = learn and anchor and (usage.cleared or 0) == estimate.cleared and reply.status == "complete"
+            taught = learn and self._learn(request, situation, whole)
             if anchor:
-                self._derive(request, session, situation, actual)
-                self._anchor(request, session, situation, reply, usage, actual, at)
+                self._derive(request, session, situation, whole)
+                self._anchor(request, session, situation, reply, usage, whole, at)
             outcome = CallOutcome(estimate.tokens, actual, estimate.upper_bound, estimate.source, taught)
             session.last_error_percent = outcome.error_percent
         _log(request, estimate, outcome)
@@ -133,11 +140,12 @@ class HybridTokenEstimator:
 
     def note_count(self, request: Request, tokens: int, *, at: float) -> None:
         """Go by the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch (SPEC 1.6)."""
-        usage = Usage(input_total=tokens, output_total=None)
         with self._lock:
-            self._anchor(
-                request, self._session(request), self.situation(request), Message("assistant", ()), usage, tokens, at
-            )
+            situation = self._situation(request)
+            before = situation.base.match.measurement if situation.base.measured else None
+            cleared = before.cleared if before is not None and before.cleared < tokens else None
+            usage = Usage(tokens - (cleared or 0), None, cleared=cleared)
+            self._anchor(request, self._session(request), situation, Message("assistant", ()), usage, tokens, at)
 
     def note_refusal(self, request: Request, tokens: int | None, *, at: float) -> None:
         """A server refused `request` as too large, though it was thought to fit: as `tokens` of input, or unnamed."""
@@ -241,6 +249,7 @@ class HybridTokenEstimator:
             reasoning_known=sure,
             preamble_tokens=situation.preamble.total,
             at=at,
+            cleared=usage.cleared or 0,
         )
         self.tracker.remember(measurement)
         entries = tuple(account.entries[: len(account.messages)])

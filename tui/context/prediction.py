@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal, TypeAlias
 
@@ -37,6 +37,7 @@ class ConversationEstimate:
     last_output: int | None = None
     last_output_sent_back: int | None = None
     heuristic_tokens: int = 0
+    cleared: int = 0
 
 
 def learned(sums: Sums, calibration: Calibration, bias: float = 0.0) -> float:
@@ -50,8 +51,25 @@ def learned(sums: Sums, calibration: Calibration, bias: float = 0.0) -> float:
     )
 
 
+def after_edits(estimate: ConversationEstimate, base: Base) -> ConversationEstimate:
+    """`estimate` where the provider clears old tool results by itself: it will clear again what it cleared last."""
+    measurement = base.match.measurement if base.measured else None
+    if measurement is None or not measurement.cleared:
+        return estimate
+    cleared = min(measurement.cleared, estimate.tokens)
+    return replace(
+        estimate,
+        tokens=estimate.tokens - cleared,
+        upper_bound=estimate.upper_bound - cleared,
+        known_tokens=max(0, estimate.known_tokens - cleared),
+        estimated_tokens=estimate.tokens - cleared - max(0, estimate.known_tokens - cleared),
+        last_input=measurement.input_tokens - measurement.cleared,
+        cleared=cleared,
+    )
+
+
 def predict(base: Base, account: Account, preamble: Preamble, calibration: Calibration) -> ConversationEstimate:
-    """The estimate for the account's messages after `preamble`."""
+    """The estimate for the account's messages after `preamble`, all of which the model reads."""
     fresh = account.since(base.covered)
     count = len(account.messages) - base.covered
     guess = learned(fresh, calibration, base.bias if count else 0.0)

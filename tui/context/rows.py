@@ -125,6 +125,7 @@ def make_rows(request: Request, situation: Situation) -> tuple[tuple[UsageRow, .
     for key in MESSAGE_ROWS:
         tokens, guessed = account.rows.get(key, (0.0, 0.0))
         messages[key] = max(0.0, tokens - guessed) + max(0.0, guessed) * factor
+    messages["tool_results"] = max(0.0, messages["tool_results"] - situation.estimate.cleared)
     explained = sum(messages.values())
     rest = total - before
     warnings: tuple[str, ...] = ()

@@ -30,7 +30,8 @@ class Measurement:
     `sent` and `replied` are chain digests over bodies, before and after the reply; `replied` is None where the reply is
     not known to be whole. `sent_reasoning` and `reply_reasoning` are the reasoning tokens inside `input_tokens` and
     `output_tokens` (estimated where the provider did not say: then `reasoning_known` is False). `preamble_tokens` is
-    the estimate of system prompt and tools at the time, by which a later change of them is corrected.
+    the estimate of system prompt and tools at the time, by which a later change of them is corrected. `cleared` are
+    those of `input_tokens` that the provider's own context editing took out before the model read them.
     """
 
     provider: str
@@ -46,6 +47,7 @@ class Measurement:
     reasoning_known: bool = True
     preamble_tokens: float = 0.0
     at: float = 0.0  # seconds since the epoch
+    cleared: int = 0
 
 
 class MeasurementStore(Protocol):

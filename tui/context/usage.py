@@ -38,6 +38,7 @@ class Basis:
     measured_calls: int = 0
     compactions: int = 0
     compaction_saved: int = 0  # tokens
+    cleared: int = 0  # tokens that the provider's context editing takes out
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,7 @@ def _basis(estimate: ConversationEstimate, situation: Situation, compactions: in
         measured_calls=situation.calibration.calls,
         compactions=compactions,
         compaction_saved=saved,
+        cleared=estimate.cleared,
     )
 
 

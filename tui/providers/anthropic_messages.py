@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui.context.limits import ModelLimits
@@ -15,10 +16,17 @@ from tui.providers.anthropic_wire import to_wire
 from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
 from tui.providers.capabilities import anthropic_capabilities
 from tui.providers.config import ProviderConfig
+from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import anthropic_client, events
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
+
+
+EDITING: Mapping[str, str] = {"anthropic-beta": "context-management-2025-06-27"}
+"""Sent where the provider may clear old tool results by itself."""
+
+_NOT_COUNTED = ("max_tokens", "context_management")  # what the counting route does not take
 
 
 class AnthropicMessages:
@@ -36,7 +44,8 @@ class AnthropicMessages:
         if self._client is None:
             key = await self.config.key()
             base_url = self.config.base_url.rstrip("/").removesuffix("/v1")  # the SDK's paths begin with /v1
-            self._client = await anthropic_client(base_url, key, self.config.headers)
+            headers = {**self.config.headers, **(EDITING if self.config.context_editing else {})}
+            self._client = await anthropic_client(base_url, key, headers)
         return self._client
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -45,7 +54,7 @@ class AnthropicMessages:
         reader = AnthropicReader()
         body = await asyncio.to_thread(to_wire, request) | dict(self.config.extra_body)
         try:
-            async with aclosing(events(client, "/v1/messages", body, self.name)) as wire:
+            async with aclosing(events(client, "/v1/messages", body, self.name, self.config.idle_timeout)) as wire:
                 async for item in wire:
                     for event in reader.feed(item):
                         yield event
@@ -70,12 +79,17 @@ class AnthropicMessages:
 
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
-        return anthropic_capabilities(model, official=self.config.official)
+        known = anthropic_capabilities(model, official=self.config.official)
+        return replace(known, edits_context=self.config.context_editing)
 
     async def limits(self, model: str) -> ModelLimits | None:
         """The server's word on the window; None where it says nothing. Raises `ProviderError`."""
         found = [info for info in await self.models() if info.id == model]
         return found[0].limits if found else None
+
+    async def takes_tools(self, model: str) -> bool | None:
+        """Whether the server says that `model` calls tools; None where it says nothing. Raises `ProviderError`."""
+        return await server_takes_tools(await self.client(), self.config, model)
 
     async def models(self) -> list[ModelInfo]:
         """The models the server offers. Raises `ProviderError`."""
@@ -83,7 +97,7 @@ class AnthropicMessages:
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
-        body = {key: value for key, value in to_wire(request, cache=False).items() if key != "max_tokens"}
+        body = {key: value for key, value in to_wire(request, cache=False).items() if key not in _NOT_COUNTED}
         if "budget_tokens" in body.get("thinking", {}):
             body.pop("thinking")  # it is checked against max_tokens, which this route does not take
         return await discovery.input_tokens(await self.client(), "/v1/messages/count_tokens", body, self.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tui.providers.base import (
     FinishKind,
@@ -17,7 +17,7 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
-from tui.providers.usage_reading import read_usage
+from tui.providers.usage_reading import read_edits, read_usage
 from tui.providers.wire import Json
 
 _FINISH: dict[str, FinishKind] = {
@@ -45,6 +45,7 @@ class AnthropicReader:
         self._blocks: dict[int, _Block] = {}
         self._opened = 0
         self._usage: Json = {}
+        self._edits: tuple[int, int] | None = None
         self._end: str | None = None
         self._explanation = ""
 
@@ -63,6 +64,8 @@ class AnthropicReader:
         match event.get("type"):
             case "message_start":
                 message = event.get("message")
+                if isinstance(message, dict):
+                    self._edited(message)
                 yield from self._merge_usage(message.get("usage") if isinstance(message, dict) else None)
             case "content_block_start":
                 yield from self._start(event)
@@ -76,6 +79,7 @@ class AnthropicReader:
                     block.arguments = True
                     yield ToolCallDelta(block.index, arguments="{}")
             case "message_delta":
+                self._edited(event)
                 yield from self._merge_usage(event.get("usage"))
                 delta = event.get("delta")
                 if isinstance(delta, dict):
@@ -93,7 +97,12 @@ class AnthropicReader:
         if isinstance(usage, dict):
             self._usage |= {key: value for key, value in usage.items() if value is not None}
             if read := read_usage(self._usage):
-                yield UsageUpdate(read)
+                tokens, uses = self._edits or (None, None)
+                yield UsageUpdate(replace(read, cleared=tokens, cleared_uses=uses))
+
+    def _edited(self, holder: Json) -> None:
+        """What the server's context editing took out of the prompt, where it says so."""
+        self._edits = read_edits(holder.get("context_management")) or self._edits
 
     def _stop(self, delta: Json) -> None:
         if isinstance(reason := delta.get("stop_reason"), str) and reason:

@@ -65,6 +65,8 @@ def to_wire(request: Request, *, cache: bool = True) -> Json:
         body["system"] = system
     if tools:
         body["tools"] = tools
+    if request.server_edits:
+        body["context_management"] = {"edits": [{"type": "clear_tool_uses_20250919"}]}
     return body | thinking(request.model, request.reasoning, body["max_tokens"])
 
 

@@ -96,6 +96,7 @@ ErrorKind: TypeAlias = Literal[
     "signature",  # a reasoning block's signature does not hold
     "bad_request",
     "network",
+    "stalled",  # the server went silent in mid-answer
     "server",
     "protocol",  # the answer was not what the dialect promises
 ]
@@ -150,6 +151,7 @@ class Capabilities:
     pdfs: bool = False
     tools: bool = True
     count_endpoint: bool = False
+    edits_context: bool = False  # the provider clears old tool results by itself, and says so
     count_freely: bool = False  # the endpoint costs next to nothing, so that it is asked whenever nothing was measured
 
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
-from tui.messages import Usage
+from tui.messages import BilledPass, Usage
 from tui.providers.base import Provider, ProviderError
 
 if TYPE_CHECKING:
@@ -63,10 +63,15 @@ def prices_limits(provider: str, model: str) -> ModelLimits | None:
 def price(usage: Usage, provider: str, model: str) -> Decimal | None:
     """What a call cost in US dollars, cached tokens at their own price; None where usage or price is unknown.
 
-    Models on this machine cost nothing. Slow at first use.
+    Of a call with several passes each is priced by itself: tiers and models may differ. Models on this machine cost
+    nothing. Slow at first use.
     """
     if provider in _FREE and "cloud" not in model:
         return Decimal(0)
+    if usage.passes:
+        each = [price(_alone(one), provider, one.model or model) for one in usage.passes]
+        known = [cost for cost in each if cost is not None]
+        return sum(known, Decimal(0)) if len(known) == len(each) else None
     if usage.input_total is None or usage.output_total is None:
         return None
     from genai_prices import Usage as PricedUsage
@@ -82,6 +87,10 @@ def price(usage: Usage, provider: str, model: str) -> Decimal | None:
         return calc_price(counted, model, provider_id=_price_id(provider)).total_price
     except (LookupError, ValueError):  # not listed, or counts that cannot be
         return None
+
+
+def _alone(one: BilledPass) -> Usage:
+    return Usage(one.input_total, one.output_total, one.input_cached, one.input_cache_write)
 
 
 def list_price(provider: str, model: str) -> tuple[Decimal, Decimal] | None:

@@ -16,6 +16,10 @@ from tui.providers.keys import hold_secret, key_from_command, key_from_env
 Dialect: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "local", "demo"]
 
 
+IDLE_TIMEOUT = 300.0
+"""Seconds. A local model reads a long prompt, and a hosted one thinks, for minutes without a sign of life."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:
     """One provider: where it is, what it speaks, where its key comes from.
@@ -41,6 +45,8 @@ class ProviderConfig:
     gguf: Path | None = None
     window: int | None = None
     template: Path | None = None
+    context_editing: bool = False  # Anthropic may clear old tool results by itself
+    idle_timeout: float = IDLE_TIMEOUT  # seconds of silence after which an answer counts as stalled
 
     @property
     def label(self) -> str:

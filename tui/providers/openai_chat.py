@@ -68,7 +68,9 @@ class OpenAIChat:
             started = False
             body = await asyncio.to_thread(to_wire, request, style)  # attachments can be large
             try:
-                async with aclosing(events(client, "/chat/completions", body, self.name)) as chunks:
+                async with aclosing(
+                    events(client, "/chat/completions", body, self.name, self.config.idle_timeout)
+                ) as chunks:
                     async for chunk in chunks:
                         if not started:
                             started, self._style = True, style
@@ -80,6 +82,8 @@ class OpenAIChat:
                     break  # the answer is whole; only its tail (usage) is lost
                 changed = None if started else _without_refused(style, error, body)
                 if changed is None:
+                    for event in reader.held():
+                        yield event
                     raise
                 style = changed
         for event in reader.finish():

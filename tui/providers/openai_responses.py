@@ -48,7 +48,7 @@ class OpenAIResponses:
         wired = await asyncio.to_thread(to_wire, request, official=self.config.official)
         body = wired | dict(self.config.extra_body)
         try:
-            async with aclosing(events(client, "/responses", body, self.name)) as wire:
+            async with aclosing(events(client, "/responses", body, self.name, self.config.idle_timeout)) as wire:
                 async for item in wire:
                     for event in reader.feed(item):
                         yield event

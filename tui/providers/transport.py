@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 ClientT = TypeVar("ClientT")
 
+CONNECT_TIMEOUT = 10.0  # seconds
 LISTING_TIMEOUT = 10.0  # seconds for a model list
 COUNTING_TIMEOUT = 60.0  # seconds for counting a request; a local server has to read it all
 
@@ -98,36 +99,43 @@ async def _built(build: Callable[[], ClientT], base_url: str) -> ClientT:
         raise
 
 
-async def events(client: Client, path: str, body: Json, provider: str) -> AsyncGenerator[Json, None]:
+async def events(client: Client, path: str, body: Json, provider: str, idle: float) -> AsyncGenerator[Json, None]:
     """POST `body` and yield the server-sent events as JSON objects. Raises `ProviderError`.
 
-    Closing the generator closes the connection, which makes a server stop generating.
+    A server that sends nothing for `idle` seconds, not even a sign of life (a ping, a comment), has stalled. Closing
+    the generator closes the connection, which makes a server stop generating.
     """
     try:
-        async with aclosing(_raw_events(client, path, body)) as stream:
+        async with aclosing(_raw_events(client, path, body, idle)) as stream:
             async for event in stream:
                 if isinstance(event, dict):
                     yield event
     except ProviderError:
         raise
     except Exception as error:
-        translated = translate(error, provider, str(client.base_url))
+        translated = translate(error, provider, str(client.base_url), idle)
         if translated is None:
             raise
         raise translated from error
 
 
-async def _raw_events(client: Client, path: str, body: Json) -> AsyncGenerator[object, None]:
+async def _raw_events(client: Client, path: str, body: Json, idle: float) -> AsyncGenerator[object, None]:
+    import httpx2
+
+    # The read timeout runs anew with every byte that comes.
+    patience: Any = {"timeout": httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)}
     if type(client).__module__.startswith("anthropic"):
         from anthropic import AsyncStream as AnthropicStream
 
         stream: Any = await client.post(
-            path, cast_to=object, body=body, stream=True, stream_cls=AnthropicStream[object]
+            path, cast_to=object, body=body, options=patience, stream=True, stream_cls=AnthropicStream[object]
         )
     else:
         from openai import AsyncStream as OpenAIStream
 
-        stream = await client.post(path, cast_to=object, body=body, stream=True, stream_cls=OpenAIStream[object])
+        stream = await client.post(
+            path, cast_to=object, body=body, options=patience, stream=True, stream_cls=OpenAIStream[object]
+        )
     try:
         async for event in stream:
             yield event
@@ -157,8 +165,11 @@ async def _call(client: Client, method: str, path: str, body: Json | None, provi
         raise translated from error
 
 
-def translate(error: Exception, provider: str, base_url: str) -> ProviderError | None:
-    """`error` of an SDK or its HTTP library as a `ProviderError`; None for what is no failure of the request."""
+def translate(error: Exception, provider: str, base_url: str, idle: float | None = None) -> ProviderError | None:
+    """`error` of an SDK or its HTTP library as a `ProviderError`; None for what is no failure of the request.
+
+    `idle`: how many seconds of silence a stream was allowed.
+    """
     import httpx2
 
     response = getattr(error, "response", None)
@@ -175,6 +186,12 @@ def translate(error: Exception, provider: str, base_url: str) -> ProviderError |
     cause: BaseException = error.__cause__ if isinstance(error.__cause__, httpx2.HTTPError) else error
     reason = one_line(str(cause), 120) or type(cause).__name__
     match cause:
+        case httpx2.ReadTimeout() if idle is not None:
+            return ProviderError(
+                "stalled",
+                f"{lead}{where} sent nothing for {idle:g} seconds. What arrived is kept; /retry asks again. "
+                "A slow server gets more time with idle_timeout in the config file.",
+            )
         case httpx2.TimeoutException():
             text = f"{where} did not answer in time. Check the server, then /retry."
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():

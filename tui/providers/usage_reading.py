@@ -10,9 +10,10 @@ Who counts what (facts: usage fields and the context identity):
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
-from tui.messages import Usage
+from tui.messages import BilledPass, Usage
 
 Body: TypeAlias = Mapping[str, Any]
 
@@ -107,7 +108,27 @@ def _anthropic(body: Body) -> Usage:
         context, "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"
     )
     thinking = _count(context.get("output_tokens_details"), "thinking_tokens")
-    return Usage(usage.input_total, usage.output_total, usage.input_cached, usage.input_cache_write, thinking)
+    return replace(usage, reasoning=thinking, passes=_passes(body.get("iterations")))
+
+
+def _passes(iterations: object) -> tuple[BilledPass, ...]:
+    """The passes of a call with more than one (Anthropic: server tools, compaction, an advisor); all are billed."""
+    entries = [entry for entry in iterations if isinstance(entry, Mapping)] if isinstance(iterations, list) else []
+    found = []
+    for entry in entries if len(entries) > 1 else []:
+        read, written = _count(entry, "cache_read_input_tokens") or 0, _count(entry, "cache_creation_input_tokens") or 0
+        given, model = _count(entry, "input_tokens") or 0, entry.get("model")
+        output = _count(entry, "output_tokens") or 0
+        found.append(BilledPass(given + read + written, output, read, written, model if isinstance(model, str) else ""))
+    return tuple(found)
+
+
+def read_edits(context_management: object) -> tuple[int, int] | None:
+    """What Anthropic's context editing took out of the prompt: (tokens, tool uses); None where it took nothing."""
+    edits = context_management.get("applied_edits") if isinstance(context_management, Mapping) else None
+    applied = [edit for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, list) else []
+    tokens = sum(_count(edit, "cleared_input_tokens") or 0 for edit in applied)
+    return (tokens, sum(_count(edit, "cleared_tool_uses") or 0 for edit in applied)) if tokens else None
 
 
 def _context_iteration(body: Body) -> Body | None:

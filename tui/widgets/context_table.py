@@ -304,6 +304,8 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
     if basis.factor is not None and (basis.measured_calls or basis.factor != 1.0):  # 1.00 of nothing says nothing
         learned = f", 95 % of estimates within {basis.error_p95_percent:.1f} %" if basis.error_p95_percent else ""
         facts.append(f"this model: factor {basis.factor:.2f}{learned}")
+    if basis.cleared:
+        facts.append(f"the provider clears {tokens_exact(basis.cleared)} of old tool results by itself")
     if basis.compactions:
         count = f"{basis.compactions} compaction" + ("s" if basis.compactions > 1 else "")
         facts.append(f"{count}, saved {tokens_short(basis.compaction_saved, strip=True)}")
