@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tui.chat.attachments import check_taken
 from tui.chat.events import (
+    ApprovalAsked,
     CompactionFinished,
     ContextTrimmed,
     Notice,
@@ -27,8 +28,10 @@ from tui.chat.session import ChatSession
 from tui.chat.workspace import UsageError, Workspace
 from tui.cli import FAILED, INTERRUPTED, complain
 from tui.config import Settings
-from tui.messages import Attachment, Message
-from tui.render.clean import clean_text
+from tui.messages import Attachment, Message, ToolCall
+from tui.render.clean import clean_line, clean_text
+from tui.render.words import arguments_summary
+from tui.tools.approval import matches
 
 
 def run(args: Namespace, settings: Settings) -> int:
@@ -52,7 +55,7 @@ async def _ask(args: Namespace, settings: Settings) -> int:
             complain(notice)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, session.cancel)
         began = time.time()
-        outcome = await _stream(session, text, attachments, silent=args.json)
+        outcome = await _stream(session, text, attachments, silent=args.json, allowed=args.allow)
         if args.json:
             spent = [call.cost for call in await workspace.calls(session.id) if call.at >= began]
             cost = sum(known) if len(known := [c for c in spent if c is not None]) == len(spent) else None
@@ -109,8 +112,10 @@ class Outcome:
         return 0
 
 
-async def _stream(session: ChatSession, text: str, attachments: Sequence[Attachment], *, silent: bool) -> Outcome:
-    """Ask, and write the answer to standard output as it comes unless `silent`."""
+async def _stream(
+    session: ChatSession, text: str, attachments: Sequence[Attachment], *, silent: bool, allowed: Sequence[str]
+) -> Outcome:
+    """Ask, and write the answer to standard output as it comes unless `silent`. Tools in `allowed` need not ask."""
     reply: Message | None = None
     failure = ""
     async for event in session.send(text, attachments):
@@ -120,6 +125,17 @@ async def _stream(session: ChatSession, text: str, attachments: Sequence[Attachm
                 sys.stdout.flush()
             case ReplyFinished(message):
                 reply = message
+                calls = [part for part in message.parts if isinstance(part, ToolCall)]
+                if calls and not silent and message.text:
+                    sys.stdout.write("\n")  # what is said on the way and the answer are two texts
+                for call in calls:
+                    complain(f"calls {clean_line(call.name)} {arguments_summary(call.arguments)}".rstrip())
+            case ApprovalAsked(id=ask_id, call=call, why=why):
+                yes = matches(call.name, allowed)
+                if not yes:
+                    reason = f" ({why})" if why else ""
+                    complain(f"{clean_line(call.name)} was not run{reason}: nobody can be asked; --allow {call.name}")
+                session.tools.approve(ask_id, "once" if yes else "no")
             case TurnFailed(reason):
                 failure = reason
             case _:

@@ -28,6 +28,9 @@ Asks one question and writes the answer to standard output as it comes. Notices 
 second try) go to standard error. The question and the answer are a session like any other: --session and --continue
 go on with one, and so does the chat.
 
+The model may call tools as in the chat, each call is a line on standard error. Those that only read run; nobody can be
+asked about the others: they are refused, unless --allow names them or [tools.rules] allows them.
+
 A lone - stands for standard input. Memory files (AGENTS.md) of the working directory go along, as in the chat.
 
 With --json the answer comes whole, as one object: session, provider, model, status, text, error, usage (tokens),
@@ -40,6 +43,7 @@ Exit code 0 means a whole answer, 1 none or a part of one, 2 bad usage, 130 that
             ("chatctx ask -a plot.png -a data.csv what is odd here", "with a picture and a text file"),
             ('chatctx ask --system "Answer in French." hello', "instructions for this session"),
             ("chatctx ask -c and why is that", "go on with the last session"),
+            ('chatctx ask --allow "github__*" close what is done', "with tools that would ask"),
             ("chatctx ask --json hello | jq .cost", "for scripts"),
         ),
     ),

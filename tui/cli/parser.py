@@ -23,6 +23,9 @@ models   are named provider/model: anthropic/claude-sonnet-5-5, openai/gpt-5.6, 
          a server that answers on this machine (Ollama, llama.cpp, LM Studio, vLLM), the embedded model.
 files    CHATCTX_CONFIG, CHATCTX_DATA_DIR and CHATCTX_LOG_DIR move the config file, the sessions and the log;
          `chatctx doctor` shows where they are.
+context  in the config file: compaction = "85%", "120k" or "off"; compaction_target = "50%"; preserve_recent_turns = 4;
+         reserve_output = 16000; rolling_context = true. The first four, and window, also for one model, under
+         [models."provider/model"].
 exit     0 done, 1 the request failed, 2 bad usage, 130 interrupted
 
 examples
@@ -88,6 +91,10 @@ def build_parser() -> argparse.ArgumentParser:
     ask.add_argument(
         "-a", "--attach", metavar="FILE", action="append", type=Path, default=[],
         help="send a text file, a picture or a PDF along; may be given several times",
+    )  # fmt: skip
+    ask.add_argument(
+        "--allow", metavar="TOOL", action="append", default=[],
+        help="run this tool without asking (a name, or a pattern like github__*); may be given several times",
     )  # fmt: skip
     instructions = ask.add_mutually_exclusive_group()
     instructions.add_argument("--system", metavar="TEXT", help="the session's system prompt; '' for none")

@@ -58,7 +58,7 @@ class ToolTurn:
 
     def _tell(self) -> None:
         names = [name for group in self._running.values() for name in group]
-        if not names:
+        if not names or self._panel is not None:  # the question is what the person has to know of
             return
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         done = f" ({self._done} done)" if self._done else ""
