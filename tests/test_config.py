@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.config import ConfigError, load_settings, parse_compaction, parse_tokens, remember_theme
+from tui.config import ConfigError, load_settings, remember_theme
+from tui.config_values import parse_compaction, parse_target, parse_tokens, parse_turns
 
 
 def load(folder: Path, text: str, **env: str) -> object:
@@ -70,7 +71,26 @@ def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: 
         ("[providers.x]\ncontext_editing = 'yes'", "true or false"),
         ("[providers.x]\nidle_timeout = 0", "seconds"),
         ("[providers.x]\nidle_timeout = true", "seconds"),
-        ("[models.'a/b']\nwindow = 'big'", "128k"),
+        ("[models.'a/b']\nwindow = 'big'", "models.a/b.window: 'big' is not a number of tokens; write it like 128000"),
+        (
+            "[models.'a/b']\ncompaction = 'sometimes'",
+            "models.a/b.compaction: 'sometimes' is not a threshold; write \"85%\"",
+        ),
+        ("compaction = 0", "not a threshold"),
+        ("compaction_target = 'off'", "compaction_target: 'off' is not a size; write \"40%\", 60000"),
+        ("compaction_target = '85%'", "compaction_target (85%) has to be below where compaction starts (85%)"),
+        (
+            "compaction = '50k'\ncompaction_target = '60k'",
+            "(60,000 tokens) has to be below where compaction starts (50,000",
+        ),
+        ("[models.'a/b']\ncompaction = '30%'\ncompaction_target = '40%'", "models.a/b.compaction_target (40%) has"),
+        ("compaction_target = '40%'\n[models.'a/b']\ncompaction = '30%'", "models.a/b.compaction_target (40%) has"),
+        ("preserve_recent_turns = 0", "preserve_recent_turns: 0 is not a number of turns; write 1 or more"),
+        (
+            "[models.'a/b']\npreserve_recent_turns = '4'",
+            "models.a/b.preserve_recent_turns: '4' is not a number of turns",
+        ),
+        ("[models.'a/b']\ntheme = 'x'", "unknown setting models.a/b.theme"),
     ],
 )
 def test_what_can_not_be_used_is_named_with_its_file_in_one_line(tmp_path: Path, text: str, words: str) -> None:
@@ -100,7 +120,28 @@ def test_no_tokens(text: object) -> None:
         parse_tokens(text)
 
 
+@pytest.mark.parametrize("value", [0, -1, True, 1.5, "3", 10_000, None])
+def test_no_turns(value: object) -> None:
+    with pytest.raises(ValueError, match="not a number of turns"):
+        parse_turns(value)
+
+
+def test_what_compaction_does_is_set_for_all_models_and_for_one(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(
+        'compaction = "80%"\ncompaction_target = "40%"\npreserve_recent_turns = 6\nreserve_output = "4k"\n'
+        '[models."mine/big"]\ncompaction = "120k"\ncompaction_target = "60k"\npreserve_recent_turns = 2\n'
+        'reserve_output = 9000\n[models."mine/off"]\ncompaction = "off"\n'
+    )
+    settings = load_settings({"CHATCTX_CONFIG": str(path)})
+    found = {name: settings.for_model(f"mine/{name}") for name in ("other", "big", "off")}
+    values = {name: (m.compaction, m.compaction_target, m.preserve_recent_turns) for name, m in found.items()}
+    assert values == {"other": (80.0, 40.0, 6), "big": (120_000, 60_000, 2), "off": ("off", 40.0, 6)}
+    assert [found[name].reserve_output for name in ("other", "big")] == [4_000, 9_000]
+
+
 def test_compaction() -> None:
+    assert (parse_target("40%"), parse_target("60k"), parse_target(900)) == (40.0, 60_000, 900)
     assert parse_compaction("85%") == 85.0
     assert parse_compaction("120k") == 120_000
     assert parse_compaction("off") == "off"

@@ -5,16 +5,16 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeVar
 
+from tui.config_values import PARSERS, Compaction, Share, in_words, parse_compaction, parse_tokens
 from tui.tool_settings import ToolSettings, read_tools
 
-Compaction: TypeAlias = float | int | Literal["off"]
-"""When compaction starts: a float is percent of the input budget, an int is tokens."""
+T = TypeVar("T")
 
 DEFAULT_THEME = "chatctx-dark"
 THEME_FILE = "theme"
@@ -46,6 +46,8 @@ class ModelSettings:
 
     window: int | None = None
     compaction: Compaction | None = None
+    compaction_target: Share | None = None
+    preserve_recent_turns: int | None = None
     reserve_output: int | None = None
 
 
@@ -59,6 +61,7 @@ class Settings:
     theme: str = DEFAULT_THEME
     rolling_context: bool = False
     compaction: Compaction = 85.0
+    compaction_target: Share | None = None  # what a compaction leaves; None: half of the input budget
     reserve_output: int = 16_000
     preserve_recent_turns: int = 4
     reasoning: str | None = None
@@ -79,6 +82,8 @@ class Settings:
         return ModelSettings(
             window=own.window,
             compaction=self.compaction if own.compaction is None else own.compaction,
+            compaction_target=self.compaction_target if own.compaction_target is None else own.compaction_target,
+            preserve_recent_turns=own.preserve_recent_turns or self.preserve_recent_turns,
             reserve_output=self.reserve_output if own.reserve_output is None else own.reserve_output,
         )
 
@@ -179,10 +184,8 @@ class _Reader:
                     values[name] = Path(self.typed(name, value, str, "text")).expanduser()
                 case "rolling_context":
                     values[name] = self.typed(name, value, bool, "true or false")
-                case "compaction":
-                    values[name] = self.compaction(name, value)
-                case "reserve_output" | "preserve_recent_turns":
-                    values[name] = self.count(name, value)
+                case "compaction" | "compaction_target" | "preserve_recent_turns" | "reserve_output":
+                    values[name] = self.parsed(name, value)
                 case "memory_files":
                     values[name] = self.names(name, value)
                 case "providers":
@@ -196,7 +199,9 @@ class _Reader:
                 case "keys":
                     table = self.table(name, value)
                     values[name] = {key: self.typed(f"keys.{key}", keys, str, "text") for key, keys in table.items()}
-        return replace(defaults, **values)
+        settings = replace(defaults, **values)
+        self.check_targets(settings)
+        return settings
 
     def provider(self, name: str, value: object) -> ProviderSettings:
         where = f"providers.{name}"
@@ -224,13 +229,7 @@ class _Reader:
         where = f"models.{name}"
         table = self.table(where, value)
         self.check_names(table, {f.name for f in fields(ModelSettings)}, where + ".")
-        return ModelSettings(
-            window=self.count(f"{where}.window", table["window"]) if "window" in table else None,
-            compaction=self.compaction(f"{where}.compaction", table["compaction"]) if "compaction" in table else None,
-            reserve_output=self.count(f"{where}.reserve_output", table["reserve_output"])
-            if "reserve_output" in table
-            else None,
-        )
+        return ModelSettings(**{key: self.parsed(key, value, where + ".") for key, value in table.items()})
 
     def check_names(self, table: Mapping[str, object], known: set[str], prefix: str) -> None:
         for name in table:
@@ -256,54 +255,34 @@ class _Reader:
             raise self.fail(f"{name}: {wrong[0]!r} is a path; write the file's name alone")
         return tuple(dict.fromkeys(value))
 
+    def parsed(self, name: str, value: object, prefix: str = "") -> Any:
+        return self.value(prefix + name, value, PARSERS[name])
+
     def seconds(self, name: str, value: object) -> float:
         if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
             return float(value)
         raise self.fail(f"{name} is {value!r}; it has to be a number of seconds over 0")
 
     def count(self, name: str, value: object) -> int:
-        try:
-            return parse_tokens(value)
-        except ValueError as error:
-            raise self.fail(f"{name}: {error}") from None
+        return self.value(name, value, parse_tokens)
 
     def compaction(self, name: str, value: object) -> Compaction:
+        return self.value(name, value, parse_compaction)
+
+    def value(self, name: str, value: object, parse: Callable[[object], T]) -> T:
         try:
-            return parse_compaction(value)
+            return parse(value)
         except ValueError as error:
             raise self.fail(f"{name}: {error}") from None
 
-
-def parse_tokens(value: object) -> int:
-    """A positive token count: 128000, "128k", "1m", "200,000". Raises ValueError with a one-line reason."""
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    if isinstance(value, str):
-        text = value.strip().lower().replace(",", "").replace("_", "")
-        scale = {"k": 1_000, "m": 1_000_000}.get(text[-1:], 1)
-        digits = text[:-1] if scale > 1 else text
-        try:
-            number = float(digits) * scale
-        except ValueError:
-            number = 0.0
-        if 0 < number < 1e12:
-            return round(number)
-    raise ValueError(f"{value!r} is not a number of tokens; write it like 128000 or 128k")
-
-
-def parse_compaction(value: object) -> Compaction:
-    """ "85%", 120000, "120k" or "off". Raises ValueError with a one-line reason."""
-    if value is False or value == "off":
-        return "off"
-    if isinstance(value, str) and value.strip().endswith("%"):
-        try:
-            percent = float(value.strip()[:-1])
-        except ValueError:
-            percent = 0.0
-        if 0 < percent <= 100:
-            return percent
-        raise ValueError(f"{value!r} is not a percentage between 0 and 100")
-    try:
-        return parse_tokens(value)
-    except ValueError:
-        raise ValueError(f'{value!r} is not a threshold; write "85%", 120000, "120k" or "off"') from None
+    def check_targets(self, settings: Settings) -> None:
+        """A compaction that leaves as much as it starts at would be of no use."""
+        for model in ("", *settings.models):
+            own = settings.for_model(model)
+            at, target = own.compaction, own.compaction_target
+            if target is not None and type(at) is type(target) and target >= at:
+                where = f"models.{model}." if model else ""
+                raise self.fail(
+                    f"{where}compaction_target ({in_words(target)}) has to be below where compaction starts "
+                    f"({in_words(at)})"
+                )

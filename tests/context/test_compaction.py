@@ -12,6 +12,7 @@ from tests.context.conversations import Talk, budget, count, problems, size, tal
 from tui.context.checkpoints import CLEARED, CompactionRecord, SummaryEdit, apply_compactions, clear_results
 from tui.context.compaction import (
     ClearResults,
+    CompactionConfig,
     CompactionPlan,
     CompactionRefusedError,
     Summarise,
@@ -389,6 +390,20 @@ def test_the_report_gives_both_sizes() -> None:
     assert compaction_report(cleared) == "Cleared 1 old tool result: 9,000 -> 4,000 tokens (-56 %)"
     edit = SummaryEdit("e", 0.0, "c", "m", before=18_000, after=18_900)
     assert compaction_report(edit) == "Edited the summary: 18,000 -> 18,900 tokens (+5 %)"
+
+
+def test_the_target_is_the_persons_where_they_set_one() -> None:
+    talk = Talk()
+    for _ in range(30):
+        talk.turn()
+    total = size(talk.messages)
+    found = {}
+    for share in (0.0, 0.3, 0.5, 0.6):
+        config = CompactionConfig(target=int(total * share) if share != 0.5 else None, preserve_recent_turns=20)
+        made = plan(talk.messages, total, summarise=True, config=config)
+        assert isinstance(made, Summarise)
+        found[share] = len(made.source)
+    assert found[0.6] < found[0.5] < found[0.3] < found[0.0]
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from tui.context.checkpoints import (
     last_undoable,
 )
 from tui.context.compaction import (
+    DEFAULT_COMPACTION,
     CompactionConfig,
     CompactionPlan,
     CompactionRefusedError,
@@ -39,6 +40,7 @@ from tui.context.compaction import (
     plan_compaction,
     should_compact,
 )
+from tui.context.limits import Budget
 from tui.context.usage import ContextUsage
 from tui.messages import Message, Request, Text
 from tui.providers.base import ProviderError
@@ -130,8 +132,17 @@ class Compactor:
             history=conversation.messages,
             sent=self._meter.request().messages,
             summarise=trigger == "manual",
-            config=CompactionConfig(preserve_recent_turns=self._meter.settings.preserve_recent_turns),
+            config=self._config(usage.budget),
         )
+
+    def _config(self, budget: Budget) -> CompactionConfig:
+        own = self._meter.settings.for_model(self._meter.full_name)
+        target = own.compaction_target
+        if isinstance(target, float):
+            target = None if budget.max_input is None else int(budget.max_input * target / 100)
+        config = replace(DEFAULT_COMPACTION, target=target)
+        turns = own.preserve_recent_turns
+        return config if turns is None else replace(config, preserve_recent_turns=turns)
 
     async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
         """By the model in use, also where another one is to go on with it: `usage` is what it has to fit."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from tui.chat import history
@@ -15,11 +16,13 @@ from tui.chat.meter import Meter
 from tui.chat.summarize import SummaryFailedError
 from tui.context.compaction import CompactionRefusedError, Trigger
 from tui.context.limits import Budget, check_budget
-from tui.context.passes import TruncationConfig
+from tui.context.passes import DEFAULT_TRUNCATION, TruncationConfig
 from tui.context.rolling import ContextOverflowError, PromptResult, build_final_prompt
 from tui.context.trimming import TrimRecord
 from tui.context.usage import ContextUsage
 from tui.providers.base import ProviderError
+
+UNSURE_SHARES = (2 / 3, 3 / 4, 9 / 10)  # of what a server refused although it was thought to fit
 
 
 class Room:
@@ -37,21 +40,22 @@ class Room:
         `refused`: the server has just refused it as too large, whatever the numbers here say.
         """
         usage = await (self._meter.usage() if refused else self._meter.settled())
-        budget = _narrowed(usage) if refused else usage.budget
+        budgets = _narrowed(usage) if refused else (usage.budget,)
         if self._conversation.info.rolling:
-            async for event in self._trim(budget):
+            async for event in self._trim(budgets):
                 yield event
         else:
-            async for event in self._compact(usage, budget, "overflow" if refused else "auto"):
+            async for event in self._compact(usage, budgets, "overflow" if refused else "auto"):
                 yield event
         usage = await self._meter.usage()
-        if not check_budget(usage.total, budget).within_budget:
-            raise ContextOverflowError(usage.total, budget.max_input or 0)
+        if not check_budget(usage.total, budgets[-1]).within_budget:
+            raise ContextOverflowError(usage.total, budgets[-1].max_input or 0)
 
     # -- rolling context -----------------------------------------------------------------------------------------
 
-    async def _trim(self, budget: Budget) -> AsyncIterator[SessionEvent]:
-        result = await self._meter.in_thread(self._final_prompt, budget)
+    async def _trim(self, budgets: Sequence[Budget]) -> AsyncIterator[SessionEvent]:
+        """Trim to the first of `budgets` that can be had; the tightest stands first."""
+        result = await self._meter.in_thread(self._final_prompt, budgets)
         state = self._conversation.state.trim
         if result.state != state:
             data = {"state": result.state.to_json(), "messages": len(result.message_ids), "tokens": result.freed_tokens}
@@ -63,7 +67,13 @@ class Room:
         if result.max_tokens:
             await self._note(result)
 
-    def _final_prompt(self, budget: Budget) -> PromptResult:
+    def _final_prompt(self, budgets: Sequence[Budget]) -> PromptResult:
+        for budget in budgets[:-1]:
+            with contextlib.suppress(ContextOverflowError):
+                return self._prompt_within(budget)
+        return self._prompt_within(budgets[-1])
+
+    def _prompt_within(self, budget: Budget) -> PromptResult:
         conversation = self._conversation
         return build_final_prompt(
             conversation.untrimmed_request(),
@@ -73,9 +83,13 @@ class Room:
             budget=budget,
             state=conversation.state.trim,
             pinned=conversation.state.pinned,
-            config=TruncationConfig(preserve_recent_turns=self._meter.settings.preserve_recent_turns),
+            config=self._config(),
             prefix_bound=conversation.target.capabilities.prefix_bound,
         )
+
+    def _config(self) -> TruncationConfig:
+        turns = self._meter.settings.for_model(self._meter.full_name).preserve_recent_turns
+        return DEFAULT_TRUNCATION if turns is None else replace(DEFAULT_TRUNCATION, preserve_recent_turns=turns)
 
     async def _note(self, result: PromptResult) -> None:
         """Keep the last trims for `/usage`."""
@@ -87,14 +101,16 @@ class Room:
 
     # -- compaction ----------------------------------------------------------------------------------------------
 
-    async def _compact(self, usage: ContextUsage, budget: Budget, trigger: Trigger) -> AsyncIterator[SessionEvent]:
+    async def _compact(
+        self, usage: ContextUsage, budgets: Sequence[Budget], trigger: Trigger
+    ) -> AsyncIterator[SessionEvent]:
         enabled = self._meter.settings.for_model(self._meter.full_name).compaction != "off"
         try:
             async for event in self._compactor.run(trigger, usage=usage):
                 self._told = self._told and not isinstance(event, CompactionFinished)
                 yield event
         except CompactionRefusedError as error:
-            if check_budget(usage.upper_bound, budget).within_budget:
+            if check_budget(usage.upper_bound, budgets[0]).within_budget:
                 if not self._told:
                     yield Notice("warning", str(error))
                 self._told = True  # until a compaction succeeds: it would be the same before every request
@@ -103,19 +119,22 @@ class Room:
             yield Notice("warning", f"Compaction failed: {str(error).rstrip('.')}. Old content is left out instead")
         if not enabled:
             return
-        fits = check_budget((await self._meter.usage()).upper_bound, budget).within_budget
+        fits = check_budget((await self._meter.usage()).upper_bound, budgets[0]).within_budget
         if not fits or not self._conversation.state.trim.empty:  # what was left out once may fit again
-            async for event in self._trim(budget):
+            async for event in self._trim(budgets):
                 yield event
 
 
-def _narrowed(usage: ContextUsage) -> Budget:
-    """The budget after a server refused what `usage` measures.
+def _narrowed(usage: ContextUsage) -> tuple[Budget, ...]:
+    """The budgets to try after a server refused what `usage` measures, the tightest first.
 
     A limit that the refusal named is in `usage.budget` already. Where the request was thought to fit that all the same,
-    the numbers here are too low, nobody knows by how much: nine tenths of what was refused.
+    the numbers here are too low, nobody knows by how much: nine tenths of what was refused. Where nothing was ever
+    measured they may be too low by a third, and the turn has one try left: less, if that can be had.
     """
     budget = usage.budget
-    if budget.max_input is not None and usage.total > budget.max_input:
-        return budget
-    return replace(budget, max_input=usage.total * 9 // 10)
+    if usage.source != "estimated" and budget.max_input is not None and usage.total > budget.max_input:
+        return (budget,)
+    shares = UNSURE_SHARES if usage.source == "estimated" else UNSURE_SHARES[-1:]
+    sizes = [int(usage.total * share) for share in shares]
+    return tuple(replace(budget, max_input=min(size, budget.max_input or size)) for size in sizes)

@@ -14,7 +14,7 @@ from tui.chat.usage_report import totals
 from tui.chat.workspace import UsageError
 from tui.cli import complain
 from tui.cli.listing import table, write
-from tui.config import parse_tokens
+from tui.config_values import parse_tokens
 from tui.render.clean import clean_line
 from tui.widgets.context_table import basis_lines, headline, table_lines
 from tui.widgets.figures import money, tokens_exact

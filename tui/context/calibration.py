@@ -42,7 +42,8 @@ class Calibration:
     `errors` are (actual - predicted) in units of the fixed margin, latest last. `media` are ratios of what images and
     PDFs cost to what the formula says, `returned` shares of sent reasoning that the next input had. `preambles` are
     tokens of system prompt and tools by their digest (hex), `tool_changes` pairs (estimated, actual) of what a changed
-    preamble added.
+    preamble added. `floor` is the least factor that refusals leave possible, for servers whose usage was never seen; 0
+    for none.
     """
 
     observations: tuple[Observation, ...] = ()
@@ -53,6 +54,7 @@ class Calibration:
     returned: tuple[float, ...] = ()
     preambles: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # digest -> (estimated, actual)
     tool_changes: tuple[tuple[float, float], ...] = ()
+    floor: float = 0.0
 
     @cached_property
     def _fit(self) -> tuple[float, float]:
@@ -61,7 +63,7 @@ class Calibration:
     @property
     def factor(self) -> float:
         """What estimated content is multiplied by."""
-        return self._fit[0]
+        return max(self._fit[0], self.floor)
 
     @property
     def markup_factor(self) -> float:
@@ -81,6 +83,10 @@ class Calibration:
     def learn_returned(self, share: float) -> Calibration:
         """This with how much of a reply's reasoning the next input had, as a share of it."""
         return replace(self, returned=(*self.returned, min(max(share, -1.0), 2.0))[-5:])
+
+    def learn_floor(self, excess: float) -> Calibration:
+        """This after a refusal that showed the estimates to be at least this share too low."""
+        return replace(self, floor=min(FACTOR_HIGH, self.factor * (1 + excess)))
 
     def learn(self, content: float, markup: float, actual: float) -> Calibration:
         """This with one more observation, in tokens. Ignores what cannot teach."""
@@ -115,7 +121,7 @@ class Calibration:
         if known is not None:
             return known[1]
         if not self.preambles:
-            return estimated
+            return estimated * max(1.0, self.floor)
         before, actual = list(self.preambles.values())[-1]
         return max(0.0, actual + (estimated - before) * self.schema_factor)
 
@@ -136,6 +142,7 @@ class Calibration:
             errors=(*self.errors, (actual - predicted) / scale)[-KEPT_ERRORS:],
             relative=(*self.relative, (actual - predicted) / actual)[-KEPT_ERRORS:],
             calls=self.calls + 1,
+            floor=0.0,  # what is measured says it better
         )
 
     @cached_property
@@ -166,6 +173,7 @@ class Calibration:
             "calls": self.calls,
             "preambles": {key: list(pair) for key, pair in self.preambles.items()},
             "tool_changes": [list(pair) for pair in self.tool_changes],
+            "floor": self.floor,
         }
 
     @classmethod
@@ -180,6 +188,7 @@ class Calibration:
             calls=int(data["calls"]),
             preambles={str(key): (float(old), float(new)) for key, (old, new) in data["preambles"].items()},
             tool_changes=tuple((float(old), float(new)) for old, new in data["tool_changes"]),
+            floor=float(data.get("floor", 0.0)),
         )
 
 

@@ -44,10 +44,12 @@ __all__ = [
 class CompactionConfig:
     """What a compaction leaves. `target_fraction` is of the input budget, ages in steps, sizes in tokens.
 
-    The target lies well under the threshold, so that the next compaction is many turns away.
+    The target lies well under the threshold, so that the next compaction is many turns away. `target` is the person's
+    own; None: the fraction, or half of what the threshold leaves beside system prompt and tools where that is more.
     """
 
     target_fraction: float = 0.5
+    target: int | None = None
     preserve_recent_turns: int = 4
     tool_result_age_steps: int = 5
     min_clear_tokens: int = 100
@@ -151,7 +153,8 @@ class _Plan:
         limit = usage.budget.max_input
         self._ceiling = usage.budget.compaction_at or limit or usage.total
         half_free = self._fixed + (self._ceiling - self._fixed) // 2
-        self.target = max(int((limit or usage.total) * config.target_fraction), half_free)
+        usual = max(int((limit or usage.total) * config.target_fraction), half_free)
+        self.target = usual if config.target is None else config.target
         self._open = open_group(messages, self.groups)
         self._last_turn = max((g.turn for g in self.groups), default=-1)
         self._steps = max((g.step or 0 for g in self.groups), default=0)

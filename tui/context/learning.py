@@ -54,8 +54,11 @@ def learn_refusal(calibration: Calibration, situation: Situation, actual: int | 
     """`calibration` after a server refused the request as too large, of `actual` input tokens where it named them.
 
     Where it named none, what was estimated is taken to be a tenth too low: repeated refusals bring it to the truth, and
-    measured calls outweigh them. A refusal of what was thought too large as well teaches nothing.
+    measured calls outweigh them. Where none was ever measured, each adds to the one before: a factor that was refused
+    is not gone back to. A refusal of what was thought too large as well teaches nothing.
     """
+    if actual is None and not calibration.calls and not calibration.preambles:
+        return calibration.learn_floor(REFUSED_EXCESS)
     fresh = situation.account.since(situation.base.covered)
     text = fresh.content * calibration.factor + fresh.markup * calibration.markup_factor
     excess = text * REFUSED_EXCESS if actual is None else actual - situation.estimate.tokens
