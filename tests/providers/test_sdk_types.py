@@ -9,11 +9,17 @@ from typing import Any
 import pytest
 
 from tests.providers.wire_values import IMAGE, NOTE, PDF, TOOL, TOOL_TURN, assistant, request, thought, user
-from tui.messages import Request, SystemSection
+from tui.messages import Message, Request, SystemSection, ToolCall, ToolResult
 from tui.providers import anthropic_wire, chat_wire, responses_wire
 from tui.providers.chat_wire import ChatStyle
 
-CONVERSATION = (user("See", IMAGE, PDF, NOTE), assistant("A cat."), *TOOL_TURN)
+PLOT = (
+    user("Plot it"),
+    assistant(ToolCall("c3", "look", "{}")),
+    Message("tool", (ToolResult("c3", "look", "a plot"), IMAGE)),
+    assistant("Done."),
+)
+CONVERSATION = (user("See", IMAGE, PDF, NOTE), assistant("A cat."), *PLOT, *TOOL_TURN)
 
 
 def full(model: str, **changes: Any) -> Request:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tui.messages import Attachment, Message, Reasoning, Request, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
 from tui.providers.capabilities import claude
 from tui.providers.wire import (
-    EMPTY_RESULT,
     Json,
     ToolIds,
     arguments_object,
@@ -14,6 +13,8 @@ from tui.providers.wire import (
     missing_text,
     own_reasoning,
     plain_text,
+    result_text,
+    results_with_parts,
     schema_object,
     usual_tool_ids,
 )
@@ -100,6 +101,8 @@ def _mark(blocks: list[Json]) -> None:
 
 
 def _blocks(message: Message, request: Request, ids: ToolIds) -> list[Json]:
+    if message.role == "tool":
+        return [_result(result, more, request, ids) for result, more in results_with_parts(message)]
     blocks: list[Json] = []
     for part in message.parts:
         match part:
@@ -116,7 +119,7 @@ def _blocks(message: Message, request: Request, ids: ToolIds) -> list[Json]:
                     }
                 )
             case ToolResult():
-                blocks.append(_result(part, ids))
+                blocks.append(_result(part, [], request, ids))
             case Attachment():
                 blocks.append(_attachment(part, request))
             case _ if (text := plain_text(part)).strip():
@@ -134,9 +137,11 @@ def _reasoning(part: Reasoning) -> list[Json]:
     return [{"type": "thinking", "thinking": part.text, "signature": part.signature}]
 
 
-def _result(part: ToolResult, ids: ToolIds) -> Json:
-    text = part.text if part.text.strip() else EMPTY_RESULT
-    block: Json = {"type": "tool_result", "tool_use_id": ids.result(part.call_id), "content": text}
+def _result(part: ToolResult, more: list[Part], request: Request, ids: ToolIds) -> Json:
+    content: str | list[Json] = result_text(part, more)
+    if files := [_attachment(file, request) for file in more if isinstance(file, Attachment)]:
+        content = [{"type": "text", "text": content}, *files]
+    block: Json = {"type": "tool_result", "tool_use_id": ids.result(part.call_id), "content": content}
     return block | {"is_error": True} if part.is_error else block
 
 

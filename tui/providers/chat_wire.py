@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from tui.messages import Attachment, Message, Reasoning, Request, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
 from tui.providers.wire import (
-    EMPTY_RESULT,
     Json,
     ToolIds,
     arguments_text,
@@ -22,6 +21,8 @@ from tui.providers.wire import (
     mistral_tool_ids,
     own_reasoning,
     plain_text,
+    result_text,
+    results_with_parts,
     schema_object,
     system_text,
 )
@@ -53,9 +54,17 @@ def to_wire(request: Request, style: ChatStyle) -> Json:
     messages: list[Json] = []
     if system := system_text(request.system):
         messages.append({"role": "system", "content": system})
+    waiting: list[Json] = []  # images of tool results: the dialect takes them from the person's side only
     for message in request.messages:
+        if message.role == "tool":
+            waiting += _result_files(message, request)
+        elif waiting:
+            _append(messages, {"role": "user", "content": waiting})
+            waiting = []
         for wire in _message(message, request, style, ids):
             _append(messages, wire)
+    if waiting:
+        _append(messages, {"role": "user", "content": waiting})
     body: Json = {"model": request.model, "messages": messages, "stream": True}
     if style.include_usage:
         body["stream_options"] = {"include_usage": True}
@@ -113,15 +122,25 @@ def _message(message: Message, request: Request, style: ChatStyle, ids: ToolIds)
         case "assistant":
             return _assistant(message, request, style, ids)
         case "tool":
-            return [_result(part, ids) for part in message.parts if isinstance(part, ToolResult)]
+            return [_result(part, more, ids) for part, more in results_with_parts(message)]
         case "user":
-            results = [_result(part, ids) for part in message.parts if isinstance(part, ToolResult)]
+            results = [_result(part, [], ids) for part in message.parts if isinstance(part, ToolResult)]
             content = _content(message, request)
             return [*results, {"role": "user", "content": content}] if content else results
 
 
-def _result(part: ToolResult, ids: ToolIds) -> Json:
-    return {"role": "tool", "tool_call_id": ids.result(part.call_id), "content": part.text or EMPTY_RESULT}
+def _result(part: ToolResult, more: list[Part], ids: ToolIds) -> Json:
+    return {"role": "tool", "tool_call_id": ids.result(part.call_id), "content": result_text(part, more)}
+
+
+def _result_files(message: Message, request: Request) -> list[Json]:
+    """The images of a tool message, each result's behind a line that says whose they are."""
+    pieces: list[Json] = []
+    for part, more in results_with_parts(message):
+        files = [_attachment(file, request) for file in more if isinstance(file, Attachment)]
+        if files:
+            pieces += [{"type": "text", "text": f"[from the result of {part.name}]"}, *files]
+    return pieces
 
 
 def _content(message: Message, request: Request) -> str | list[Json]:

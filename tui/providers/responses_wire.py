@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-from tui.messages import Attachment, Message, Reasoning, Request, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
 from tui.providers.capabilities import gpt_version
 from tui.providers.wire import (
-    EMPTY_RESULT,
     Json,
     ToolIds,
     arguments_text,
@@ -17,6 +16,8 @@ from tui.providers.wire import (
     missing_text,
     own_reasoning,
     plain_text,
+    result_text,
+    results_with_parts,
     schema_object,
     system_text,
     usual_tool_ids,
@@ -37,8 +38,16 @@ def to_wire(request: Request, *, official: bool = True) -> Json:
     """The JSON body of POST /responses, streaming. `official`: OpenAI's own servers; others know fewer fields."""
     ids = usual_tool_ids()
     items: list[Json] = []
+    waiting: list[Json] = []  # images of tool results, where the server takes them from the person's side only
     for message in request.messages:
+        if waiting and message.role != "tool":
+            items.append({"type": "message", "role": "user", "content": waiting})
+            waiting = []
+        if message.role == "tool" and not official:
+            waiting += [file for _, more in results_with_parts(message) for file in _files(more, request)]
         items += _items(message, request, ids, official=official)
+    if waiting:
+        items.append({"type": "message", "role": "user", "content": waiting})
     body: Json = {"model": request.model, "input": items, "store": False, "stream": True}
     if system := system_text(request.system):
         body["instructions"] = system
@@ -83,15 +92,10 @@ def _effort(request: Request) -> str | None:
 def _items(message: Message, request: Request, ids: ToolIds, *, official: bool) -> list[Json]:
     if message.role == "assistant":
         return _assistant(message, request, ids, official=official)
-    results: list[Json] = [
-        {
-            "type": "function_call_output",
-            "call_id": ids.result(part.call_id),
-            "output": part.text or EMPTY_RESULT,
-        }
-        for part in message.parts
-        if isinstance(part, ToolResult)
-    ]
+    if message.role == "tool":
+        found = results_with_parts(message)
+        return [_result(part, more, _files(more, request) if official else [], ids) for part, more in found]
+    results = [_result(part, [], [], ids) for part in message.parts if isinstance(part, ToolResult)]
     content: list[Json] = []
     for part in message.parts:
         if isinstance(part, Attachment):
@@ -99,6 +103,17 @@ def _items(message: Message, request: Request, ids: ToolIds, *, official: bool) 
         elif text := plain_text(part):
             content.append({"type": "input_text", "text": text})
     return [*results, {"type": "message", "role": "user", "content": content}] if content else results
+
+
+def _result(part: ToolResult, more: list[Part], files: list[Json], ids: ToolIds) -> Json:
+    output: str | list[Json] = result_text(part, more)
+    if files:
+        output = [{"type": "input_text", "text": output}, *files]
+    return {"type": "function_call_output", "call_id": ids.result(part.call_id), "output": output}
+
+
+def _files(parts: list[Part], request: Request) -> list[Json]:
+    return [_attachment(part, request) for part in parts if isinstance(part, Attachment)]
 
 
 def _attachment(part: Attachment, request: Request) -> Json:

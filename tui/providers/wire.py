@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from tui.messages import Attachment, Part, Reasoning, Refusal, Request, SystemSection, Text
+from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, SystemSection, Text, ToolResult
 
 Json: TypeAlias = dict[str, Any]
 
@@ -30,6 +30,23 @@ def plain_text(part: Part) -> str:
 def own_reasoning(part: Reasoning, request: Request) -> bool:
     """True if `part` was made by the pair of provider and model the request goes to."""
     return part.provider == request.provider and part.model == request.model
+
+
+def results_with_parts(message: Message) -> list[tuple[ToolResult, list[Part]]]:
+    """The results of a tool message, each with what follows it there: its images, or words in their place."""
+    found: list[tuple[ToolResult, list[Part]]] = []
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            found.append((part, []))
+        elif found:
+            found[-1][1].append(part)
+    return found
+
+
+def result_text(result: ToolResult, more: list[Part]) -> str:
+    """A result's text with the words that follow it, never empty."""
+    texts = [result.text, *map(plain_text, more)]
+    return "\n".join(text for text in texts if text.strip()) or EMPTY_RESULT
 
 
 def attachment_text(part: Attachment) -> str:

@@ -1,0 +1,59 @@
+"""Images that tools gave back, in the words of every dialect."""
+
+from __future__ import annotations
+
+import base64
+
+from tests.providers.wire_values import GONE, IMAGE, assistant, request, results, user
+from tui.messages import Message, Text, ToolCall, ToolResult
+from tui.providers import anthropic_wire, chat_wire, responses_wire
+from tui.providers.chat_wire import ChatStyle
+
+DATA = base64.b64encode(b"img").decode()
+TURN = (
+    user("Look at both"),
+    assistant(ToolCall("c1", "look", "{}"), ToolCall("c2", "read", "{}")),
+    Message("tool", (ToolResult("c1", "look", "a plot:"), IMAGE, ToolResult("c2", "read", "text"), Text("[no image]"))),
+)
+
+
+def test_anthropic_takes_them_inside_the_result() -> None:
+    blocks = anthropic_wire.to_wire(request(*TURN), cache=False)["messages"][-1]["content"]
+    source = {"type": "base64", "media_type": "image/png", "data": DATA}
+    assert blocks == [
+        {
+            "type": "tool_result",
+            "tool_use_id": "c1",
+            "content": [{"type": "text", "text": "a plot:"}, {"type": "image", "source": source}],
+        },
+        {"type": "tool_result", "tool_use_id": "c2", "content": "text\n[no image]"},
+    ]
+
+
+def test_chat_takes_them_from_the_person_s_side_after_all_results() -> None:
+    more = results(ToolResult("c3", "look", "late"))
+    messages = chat_wire.to_wire(request(*TURN, more, user("And?")), ChatStyle())["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "tool", "user"]
+    assert messages[3]["content"] == "text\n[no image]"
+    assert messages[-1]["content"] == [
+        {"type": "text", "text": "[from the result of look]"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
+        {"type": "text", "text": "And?"},
+    ]
+    assert chat_wire.to_wire(request(*TURN), ChatStyle())["messages"][-1]["role"] == "user"
+
+
+def test_responses_takes_them_inside_the_output_at_openai_only() -> None:
+    image = {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}", "detail": "auto"}
+    [official, _] = responses_wire.to_wire(request(*TURN))["input"][-2:]
+    assert official["output"] == [{"type": "input_text", "text": "a plot:"}, image]
+    items = responses_wire.to_wire(request(*TURN), official=False)["input"]
+    assert [item["type"] for item in items[-3:]] == ["function_call_output", "function_call_output", "message"]
+    assert items[-3]["output"] == "a plot:"
+    assert items[-1]["content"] == [image]
+
+
+def test_what_is_gone_is_named() -> None:
+    turn = (*TURN[:2], Message("tool", (ToolResult("c1", "look", ""), GONE)))
+    content = anthropic_wire.to_wire(request(*turn), cache=False)["messages"][-1]["content"][0]["content"]
+    assert content[1] == {"type": "text", "text": "[attachment gone.png is not available any more]"}
