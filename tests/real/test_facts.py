@@ -1,0 +1,62 @@
+"""A compaction by the real small model: every fact was put before it, whatever it makes of them; the report is true."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from tests.chat.fakes import drain
+from tests.real.conftest import StartServer
+from tests.real.test_conversation import session_on
+from tui.chat.events import CompactionFinished, TurnFailed
+from tui.chat.ids import new_id
+from tui.messages import Message, Request, Text
+from tui.providers.base import StreamEvent
+from tui.providers.openai_chat import OpenAIChat
+
+FACTS = (
+    "the module is src/hafen/boote_42.py",
+    "the keeper is called Ágota Křížová",
+    "the build fails with error E0382 at line 5127",
+    "we decided on SQLite because the server is too far away",
+    "the red sail costs 1,049.50 crowns",
+    "港の船は九そうあります",
+)
+
+
+async def test_every_fact_is_put_before_the_model_and_the_report_is_true(
+    llama_server: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = llama_server(window=512)
+    since = server.mark()
+    requests: list[Request] = []
+    stream = OpenAIChat.stream
+
+    def noting(self: OpenAIChat, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        requests.append(request)
+        return stream(self, request)
+
+    monkeypatch.setattr(OpenAIChat, "stream", noting)
+    settings = {"reserve_output": 8, "compaction": "off", "preserve_recent_turns": 1}
+    async with session_on(server, tmp_path, "openai-compatible", **settings) as session:
+        for fact in (*FACTS, "nothing new"):
+            question = Message("user", (Text(f"Please note that {fact}."),), id=new_id())
+            answer = Message("assistant", (Text("It is noted in the book."),), id=new_id())
+            await session._conversation.add_message(question)
+            await session._conversation.add_message(answer)
+        before = (await session.refresh_usage()).total
+        [done] = [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
+        assert len(requests) >= 2  # the source is larger than what one request takes beside its instructions
+        asked = "\n".join(m.text for request in requests for m in request.messages)
+        assert [fact for fact in FACTS if fact not in asked] == []
+        usage = session.usage
+        assert usage is not None
+        assert (done.messages, done.before, done.after) == (2 * len(FACTS), before, usage.total)
+        assert done.summary is not None
+        assert not [e for e in await drain(session.send("And now?")) if isinstance(e, TurnFailed)]
+        assert requests[-1].messages[0].text == done.summary.text
+        said = "\n".join(m.text for m in session._conversation.store.messages(session.id))
+        assert [fact for fact in FACTS if fact not in said] == []
+    assert server.refusals(since) == []
