@@ -195,3 +195,17 @@ async def test_an_edit_that_leaves_no_room_is_refused(tmp_path: Path) -> None:
         with pytest.raises(CompactionRefusedError, match="too long"):
             await session.summaries.edit(standing, LONG * 60)
         assert session.summaries.standing() == standing
+
+
+async def test_what_was_compacted_is_found_and_so_is_the_summary(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send(f"The cormorant sat on the crane. {LONG}"))
+        for number in range(7):
+            await drain(session.send(f"{number} {LONG}"))
+        await session.summaries.accept(await session.summaries.draft(), "They spoke of a kittiwake.")
+        assert session.not_sent[session.messages[0].id] == "compacted"
+        other = await workspace.new_session()
+        await drain(other.send("A heron."))
+        for word in ("cormorant", "kittiwake"):
+            assert [info.id for info in await workspace.sessions(word)] == [session.id]

@@ -198,3 +198,13 @@ async def test_the_flag_is_offered_once_a_dash_is_typed() -> None:
         await run.until(lambda: run.session.log == ["compact"])
         await run.type("/compact -")
         await run.shows("see and change the summary first")
+
+
+async def test_what_was_compacted_is_found_on_screen() -> None:
+    messages = [user(f"number {index} of the boats", f"m{index:02}") for index in range(40)]
+    messages[1] = user("the cormorant sat on the crane", "m01")
+    session = FakeSession(messages=messages, not_sent={f"m{index:02}": "compacted" for index in range(30)})
+    async with running(FakeWorkspace(session), size=(80, 24)) as run:
+        assert "cormorant" not in run.text
+        await run.command("/find cormorant")
+        await run.shows("the cormorant sat on the crane", "1 of 1")
