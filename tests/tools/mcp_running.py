@@ -68,9 +68,9 @@ def tool(server: McpServer, name: str) -> Tool:
     return next(tool for tool in server.tools() if tool.schema.name == f"{server.name}__{name}")
 
 
-async def call(server: McpServer, name: str, **arguments: Any) -> ToolOutput:
+async def call(server: McpServer, tool_name: str, /, **arguments: Any) -> ToolOutput:
     """Call it."""
-    return await tool(server, name).run(arguments)
+    return await tool(server, tool_name).run(arguments)
 
 
 async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:

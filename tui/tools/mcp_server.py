@@ -13,7 +13,7 @@ from tui.messages import ToolSchema
 from tui.providers.keys import redact
 from tui.tools.base import Tool, ToolError, ToolOutput
 from tui.tools.mcp_config import ServerConfig
-from tui.tools.mcp_connection import CLOSED, Connection, Offer, connect
+from tui.tools.mcp_connection import CLOSED, Connection, connect
 from tui.tools.mcp_log import ServerLog
 from tui.tools.mcp_names import offered_names
 from tui.tools.mcp_results import Content, ServerTool, output_of, prompt_text, resource_content
@@ -38,7 +38,7 @@ SETTLE = 0.05
 """Seconds between hearing that a list changed and asking for it: changes come in bursts."""
 
 CALL_WAIT = 60.0
-"""Seconds a call waits for a server that is just starting."""
+"""Seconds a call waits for a server that is just starting, and a server may take to list what it has."""
 
 
 class McpServer:
@@ -154,9 +154,7 @@ class McpServer:
         """One connection, from its start to its end."""
         self._signals = signals = asyncio.Queue[str]()
         async with connect(self.config, self.log, signals.put_nowait, status) as connection:
-            offer = await asyncio.wait_for(connection.offer(), CALL_WAIT)
-            self._connection = connection
-            self._take(offer, connection.about)
+            await self._take(connection)
             follow = asyncio.create_task(connection.follow(lambda: signals.put_nowait("changed")))
             try:
                 while await signals.get() == "changed":
@@ -164,9 +162,10 @@ class McpServer:
                     while not signals.empty() and (signal := signals.get_nowait()) != "changed":
                         signals.put_nowait(signal)
                         break
-                    self._take(await asyncio.wait_for(connection.offer(), CALL_WAIT), connection.about)
+                    await self._take(connection)
             finally:
                 self._connection = None
+                self._settled.clear()
                 follow.cancel()
 
     # -- in the thread: calls ------------------------------------------------------------------------------------------
@@ -196,7 +195,8 @@ class McpServer:
 
     async def _wait_for_connection(self) -> Connection:
         try:
-            await asyncio.wait_for(self._settled.wait(), CALL_WAIT)
+            async with asyncio.timeout(CALL_WAIT):  # not `wait_for`: in Python 3.11 it can lose a cancellation
+                await self._settled.wait()
         except TimeoutError:
             raise ToolError(f"The server {self.name} is still starting: try again later.") from None
         if self._connection is None:
@@ -206,9 +206,12 @@ class McpServer:
 
     # -- in the thread: what it offers, how it is --------------------------------------------------------------------
 
-    def _take(self, offer: Offer, about: str) -> None:
-        self.status = ready_status(self.config, offer, about)
+    async def _take(self, connection: Connection) -> None:
+        async with asyncio.timeout(CALL_WAIT):
+            offer = await connection.offer()
+        self.status = ready_status(self.config, offer, connection.about)
         self._make_tools()
+        self._connection = connection
         self._settled.set()
         self._changed()
 
