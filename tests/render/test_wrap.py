@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.style import Style
 
+from tui.render import wrap as wrapping
 from tui.render.wrap import Run, wrap
 
 PLAIN, BOLD = Style(color="red"), Style(bold=True)
@@ -62,3 +64,16 @@ def test_the_indent_of_a_line_stays() -> None:
 
 def test_newlines_make_lines() -> None:
     assert lines("a\n\nb", 10) == ["a", "", "b"]
+
+
+def test_a_word_without_end_costs_what_its_lines_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+    chop = chop_cells
+
+    def counted(text: str, room: int) -> list[str]:
+        looked_at.append(len(text))
+        return chop(text, room)
+
+    monkeypatch.setattr(wrapping, "chop_cells", counted)
+    assert [line.cells for line in wrap([Run("x" * 20_000, PLAIN)], 50)] == [50] * 400
+    assert sum(looked_at) < 20 * 20_000

@@ -7,14 +7,14 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Protocol
 
-from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
 from tui.render.clean import TAB_SIZE, clean_line
 from tui.render.palette import Palette
 from tui.render.rows import Row, text_row
-from tui.render.wrap import MIN_WIDTH
+from tui.render.wrap import MIN_WIDTH, first_piece
 
 
 class Lexer(Protocol):
@@ -158,14 +158,15 @@ def _pieces(line: list[Segment], width: int) -> Iterator[list[Segment]]:
     """Cut a line into pieces: `width` cells, then `width` less the continuation mark."""
     room, piece = width, list[Segment]()
     for text, style, _ in line:
-        while text:
-            head = next((head for head in chop_cells(text, room) if head), "") if room > 0 else ""
+        position = 0
+        while position < len(text):
+            head = first_piece(text, position, room)
             if not head or (cell_len(head) > room and piece):
                 yield piece
                 room, piece = max(2, width - cell_len(CONTINUED)), []
                 continue
             piece.append(Segment(head, style))
             room -= cell_len(head)
-            text = text[len(head) :]
+            position += len(head)
     if piece:
         yield piece

@@ -129,12 +129,13 @@ def _may_break(before: str, after: str) -> bool:
 def _chop(word: Sequence[Run], width: int, line: Line, lines: list[Line]) -> Line:
     """Cut a word longer than a line; full lines go to `lines`, the rest is returned."""
     for text, style in word:
-        while text:
+        position = 0
+        while position < len(text):
             room = width - line.cells
-            piece = next((piece for piece in chop_cells(text, room) if piece), text) if room > 0 else ""
+            piece = first_piece(text, position, room)
             if not piece or cell_len(piece) > room:
                 if not line.cells:  # a single grapheme wider than the line: let it stick out rather than loop
-                    line.runs.append(Run(text, style))
+                    line.runs.append(Run(text[position:], style))
                     break
                 line.joint = ""
                 lines.append(line)
@@ -142,8 +143,19 @@ def _chop(word: Sequence[Run], width: int, line: Line, lines: list[Line]) -> Lin
                 continue
             line.runs.append(Run(piece, style))
             line.cells += cell_len(piece)
-            text = text[len(piece) :]
+            position += len(piece)
     return line
+
+
+def first_piece(text: str, position: int, room: int) -> str:
+    """What fits into `room` cells of `text` from `position` on; one grapheme where even that is too wide.
+
+    Looks only at the characters that may fit (some are no cell wide), however long the text is.
+    """
+    if room <= 0:
+        return ""
+    near = text[position : position + 4 * room + 16]
+    return next((piece for piece in chop_cells(near, room) if piece), near)
 
 
 def plain_rows(text: str, style: Style, width: int) -> list[Row]:

@@ -19,6 +19,7 @@ from tui.screens.memory_commands import MemoryCommands
 from tui.screens.message_commands import MessageCommands
 from tui.screens.model_commands import ModelCommands
 from tui.screens.paste_command import PasteCommand
+from tui.screens.tool_commands import ToolCommands
 from tui.widgets.completion import Choice
 from tui.widgets.composer import PromptArea
 from tui.widgets.figures import tokens_short
@@ -41,6 +42,7 @@ class ChatCommands(
     ImportCommand,
     McpCommands,
     PasteCommand,
+    ToolCommands,
 ):
     """The actions of one chat screen; implements `commands.Chat`."""
 
@@ -62,8 +64,9 @@ class ChatCommands(
         self.context_panel = None
         if wish == "compact":
             self.screen.action_command("compact")
-        elif wish is not None and wish.startswith("open:"):
-            self.screen.transcript.jump_to(wish.removeprefix("open:"))
+        elif wish is not None:
+            how, _, message_id = wish.partition(":")
+            self.screen.transcript.choose(message_id, unfold=how == "unfold")
 
     def hints(self, usage: ContextUsage) -> dict[str, str]:
         """What can be done about each row, only what works here."""

@@ -18,12 +18,14 @@ from tui.screens.base import SHORT, Panel
 from tui.screens.context_fits import FitsPanel
 from tui.screens.context_history import HistoryPanel
 from tui.screens.context_messages import MessagesPanel
+from tui.screens.context_open import FOLDED_ROWS, opened
+from tui.screens.text_panel import TextPanel
 from tui.widgets.cells import clip
-from tui.widgets.context_picture import picture_lines
+from tui.widgets.context_picture import MESSAGE_KEYS, picture_lines
 from tui.widgets.context_table import Line, basis_lines, headline, table_lines
 
 if TYPE_CHECKING:
-    from tui.context.usage import ContextUsage
+    from tui.context.usage import ContextUsage, UsageItem
     from tui.screens.ports import SessionLike, WorkspaceLike
 
 log = logging.getLogger(__name__)
@@ -152,7 +154,10 @@ class ContextPanel(Panel[str]):
     def _footer(self, width: int) -> Content:
         if self._note:
             return Content.styled(clip(self._note, width), "$text-accent")
-        keys = {"m": "messages", "h": "history"}
+        at = self.query_one(OptionList).highlighted
+        line = self._lines[at] if at is not None and at < len(self._lines) else None
+        keys = {"enter": "open"} if line is not None and line.item is not None else {}
+        keys |= {"m": "messages", "h": "history"}
         if self.workspace is not None:
             keys["f"] = "fits where?"
         keys |= {
@@ -169,12 +174,30 @@ class ContextPanel(Panel[str]):
         self.query_one(".context-keys", Static).update(self._footer(self.room))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter or a click folds a row, or shows the message it stands for."""
+        """Enter or a click folds a row, or opens what it stands for."""
         event.stop()
         line = self._lines[event.option_index]
         if line.foldable:
             self.expanded = self.expanded ^ {line.key}
             self.redraw()
+        elif line.item is not None:
+            self._open(line.key.split(":")[1], line.item)
+        elif line.key.startswith("more:"):
+            self.action_messages()
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """The keys say what enter does here."""
+        event.stop()
+        self.query_one(".context-keys", Static).update(self._footer(self.room))
+
+    def _open(self, row: str, item: UsageItem) -> None:
+        """A text to read, or the message in the conversation; what changes either is elsewhere."""
+        if (found := opened(self.session, row, item)) is not None:
+            self.app.push_screen(TextPanel(found.title, found.text, found.note))
+        elif row in MESSAGE_KEYS:
+            self.dismiss(f"{'unfold' if row in FOLDED_ROWS else 'open'}:{item.ref}")
+        else:
+            self.say("This is not part of the next request any more.")
 
     def action_unfold(self, on: bool) -> None:
         """Unfold or fold the chosen row."""

@@ -45,11 +45,12 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the panel. `key` names the row it stands for ("" for text that can't be chosen)."""
+    """One line of the panel. `key` names the row it stands for ("" for text that can't be chosen), `item` its item."""
 
     content: Content
     key: str = ""
     foldable: bool = False
+    item: UsageItem | None = None
 
 
 def context_lines(
@@ -227,13 +228,13 @@ class _Table:
                 indent=indent,
                 style="$text-muted",
             )
-            lines.append(Line(text, f"item:{row}:{item.ref or item.name}"))
+            lines.append(Line(text, f"item:{row}:{item.ref or item.name}", item=item))
         if rest := by_size[ITEMS_SHOWN:]:
             more = self._line(
                 "", f"{len(rest)} more", tokens_exact(sum(item.tokens for item in rest)), "", "", "", indent=indent,
                 style="$text-muted",
             )  # fmt: skip
-            lines.append(Line(more))
+            lines.append(Line(more, f"more:{row}" if row in MESSAGE_KEYS else ""))
         return lines
 
     def _tokens(self, tokens: int, how: str) -> str:

@@ -93,6 +93,19 @@ class TranscriptReader(TranscriptView):
             self.post_message(self.CursorMoved(self.cursor_id))
         return self.cursor_id
 
+    def choose(self, message_id: str, *, unfold: bool = False) -> bool:
+        """Put the block cursor on a message and show it, with `unfold` all of it. False where it is not here."""
+        index = self.document.index.get(message_id)
+        if index is None:
+            return False
+        if unfold:
+            self.document.fold(index, self.document.foldable(index))
+        self._cursor = index
+        self._show((index, 0))
+        self.focus()
+        self.post_message(self.CursorMoved(message_id))
+        return True
+
     def clear_cursor(self) -> None:
         """Take the block cursor away."""
         if self._cursor is not None:
