@@ -29,7 +29,8 @@ _TYPES: Mapping[str, Transport] = {
     "streamable_http": "http", "remote": "http", "sse": "sse",
 }  # fmt: skip
 _SECRET_FLAG = re.compile(r"(?i)(key|token|secret|passw|auth|credential)")
-_NO_SECRET = re.compile(r"(?i)[~./\\].*|[a-z]:\\.*|https?://[^@?]*|[a-z]{1,12}|[0-9.:,-]+|bearer|basic")
+_NO_SECRET = re.compile(r"(?i)[~./\\].*|[a-z]:\\.*|https?://[^@?]*|[a-z]{1,12}|[0-9.:,-]+")
+_SCHEMES = ("bearer", "basic", "token")
 _HIDDEN = "***"
 
 
@@ -58,7 +59,7 @@ class Launch:
         `env` that are more than a plain word, a number or a path."""
         parts = urlsplit(self.url)
         values = {parts.password or "", parts.query, *self.headers.values()}
-        values |= {word for value in self.headers.values() for word in value.split() if not _NO_SECRET.fullmatch(word)}
+        values |= {word for value in self.headers.values() for word in value.split() if word.lower() not in _SCHEMES}
         values |= {v for name, v in self.env.items() if _SECRET_FLAG.search(name) or not _NO_SECRET.fullmatch(v)}
         values |= {arg for arg, shown in zip(self.args, hidden_args(self.args), strict=True) if arg != shown}
         return tuple(sorted(values - {""}))

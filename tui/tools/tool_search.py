@@ -40,8 +40,8 @@ def search_schema(waiting: Mapping[str, int]) -> ToolSchema:
 def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT) -> list[ToolSchema]:
     """The `limit` tools that fit best, best first; only such as fit at all.
 
-    A word counts the more the fewer tools have it (as in BM25), in a name three times what it does in a description,
-    and as a beginning half. A tool's whole name finds it before anything else.
+    A word counts the more the fewer tools have it (as in BM25), in a name twice what it does in a description, and as
+    a beginning half. A tool's whole name finds it before anything else.
     """
     wanted = list(dict.fromkeys(_words(query)))
     names = [_words(tool.name) for tool in tools]
@@ -55,7 +55,7 @@ def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT) -> lis
     for tool, name, text in zip(tools, names, texts, strict=True):
         score = 1e6 if asked == tool.name.lower() or asked == tool.name.lower().partition("__")[2] else 0.0
         for word in wanted:
-            score += rarity[word] * (3 * _fit(word, name) + min(1.0, _fit(word, text)))
+            score += rarity[word] * max(2 * _fit(word, name), _fit(word, text))
         if score > 0:
             found.append((score, tool))
     found.sort(key=lambda pair: (-pair[0], pair[1].name))

@@ -1,0 +1,78 @@
+"""What goes out and what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.context.deferral import plan_tools, schema_budget
+from tui.context.limits import ModelLimits
+from tui.messages import ToolSchema
+
+
+def tool(name: str, origin: str = "built-in") -> ToolSchema:
+    return ToolSchema(name, f"what {name} does", "{}", origin)
+
+
+def search(waiting: Mapping[str, int]) -> ToolSchema:
+    return tool("search_tools " + " ".join(f"{server}={count}" for server, count in waiting.items()))
+
+
+TOOLS = [tool("read_file"), tool("a__1", "a"), tool("a__2", "a"), tool("b__1", "b"), tool("c__1", "c")]
+COSTS = [500, 100, 100, 1_000, 150]
+
+
+def test_what_fits_the_budget_goes_out_as_it_is() -> None:
+    plan = plan_tools(TOOLS, COSTS, 1_350, loaded=(), search=search)
+    assert plan.sent == tuple(TOOLS)
+    assert (plan.deferred, plan.tokens) == ((), 0)
+    assert plan_tools(TOOLS, COSTS, None, loaded=(), search=search).sent == tuple(TOOLS)
+
+
+def test_the_most_expensive_server_waits_first_and_built_in_tools_never_do() -> None:
+    plan = plan_tools(TOOLS, COSTS, 1_349, loaded=(), search=search)
+    assert [t.name for t in plan.sent] == ["read_file", "a__1", "a__2", "c__1", "search_tools b=1"]
+    assert [t.name for t in plan.deferred] == ["b__1"]
+    assert plan.tokens == 1_000
+    none = plan_tools(TOOLS, COSTS, 0, loaded=(), search=search)
+    assert [t.name for t in none.sent] == ["read_file", "search_tools a=2 b=1 c=1"]
+    assert none.tokens == 1_350
+
+
+def test_what_was_found_comes_last_in_the_order_it_was_found() -> None:
+    before = plan_tools(TOOLS, COSTS, 0, loaded=(), search=search)
+    after = plan_tools(TOOLS, COSTS, 0, loaded=("c__1", "a__2", "gone__1", "c__1"), search=search)
+    assert after.sent[: len(before.sent)] == before.sent  # the provider's cache of it holds
+    assert [t.name for t in after.sent[len(before.sent) :]] == ["c__1", "a__2"]
+    assert after.tokens == before.tokens - 250
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["built-in", "a", "b", "c"]), st.integers(0, 1_000)), max_size=12),
+    st.integers(0, 3_000),
+    st.lists(st.integers(0, 11), max_size=5),
+)
+def test_nothing_is_lost_nothing_doubled(kinds: list[tuple[str, int]], budget: int, found: list[int]) -> None:
+    tools = [tool(f"t{index}", origin) for index, (origin, _) in enumerate(kinds)]
+    costs = [cost for _, cost in kinds]
+    plan = plan_tools(tools, costs, budget, loaded=[f"t{index}" for index in found], search=search)
+    offered = [t for t in plan.sent if not t.name.startswith("search_tools")]
+    assert sorted(t.name for t in (*offered, *plan.deferred)) == sorted(t.name for t in tools)
+    assert plan.tokens == sum(cost for t, cost in zip(tools, costs, strict=True) if t in plan.deferred)
+    eager = sum(
+        cost
+        for t, cost in zip(tools, costs, strict=True)
+        if t in plan.sent and t.origin != "built-in" and t.name not in {f"t{index}" for index in found}
+    )
+    assert eager <= budget
+
+
+def test_the_budget_is_a_share_of_the_window_or_what_is_set() -> None:
+    assert schema_budget(ModelLimits(8_000), None) == 800
+    assert schema_budget(ModelLimits(1_000_000), None) == 20_000
+    assert schema_budget(ModelLimits(None), None) == 20_000
+    assert schema_budget(ModelLimits(1_000_000), 5.0) == 50_000
+    assert schema_budget(ModelLimits(None), 5.0) == 20_000
+    assert schema_budget(ModelLimits(8_000), 3_000) == 3_000
