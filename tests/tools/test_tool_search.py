@@ -37,7 +37,7 @@ TOOLS = [
         ("send", "mail__send"),
         ("erp__operation_117", "erp__operation_117"),
         ("operation_42", "erp__operation_42"),
-        ("archive a calendar entry", "erp__operation_36"),
+        ("archive a calendar entry", "erp__operation_100"),
         ("ISSUES", "github__create_issue"),
     ],
 )
