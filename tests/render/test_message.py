@@ -91,6 +91,7 @@ def test_one_endless_line_is_folded_too(palette: Palette) -> None:
     [
         ("cancelled", None, "stopped by you"),
         ("interrupted", None, "connection ended early"),
+        ("interrupted", "it sent nothing for 5 seconds. /retry asks again.", "■ it sent nothing for 5 seconds."),
         ("failed", "529 overloaded\n\x1b[31m", "✗ 529 overloaded · /retry"),
     ],
 )

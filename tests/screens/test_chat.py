@@ -143,7 +143,9 @@ async def test_what_happens_on_the_way_is_shown() -> None:
     async with running(FakeWorkspace(session=session)) as run:
         await run.type("x")
         await run.press("enter")
-        await run.shows("Context trimmed: 12 messages, 38,400 tokens left out", "rate limit; trying again in 5 s")
+        await run.shows("Context trimmed: 12 messages, 38,400 tokens left out", "attempt 2 · rate limit")
+        for left in ("5 s", "4 s"):  # it counts down while one looks
+            await run.shows(f"asking again in {left} · esc stops")
         assert session.gate is not None
         session.gate.set()
         await run.shows("The server cut the prompt: set num_ctx.")

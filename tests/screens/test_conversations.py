@@ -215,7 +215,7 @@ async def test_attempts_that_came_to_nothing_leave_one_error_on_screen() -> None
     async with running(FakeWorkspace(session=session)) as run:
         await run.type("hi")
         await run.press("enter")
-        await run.shows("529 overloaded; trying again in 2 s (attempt 2)")
+        await run.shows("asking again in 2 s", "attempt 2 · 529 overloaded")
         assert "✗" not in run.text
         assert session.gate is not None
         session.gate.set()

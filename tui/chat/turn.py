@@ -46,9 +46,6 @@ from tui.providers.base import ProviderError
 log = logging.getLogger(__name__)
 
 
-NOT_SENT = "Cancelled. Nothing was sent; /retry sends your message again."
-
-
 class TurnError(Exception):
     """The turn ends without an answer. `str()` is for a person: what happened, what was kept, what to do."""
 
@@ -96,8 +93,8 @@ class Turn:
         refused = False
         steps = 0
         while True:
-            if self._cancel.is_set():  # while it waited to ask again
-                raise TurnError(NOT_SENT)
+            if self._cancel.is_set():
+                raise TurnError("Cancelled while it waited to ask again. Your message is kept; /retry sends it.")
             await self._tools.prepare()
             self._aim()
             try:
@@ -107,7 +104,7 @@ class Turn:
                 if not self._cancel.is_set():
                     raise
             if self._cancel.is_set():
-                raise TurnError(NOT_SENT)
+                raise TurnError("Cancelled. Nothing was sent; /retry sends your message again.")
             usage = await self._meter.usage()
             request = _within_window(self._conversation.request(), usage)
             yield UsageChanged(usage)

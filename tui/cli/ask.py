@@ -27,6 +27,7 @@ from tui.chat.events import (
 from tui.chat.session import ChatSession
 from tui.chat.workspace import UsageError, Workspace
 from tui.cli import FAILED, INTERRUPTED, complain
+from tui.cli.countdown import Countdown
 from tui.config import Settings
 from tui.messages import Attachment, Message, ToolCall
 from tui.render.clean import clean_line, clean_text
@@ -118,7 +119,9 @@ async def _stream(
     """Ask, and write the answer to standard output as it comes unless `silent`. Tools in `allowed` need not ask."""
     reply: Message | None = None
     failure = ""
+    countdown = Countdown()
     async for event in session.send(text, attachments):
+        countdown.stop()
         match event:
             case ReplyDelta(kind="text" | "refusal", text=piece) if not silent:
                 sys.stdout.write(clean_text(piece) if sys.stdout.isatty() else piece)
@@ -136,6 +139,8 @@ async def _stream(
                     reason = f" ({why})" if why else ""
                     complain(f"{clean_line(call.name)} was not run{reason}: nobody can be asked; --allow {call.name}")
                 session.tools.approve(ask_id, "once" if yes else "no")
+            case RetryScheduled():
+                countdown.start(event, event_line(event))
             case TurnFailed(reason):
                 failure = reason
             case _:
@@ -156,7 +161,7 @@ def event_line(event: SessionEvent) -> str:
         case CompactionFinished(messages, before, after):
             return f"Compacted {messages:,} messages: {before:,} -> {after:,} tokens"
         case RetryScheduled(seconds, attempt, reason):
-            return f"{reason} Asking again in {seconds:.0f} s (attempt {attempt})"
+            return f"{reason} Asking again in {max(1, round(seconds))} s (attempt {attempt + 1})"
         case _:
             return ""
 

@@ -274,6 +274,8 @@ def status_text(message: Message) -> str | None:
             return "■ stopped by you, what arrived is kept · /retry asks again"
         case "interrupted" if not message.parts:
             return "■ the connection ended before anything arrived · /retry asks again"
+        case "interrupted" if message.error and "/retry" in message.error:
+            return f"■ {clean_line(message.error)}"  # it says itself what happened, what is kept and what to do
         case "interrupted":
             return "■ the connection ended early, what arrived is kept · /retry asks again"
         case "failed":

@@ -8,6 +8,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator
+from math import ceil
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -61,6 +62,7 @@ class Turns:
         self._reason = ""  # what the last reply said it failed of
         self._asked: Message | None = None  # the message that is being answered, until something of an answer is there
         self._since = 0.0
+        self._again: float | None = None  # when it asks again, monotonic seconds, while it waits for that
         self.tools = ToolTurn(screen, self._enter)
         self._idle = asyncio.Event()
         self._idle.set()
@@ -113,8 +115,13 @@ class Turns:
         return text
 
     def tick(self) -> None:
-        """Redraw how long the turn has run; called once a second."""
-        if self.busy:
+        """Redraw how long the turn has run, or how long it waits until it asks again; called once a second."""
+        if self.busy and self._again is not None:
+            left = max(0, ceil(self._again - time.monotonic()))
+            when = f"asking again in {duration(left)}" if left else "asking again"
+            line = Content.assemble((f"● {when}", "$warning"), (f" · esc stops · {self._phase}", "$text-muted"))
+            self.screen.composer.rule.show(left=line)
+        elif self.busy:
             seconds = time.monotonic() - self._since
             took = f" {duration(seconds)}" if seconds >= 1 else ""
             line = Content.assemble((f"● {self._phase}{took}", "$primary"), (" · esc stops", "$text-muted"))
@@ -205,6 +212,7 @@ class Turns:
     def _enter(self, phase: str, since: float | None = None) -> None:
         self._phase = phase
         self._since = time.monotonic() if since is None else since
+        self._again = None
         self.tick()
 
     def show(self, event: SessionEvent) -> None:
@@ -246,7 +254,9 @@ class Turns:
                 self._left_out()
                 transcript.add_notice("info", compacted_line(messages, before, after))
             case RetryScheduled(seconds, attempt, reason):
-                self._enter(f"{reason}; trying again in {max(1, round(seconds))} s (attempt {attempt + 1})")
+                self._phase = f"attempt {attempt + 1} · {reason}"
+                self._again = time.monotonic() + seconds
+                self.tick()
             case TurnFailed(text):
                 self.failed = True
                 if not self._reason or self._reason not in text:  # else the reply itself says it
