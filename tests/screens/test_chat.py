@@ -427,3 +427,19 @@ async def test_without_a_workspace_a_message_stays_in_the_prompt_and_the_reason_
         await pilot.pause()
         assert app.chat.composer.value == "precious"
         assert not app.chat.turns.waiting
+
+
+async def test_draft_and_queue_outlive_a_compaction() -> None:
+    """Known failures 96 and 97: what was typed and what waited were gone, or the queue stuck."""
+    async with running() as run:
+        run.session.gate = asyncio.Event()
+        await run.command("/compact")
+        await run.shows("compacting")
+        for text in ("one", "two"):
+            run.chat.composer.value = text
+            await run.press("enter")
+        await run.type("a draft")
+        assert run.session.sent == []
+        run.session.gate.set()
+        await run.until(lambda: run.session.sent == ["one", "two"])
+        assert run.chat.composer.value == "a draft"
