@@ -24,6 +24,8 @@ class FakeTools:
     def __init__(self) -> None:
         self.listed: list[ToolLine] = []
         self.plan = ToolPlan(())
+        self.takes_any = True
+        self.off_by_default = False
         self.answers: list[tuple[str, Decision]] = []
         self.kept: list[Remembered] = []
         self.texts: dict[str, str] = {}

@@ -85,6 +85,16 @@ class SessionTools:
         """What goes out now, and what waits until the model searches for it."""
         return self.loading.plan(self._conversation.target)
 
+    @property
+    def takes_any(self) -> bool:
+        """Whether the model in use calls tools, as far as that is known."""
+        return self.takes_tools(self._conversation.target)
+
+    @property
+    def off_by_default(self) -> bool:
+        """Whether tools are off for the model in use unless they are switched on."""
+        return self._conversation.target.provider in OFF_BY_DEFAULT
+
     def offered(self, target: Target) -> tuple[ToolSchema, ...]:
         """The schemas that go out to `target`: of the tools that are on, those that need not wait."""
         return self.loading.plan(target).sent

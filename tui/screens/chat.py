@@ -301,6 +301,7 @@ class ChatScreen(BaseScreen):
             self.composer.focus_prompt()
         if not self.turns.busy:
             keys = "c copy · e edit · r again · f fork · p pin · x leave out · esc back" if event.message_id else ""
+            keys = f"o open · {keys}" if self.transcript.on_result else keys
             self.composer.rule.show(left=Content.styled(keys, "$text-muted"))
 
     def action_choose_message(self, step: int) -> None:

@@ -12,6 +12,7 @@ from tui.screens.command_base import CommandBase
 
 if TYPE_CHECKING:
     from tui.screens.ports import SessionLike
+from tui.screens.tool_commands import open_result
 
 
 class MessageCommands(CommandBase):
@@ -72,6 +73,8 @@ class MessageCommands(CommandBase):
                 await self._select(session, message_id, action)
             case "fork":
                 await self._fork(message)
+            case "open":
+                await open_result(self.screen, message)
             case _:
                 self.refuse(f"{action} is not possible here.")
 

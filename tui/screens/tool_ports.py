@@ -20,6 +20,16 @@ class SessionToolsLike(Protocol):
         """What goes out now, and what waits until the model searches for it."""
         ...
 
+    @property
+    def takes_any(self) -> bool:
+        """Whether the model in use calls tools, as far as that is known."""
+        ...
+
+    @property
+    def off_by_default(self) -> bool:
+        """Whether tools are off for the model in use unless they are switched on."""
+        ...
+
     async def prepare(self) -> None:
         """Count what is offered, where that was not done yet."""
         ...

@@ -23,7 +23,7 @@ from tui.widgets.transcript_reader import TranscriptReader
 Place: TypeAlias = tuple[str, int]
 """A message's id and a row of it."""
 
-Action: TypeAlias = Literal["copy", "copy_code", "retry", "edit", "fork", "pin", "exclude"]
+Action: TypeAlias = Literal["copy", "copy_code", "retry", "edit", "fork", "pin", "exclude", "open"]
 
 LEAST_GAP, MOST_GAP = 0.05, 0.5
 """Seconds between two drawings of a growing reply."""
@@ -51,6 +51,7 @@ class Transcript(TranscriptReader):
         Binding("f", "request('fork')", "Fork", id="transcript.fork"),
         Binding("p", "request('pin')", "Pin", id="transcript.pin"),
         Binding("x", "request('exclude')", "Leave out", id="transcript.exclude"),
+        Binding("o", "request('open')", "Open a tool's result", id="transcript.open"),
         Binding("n", "find_next", "Next hit", id="transcript.find_next", show=False),
         Binding("N", "find_previous", "Previous hit", id="transcript.find_previous", show=False),
     ]

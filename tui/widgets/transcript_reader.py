@@ -75,6 +75,12 @@ class TranscriptReader(TranscriptView):
         message = self.document.entries[self._cursor].message
         return message.id if message else None
 
+    @property
+    def on_result(self) -> bool:
+        """Whether the block cursor stands on what tools returned."""
+        message = self.document.entries[self._cursor].message if self._cursor is not None else None
+        return message is not None and message.role == "tool"
+
     def move_cursor(self, step: int) -> str | None:
         """Move the block cursor down (1) or up (-1) a message, from nowhere to the last one; returns the id there."""
         entries = self.document.entries
