@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,10 @@ from tests.bench import simulate as program
 from tests.bench.simulate_driver import Scenario, simulate
 from tests.bench.simulate_prefix import prefix_report
 from tests.bench.simulate_server import FakeServer, Reply, pairing_problem, text_tokens, words
+from tui.chat.compactor import Compactor
+from tui.chat.events import CompactionFinished, SessionEvent
 from tui.context import rolling
+from tui.context.compaction import Trigger
 from tui.messages import Message, Reasoning, Request, Text, ToolCall, ToolResult
 from tui.providers.base import ProviderError, StreamEvent
 
@@ -90,6 +94,29 @@ def test_it_notices_a_reply_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) ->
 def test_it_notices_facts_that_a_summary_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeServer, "_summarise", lambda self, request: Reply("nothing of note"))
     assert simulate(scenario(mode="compaction", talk="chat", window=32_768, turns=60)).lost_facts > 0
+
+
+def test_it_notices_two_compactions_without_an_answer_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    once = Compactor.run
+
+    async def twice(self: Compactor, trigger: Trigger, **values: Any) -> AsyncGenerator[SessionEvent, None]:
+        async for event in once(self, trigger, **values):
+            yield event
+            if isinstance(event, CompactionFinished):
+                yield event
+
+    monkeypatch.setattr(Compactor, "run", twice)
+    assert simulate(scenario(mode="compaction", talk="chat", turns=60)).loops > 0
+
+
+def test_it_notices_a_refusal_that_need_not_have_been(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gives_up(request: Request, estimate: Callable[[Request], int], **_: object) -> rolling.PromptResult:
+        if estimate(request) < 5_000:
+            return rolling.PromptResult(request, rolling.NO_TRIM, estimate(request), None, estimate(request))
+        raise rolling.ContextOverflowError(estimate(request), 5_000)
+
+    monkeypatch.setattr("tui.chat.room.build_final_prompt", gives_up)
+    assert simulate(scenario(talk="chat", turns=60)).wrong_refusals > 0
 
 
 # -- the server ------------------------------------------------------------------------------------------------------
