@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.corpus import REPOSITORY
+from tui.chat.ids import new_id
 from tui.chat.workspace import Workspace
 from tui.config import ProviderSettings, Settings
+from tui.messages import Message, Text
 from tui.tool_settings import ToolSettings
 
 COUNT = 200
@@ -72,6 +74,7 @@ async def _one(name: str, url: str, model: str, folder: Path, tools: ToolSetting
         session = await workspace.new_session()
         await session.set_window(WINDOW)
         await session.set_system("Answer briefly.")
+        await session._conversation.add_message(Message("user", (Text("What is a shipment?"),), id=new_id()))
         predicted = await session.refresh_usage()
         measured = await session.count_exactly()
         shown = await session.refresh_usage()
@@ -85,7 +88,8 @@ async def _one(name: str, url: str, model: str, folder: Path, tools: ToolSetting
 def table(costs: Sequence[Cost]) -> str:
     """For people."""
     lines = [
-        f"{'':<24}{'tools sent':>11}{'predicted':>11}{'measured':>10}{'off by':>9}{'then shown':>12}{'tools row':>11}{'not sent':>10}"
+        f"{'':<24}{'tools sent':>11}{'predicted':>11}{'measured':>10}{'off by':>9}"
+        f"{'then shown':>12}{'tools row':>11}{'not sent':>10}"
     ]
     for cost in costs:
         error = 100 * (cost.predicted - cost.measured) / cost.measured
