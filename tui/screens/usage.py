@@ -19,7 +19,7 @@ from textual.widgets import Static
 from tui.chat.usage_report import Call, Totals, by_day, by_model, totals
 from tui.screens.base import Panel
 from tui.widgets.cells import plain
-from tui.widgets.usage_table import usage_lines
+from tui.widgets.usage_table import NO_TRIMS, usage_lines
 
 if TYPE_CHECKING:
     from tui.screens.ports import WorkspaceLike
@@ -45,7 +45,7 @@ class UsagePanel(Panel[None]):
         self.workspace = workspace
         self.session_id = session_id
         self._drawn: tuple[list[Totals], list[Totals], list[tuple[date, int]]] | None = None
-        self._trims: tuple[int, int, float | None] = (0, 0, None)
+        self._trims = NO_TRIMS
 
     def compose(self) -> ComposeResult:
         """One text."""
@@ -70,7 +70,7 @@ class UsagePanel(Panel[None]):
             log.exception("the usage could not be read")
             self.query_one(Static).update(plain(" ".join(str(error).split())))
             return
-        self._trims = (trims.requests, trims.trimmed, trims.average_utilisation)
+        self._trims = trims
         self._drawn = await asyncio.to_thread(self._add_up, calls)
         self.redraw()
 

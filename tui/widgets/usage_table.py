@@ -8,8 +8,11 @@ from datetime import date
 from textual.content import Content
 
 from tui.chat.usage_report import Totals
+from tui.context.trimming import TrimLog
 from tui.widgets.cells import clip, pad, plain
 from tui.widgets.figures import money, tokens_exact, tokens_short
+
+NO_TRIMS = TrimLog()
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _WIDE = 76
@@ -21,18 +24,20 @@ def usage_lines(
     days: Sequence[tuple[date, int]],
     width: int,
     *,
-    trims: tuple[int, int, float | None] = (0, 0, None),
+    trims: TrimLog = NO_TRIMS,
 ) -> list[Content]:
-    """Totals side by side, then models, then days.
-
-    `trims` is requests under rolling context, how many of them were trimmed, and the average use of the budget (%).
-    """
+    """Totals side by side, then what rolling context did, then models, then days."""
     lines = _totals(columns, width)
-    requests, trimmed, average = trims
-    if requests:
+    if trims.requests:
+        average = trims.average_utilisation
         use = f", {average:.0f} % of the budget used on average" if average is not None else ""
-        text = f"rolling context: {trimmed:,} of {requests:,} requests trimmed{use}"
+        text = f"rolling context: {trims.trimmed:,} of {trims.requests:,} requests trimmed{use}"
         lines += [Content(""), Content.styled(clip(text, width), "$text-muted")]
+    if trims.recent:
+        tokens, count = sum(trim.tokens for trim in trims.recent), len(trims.recent)
+        last = f"the last {count}" if count > 1 else "the last one"
+        text = f"{last} left out {tokens_exact(tokens)} tokens, {tokens_exact(trims.recent[-1].tokens)} the latest"
+        lines.append(Content.styled(clip(text, width), "$text-muted"))
     if models:
         lines += [Content(""), *_models(models, width)]
     if any(tokens for _, tokens in days):
