@@ -24,15 +24,19 @@ from tui.chat.events import (
     TurnFinished,
     UsageChanged,
 )
+from tui.chat.import_known import AlreadyHereError
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.model_list import ListedModel, Listing
+from tui.chat.provider_setup import ProviderSetup
 from tui.chat.recording import RecordingError
+from tui.chat.store import SessionInfo
 from tui.context.limits import Budget, ModelLimits
 from tui.context.rows import UsageItem, UsageRow
 from tui.context.trimming import TrimLog
 from tui.context.usage import Basis, ContextUsage
 from tui.messages import Attachment, Message, MessageStatus, Reasoning, Text, Usage
 from tui.providers.base import Capabilities, ModelInfo
+from tui.providers.registry import all_configs
 
 Script = Callable[["FakeSession", str], AsyncIterator[SessionEvent]]
 
@@ -318,6 +322,15 @@ def open_gate() -> asyncio.Event:
     return gate
 
 
+def no_setup() -> ProviderSetup:
+    """The presets, with no keys, and a config file that can't be written."""
+
+    async def drop(_name: str) -> None:
+        return None
+
+    return ProviderSetup(all_configs(), drop, Path("/nonexistent/config.toml"), {}, env={})
+
+
 @dataclass
 class FakeModelList:
     """The models of a workspace; `ask` waits at the workspace's `models_gate`."""
@@ -358,6 +371,8 @@ class FakeWorkspace:
     servers: FakeServers = field(default_factory=FakeServers)
     problems: tuple[str, ...] = ()  # who could not be asked for models
     models_gate: asyncio.Event = field(default_factory=open_gate)
+    setup: ProviderSetup = field(default_factory=lambda: no_setup())
+    import_gate: asyncio.Event = field(default_factory=open_gate)
 
     async def start_session(self) -> FakeSession:
         """The session."""
@@ -432,8 +447,15 @@ class FakeWorkspace:
         """Renamed."""
         self.infos = [replace(info, title=title) if info.id == session_id else info for info in self.infos]
 
-    async def import_file(self, path: Path) -> FakeInfo:
-        """One that is there, or what is wrong with the file."""
+    async def import_file(
+        self, path: Path, *, again: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> FakeInfo:
+        """One that is there, or what is wrong with the file; one whose name says so was taken in before."""
+        if progress is not None:
+            progress(7, 9)
+        await self.import_gate.wait()
+        if "twice" in path.name and not again:
+            raise AlreadyHereError(SessionInfo("s8", "an old talk", "p", "m", 1.0, 2.0, messages=4), 0)
         if "none" in path.name:
             raise RecordingError(f"{path}: no such file")
         return FakeInfo("s9", path.stem)

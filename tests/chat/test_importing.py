@@ -12,6 +12,7 @@ import pytest
 from tests.chat.test_foreign import claude_answer, claude_line, write
 from tui.chat.calls import CallLog
 from tui.chat.foreign import read_recording
+from tui.chat.import_known import AlreadyHereError
 from tui.chat.importing import Imported, import_measured, provider_name
 from tui.chat.recording import RecordingError
 from tui.chat.store import SessionStore
@@ -166,3 +167,23 @@ def test_a_failure_while_writing_leaves_nothing(
         imported(store, claude_session(tmp_path / "a.jsonl"))
     assert store.sessions() == []
     assert CallLog(store).rows() == []
+
+
+def test_what_was_imported_before_is_recognised_by_its_content(store: SessionStore, tmp_path: Path) -> None:
+    first = imported(store, claude_session(tmp_path / "a.jsonl")).info
+    with pytest.raises(AlreadyHereError, match="--again") as known:
+        imported(store, claude_session(tmp_path / "other name.jsonl"))
+    assert (known.value.info.id, known.value.more) == (first.id, 0)
+    path = claude_session(tmp_path / "grown.jsonl")
+    path.write_text(path.read_text() + json.dumps(claude_line("user", "one more question")) + "\n")
+    with pytest.raises(AlreadyHereError, match="1 are new") as known:
+        imported(store, path)
+    assert (known.value.info.id, known.value.more) == (first.id, 1)
+    assert imported(store, claude_session(tmp_path / "different.jsonl", preamble=9_000)).info.id != first.id
+    again = import_measured(store, read_recording(path), providers=PROVIDERS, price=price, again=True).info
+    assert len(store.sessions()) == 3
+    for session in (first.id, again.id):
+        store.update_session(session, deleted_at=1.0)
+    assert (
+        imported(store, claude_session(tmp_path / "a.jsonl")).info.id != first.id
+    )  # what was deleted is not in the way

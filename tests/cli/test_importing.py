@@ -21,7 +21,10 @@ def test_out_and_in_again_is_the_same(run: Run, tmp_path: Path) -> None:
     assert ident in came.stdout
     run("export", ident, str(second), **elsewhere)
     assert second.read_bytes() == first.read_bytes()
-    (entry,) = json.loads(run("import", "--json", str(first)).stdout)
+    known = run("import", "--json", str(first))
+    assert (json.loads(known.stdout), known.returncode) == ([], 0)
+    assert f"one.jsonl: it is here already, as 'hello' ({ident}): --again" in one_line(known.stderr)
+    (entry,) = json.loads(run("import", "--json", "--again", str(first)).stdout)
     assert entry["copy_of"] == ident != entry["session"]
     run("export", entry["session"], str(third))
     lines = [json.loads(line) for line in first.read_text().splitlines()]

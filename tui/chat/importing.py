@@ -14,6 +14,7 @@ from tui.chat.calls import CallRow
 from tui.chat.history import fold_records
 from tui.chat.ids import new_id
 from tui.chat.import_checks import checked_messages
+from tui.chat.import_known import check_new, remember
 from tui.chat.memory import StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.recording import Recording, RecordingError
 from tui.chat.replay import recorded_calls
@@ -68,14 +69,19 @@ def import_measured(
     system: str = "",
     progress: Progress | None = None,
     estimator: HybridTokenEstimator | None = None,
+    again: bool = False,
 ) -> Imported:
     """Add `recording` as a new session, its calls measured: all of it or nothing.
 
     `providers` are the names that can be used here; `system` is the system prompt in the settings, for our own
     sessions that have none of theirs; `estimator` is the running program's, which has to learn of it too. Raises
-    `RecordingError` for content that is damaged, `StoreError`.
+    `RecordingError` for content that is damaged, `AlreadyHereError` for a conversation that was imported before, unless
+    it is wanted `again`, `StoreError`.
     """
     messages = checked_messages(recording.messages)
+    read = tuple(messages)
+    if not again:
+        check_new(store, recording.info, read)
     for digest, data in recording.blobs.items():
         if hashlib.sha256(data).hexdigest() != digest:
             raise RecordingError(f"damaged: attachment {digest[:12]} does not have the content its hash names")
@@ -92,6 +98,7 @@ def import_measured(
     with store.transaction():
         info = import_recording(recording, store)
         reader.remember(store, info.id, estimator)
+        remember(store, info.id, read)
     copy_of = own.id if own is not None and own.id != info.id else ""
     return Imported(info, len(recording.calls), recording.source, reader.unsent, copy_of)
 

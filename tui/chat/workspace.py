@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from tui.chat.meter import TRIM_LOG
 from tui.chat.model_list import ModelList
 from tui.chat.open_session import make_target
 from tui.chat.projection import Target
+from tui.chat.provider_setup import ProviderSetup
 from tui.chat.servers import Servers
 from tui.chat.services import Services
 from tui.chat.session import LAST_MODELS, ChatSession
@@ -54,7 +55,7 @@ class Workspace:
     """Made by `open`. Raises `StoreError`, `UsageError` and `ProviderError`, each with one line for a person."""
 
     def __init__(
-        self, settings: Settings, store: SessionStore, configs: Mapping[str, ProviderConfig], resume: str | None
+        self, settings: Settings, store: SessionStore, configs: dict[str, ProviderConfig], resume: str | None
     ) -> None:
         self.settings = settings
         self._resume = resume
@@ -80,6 +81,7 @@ class Workspace:
             price=_price,
         )
         self.servers = Servers(settings, store, self.services.tools)
+        self.setup = ProviderSetup(self._configs, self._drop, settings.config_file, settings.providers)
         self.model_list = ModelList(
             store, self.services.calls, self.services.windows, lambda: self._configs, self.provider
         )
@@ -119,6 +121,11 @@ class Workspace:
             except ValueError as error:
                 raise ProviderError("not_found", str(error)) from None
         return self._providers[name]
+
+    async def _drop(self, name: str) -> None:
+        """Let go of a provider whose settings have changed."""
+        if (provider := self._providers.pop(name, None)) is not None:
+            await provider.close()
 
     async def choose(self, explicit: str | None = None) -> Choice:
         """The model to begin with: the one asked for, the last used, a key's, a local server's, the embedded one."""
@@ -283,8 +290,13 @@ class Workspace:
             await asyncio.to_thread(self.store.put_blob, attachment.sha256, data)
         return attachment
 
-    async def import_file(self, path: Path) -> SessionInfo:
-        """Take a session in from a file (`chatctx import`). Raises `RecordingError`, one line for a person."""
+    async def import_file(
+        self, path: Path, *, again: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> SessionInfo:
+        """Take a session in from a file (`chatctx import`). Raises `RecordingError`, one line for a person.
+
+        `progress` gets the calls measured so far and all, from another thread.
+        """
         from tui.chat.foreign import read_recording
         from tui.chat.importing import import_measured
 
@@ -297,6 +309,8 @@ class Workspace:
                 price=_price,
                 system=self.settings.system,
                 estimator=self.services.estimator,
+                again=again,
+                progress=progress,
             ).info
 
         return await asyncio.to_thread(take)

@@ -9,6 +9,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from tui.chat.foreign import read_recording
+from tui.chat.import_known import AlreadyHereError
 from tui.chat.importing import Imported, import_measured
 from tui.chat.recording import RecordingError
 from tui.chat.store import SessionStore
@@ -22,7 +23,10 @@ PAUSE = 0.2  # seconds between two signs of life
 
 
 def run(args: Namespace, settings: Settings) -> int:
-    """Import every file, each whole or not at all. 1 where one could not be read; the others are there."""
+    """Import every file, each whole or not at all. 1 where one could not be read; the others are there.
+
+    What was imported before is said, and is no failure.
+    """
     store = SessionStore(settings.database)
     done: list[tuple[Path, Imported]] = []
     failed = False
@@ -33,10 +37,11 @@ def run(args: Namespace, settings: Settings) -> int:
                 try:
                     recording = read_recording(path)
                     imported = import_measured(
-                        store, recording, providers=known, price=_price, system=settings.system, progress=progress
-                    )
+                        store, recording, providers=known, price=_price, system=settings.system, progress=progress,
+                        again=args.again,
+                    )  # fmt: skip
                 except RecordingError as error:
-                    failed = True
+                    failed = failed or not isinstance(error, AlreadyHereError)
                     progress.clear()
                     named = str(error).startswith((path.name, str(path)))
                     complain(str(error) if named else f"{path.name}: {error}")

@@ -107,8 +107,8 @@ is to read; .html is one page to read or to show, with highlighted code and noth
         "take sessions in from files",
         """\
 Takes in our own exports (.jsonl), without loss, and the session files of Claude Code, pi and Gemini CLI. Each file is
-read, checked and measured first and comes in whole or not at all. A session whose id is here already comes in as a
-copy.
+read, checked and measured first and comes in whole or not at all. What was imported before is recognised by its
+content and left out; --again takes it in as another conversation (its calls then count twice in `chatctx usage`).
 
 The calls of other programs anchor the numbers: /context and `chatctx context` work on such sessions at once. What
 those programs sent besides (system prompt, tools) is not in their files and is not sent from here; the numbers say

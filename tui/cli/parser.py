@@ -125,6 +125,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     take = add("import", "importing:run")
     take.add_argument("files", metavar="FILE", nargs="+", type=Path, help="chatctx, Claude Code, pi or Gemini CLI")
+    take.add_argument("--again", action="store_true", help="also what was imported before, as another conversation")
     _json_option(take)
 
     replay = add("replay", "replay:run")

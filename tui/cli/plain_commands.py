@@ -153,7 +153,8 @@ class PlainCommands:
     async def _import(self, args: str) -> None:
         if not args:
             raise UsageError("/import needs a file: of chatctx, Claude Code, pi or Gemini CLI")
-        info = await self._chat.workspace.import_file(_place(args)[0])
+        name = args.removesuffix("--again").strip()
+        info = await self._chat.workspace.import_file(_place(name)[0], again=name != args)
         self._open(await self._chat.workspace.resume(info.id))
 
     async def _usage(self, _args: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,7 +14,9 @@ from tui.messages import Attachment, Message
 if TYPE_CHECKING:
     from tui.chat.memory_files import MemoryFiles
     from tui.chat.model_list import Listing
+    from tui.chat.provider_setup import ProviderSetup
     from tui.chat.usage_report import Call
+    from tui.context.trimming import TrimLog
     from tui.context.usage import ContextUsage
     from tui.providers.base import Capabilities
     from tui.screens.mcp_ports import ServersLike
@@ -232,25 +234,6 @@ class SessionLike(Protocol):
         ...
 
 
-class TrimsLike(Protocol):
-    """What rolling context did so far."""
-
-    @property
-    def requests(self) -> int:
-        """Requests that went out under it."""
-        ...
-
-    @property
-    def trimmed(self) -> int:
-        """How many of them had something left out."""
-        ...
-
-    @property
-    def average_utilisation(self) -> float | None:
-        """Average use of the budget in percent."""
-        ...
-
-
 class SessionInfoLike(Protocol):
     """A line of the session list."""
 
@@ -319,6 +302,11 @@ class WorkspaceLike(Protocol):
         """The models that can be talked to."""
         ...
 
+    @property
+    def setup(self) -> ProviderSetup:
+        """Where keys come from, tried out and noted."""
+        ...
+
     async def find_model(self, name: str) -> str:
         """The full name of the model a person calls `name`; raises an error whose text is one line."""
         ...
@@ -372,7 +360,7 @@ class WorkspaceLike(Protocol):
         """The calls of a conversation, or all, oldest first."""
         ...
 
-    async def trims(self) -> TrimsLike:
+    async def trims(self) -> TrimLog:
         """What rolling context did so far."""
         ...
 
@@ -380,8 +368,13 @@ class WorkspaceLike(Protocol):
         """Read a file to send along; raises an error whose text is one line."""
         ...
 
-    async def import_file(self, path: Path) -> SessionInfoLike:
-        """Take a conversation in from a file; raises an error whose text is one line."""
+    async def import_file(
+        self, path: Path, *, again: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> SessionInfoLike:
+        """Take a conversation in from a file; raises an error whose text is one line.
+
+        `progress` gets the calls measured so far and all, from another thread.
+        """
         ...
 
     async def delete_session(self, session_id: str) -> None:
