@@ -52,7 +52,6 @@ class Servers:
         self._listeners: list[Callable[[str], None]] = []
         self._known: dict[str, tuple[ServerTool, ...]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._started = False
         self._told: set[str] = set()
         self.configured = Configured()
 
@@ -68,8 +67,7 @@ class Servers:
 
     def start(self) -> None:
         """Start the servers in the background."""
-        self._started = True
-        if self.configured.servers:
+        if self._hub.servers:
             self._later(self._hub.start())
 
     async def close(self) -> None:

@@ -1,0 +1,112 @@
+"""The servers of a running program: a project's file, what is remembered over a restart, what is said once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.chat.fakes import FakeWorkspace, ScriptedProvider
+from tests.tools.mcp_running import NAUGHTY, START, until
+from tui.chat.attachments import AttachmentError
+from tui.chat.servers import Servers, fingerprint
+from tui.config import Settings
+from tui.tools.base import ToolError
+from tui.tools.mcp_config import ServerConfig
+from tui.tools.mcp_results import ServerResource
+
+SECRET = "hunter2-hunter2-hunter2"
+
+
+@asynccontextmanager
+async def opened(data: Path, **settings: object) -> AsyncIterator[Servers]:
+    values = {"data_dir": data, "log_dir": data, "model": "scripted/m", **settings}
+    workspace = await FakeWorkspace.open(Settings(**values))  # type: ignore[arg-type]
+    assert isinstance(workspace, FakeWorkspace)
+    workspace.fake = ScriptedProvider()
+    try:
+        yield workspace.servers
+    finally:
+        await workspace.close()
+
+
+def offered(servers: Servers) -> list[str]:
+    return [t.schema.name for t in servers._toolbox.tools() if t.schema.origin != "built-in"]
+
+
+async def test_a_projects_servers_start_once_agreed_to_and_are_known_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, data = tmp_path / "project", tmp_path / "data"
+    project.mkdir()
+    entry = {"command": sys.executable, "args": [NAUGHTY], "env": {"MY_PASSWORD": SECRET}}
+    file = project / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"own": entry}}))
+    monkeypatch.chdir(project)
+
+    async with opened(data) as servers:
+        servers.start()
+        assert (servers.lines, offered(servers)) == ([], [])
+        (line,) = servers.news()
+        assert str(file) in line and "Nothing of it was started" in line
+        assert servers.news() == []  # said once
+        await servers.agree(True)
+        async with asyncio.timeout(START):
+            await servers._toolbox.settle()
+        await until(lambda: "own__shout" in offered(servers))
+        names = offered(servers)
+        with pytest.raises(AttachmentError, match="nowhere"):
+            await servers.attach(ServerResource("own", "x", "gone:nowhere", "", ""))
+        await servers.switch("own", False)
+        assert offered(servers) == []
+        await servers.switch("own", True)
+        await until(lambda: offered(servers) == names)
+
+    async with opened(data) as servers:  # nothing is started: what was known is offered, in the same order
+        assert offered(servers) == names
+        assert servers.lines[0].status.known
+        assert servers.news() == []
+        assert SECRET not in json.dumps([row[0] for row in servers._store.query("SELECT value FROM state", ())])
+        await servers.switch("own", False)
+
+    async with opened(data) as servers:
+        servers.start()
+        assert servers.lines[0].status.state == "off"  # the switch holds
+        await servers.agree(False)
+        assert servers.lines == []
+
+    file.write_text(file.read_text() + "\n")
+    async with opened(data) as servers:
+        assert servers.project is not None
+        assert servers.project.word == "unsaid"
+
+
+async def test_a_server_that_fails_is_a_line_said_once_and_again_after_a_restart(tmp_path: Path) -> None:
+    heard: list[str] = []
+    async with opened(tmp_path, mcp_servers={"bad": {"command": "no-such-program-anywhere"}, "worse": 5}) as servers:
+        servers.on_change(heard.append)
+        servers.start()
+        await until(lambda: len([line for line in servers.lines if line.status.state == "failed"]) == 2)
+        first, second = servers.news()
+        assert first.startswith("MCP server bad: there is no program no-such-program-anywhere; install it")
+        assert second.startswith("MCP server worse:")
+        assert servers.news() == []
+        assert "bad" in heard
+        await servers.restart("bad")
+        await until(lambda: servers.lines[0].status.state == "failed")
+        assert len(servers.news()) == 1
+        with pytest.raises(ToolError, match="no MCP server 'nobody'; there is: bad, worse"):
+            await servers.restart("nobody")
+
+
+def test_another_command_is_another_server_and_no_secret_is_in_its_mark() -> None:
+    first = ServerConfig("x", "f", command="a", args=("--token", "one"), env={"K": "one"})
+    assert fingerprint(first) == fingerprint(
+        ServerConfig("x", "f", command="a", args=("--token", "two"), env={"K": "2"})
+    )
+    assert fingerprint(first) != fingerprint(ServerConfig("x", "f", command="b"))
