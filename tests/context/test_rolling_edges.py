@@ -84,3 +84,17 @@ def test_what_can_not_be_made_smaller_goes_out_where_the_estimate_fits_and_only_
     )
     assert result.request.messages == tuple(talk.messages)
     assert result.tokens == size(talk.messages) <= 1_000
+
+
+def test_it_does_not_come_back_on_an_estimate_that_forgets_what_left() -> None:
+    """The sizes that were noted when it left speak against a guess that all of it is small."""
+    talk = Talk()
+    for _ in range(12):
+        talk.step(1_000)
+    small = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(9_000))
+    assert small.trimmed
+    again = build_final_prompt(
+        request(talk.messages), lambda _: 5_000, count=count, budget=budget(9_000), state=small.state
+    )
+    assert not again.untrimmed
+    assert again.state is small.state
