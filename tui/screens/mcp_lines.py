@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -177,7 +176,7 @@ def project_text(project: ProjectFile) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(plain(text), max(10, width)) or [""]
+    return [line.plain.rstrip() for line in Content(plain(text)).wrap(max(10, width))]
 
 
 HINTS: Mapping[str, str] = {
