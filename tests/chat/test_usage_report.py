@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.chat.calls import CallRow
-from tui.chat.usage_report import by_day, by_model, totals
+from tui.chat.usage_report import by_day, by_model, inherited, totals
 
 NOON = datetime(2026, 11, 20, 12).timestamp()
 CALL = CallRow(
@@ -70,3 +70,13 @@ def test_what_no_call_reports_is_unknown_and_what_some_report_is_their_sum() -> 
     assert unknown.fresh == unknown.input
     assert totals("x", [silent, CALL]).reasoning == CALL.reasoning
     assert totals("x", []).reasoning == 0
+
+
+def test_a_fork_inherits_the_calls_of_its_messages_and_they_count_where_they_were_made() -> None:
+    first, second = replace(CALL, message="a"), replace(CALL, message="b", session="s1")
+    own = replace(CALL, message="c", session="fork")
+    copied = replace(CALL, message="a", session="a copy of s1")
+    calls = [first, second, own, copied, replace(CALL, message="later")]
+    assert inherited(calls, "fork", ["a", "b", "c", "q"]) == [first, second]
+    assert inherited(calls, "a copy of s1", ["a"]) == []
+    assert inherited(calls, "s1", ["a", "b", "later"]) == []

@@ -16,6 +16,8 @@ class Call(Protocol):
     @property
     def session(self) -> str: ...
     @property
+    def message(self) -> str | None: ...
+    @property
     def provider(self) -> str: ...
     @property
     def model(self) -> str: ...
@@ -90,6 +92,23 @@ def totals(name: str, calls: Iterable[Call]) -> Totals:
         error_median=median(errors) if errors else None,
         error_p95=errors[min(len(errors) - 1, int(0.95 * len(errors)))] if errors else None,
     )
+
+
+AnyCall = TypeVar("AnyCall", bound=Call)
+
+
+def inherited(calls: Iterable[AnyCall], session: str, messages: Iterable[str]) -> list[AnyCall]:
+    """The calls that made `messages` (ids) of a fork before it was one. They count where they were made."""
+    wanted = set(messages)
+    made: dict[str, list[AnyCall]] = defaultdict(list)
+    for call in calls:
+        if call.message in wanted:
+            made[call.message].append(call)
+    found = []
+    for answers in made.values():
+        if all(call.session != session for call in answers):  # else this is where they were made
+            found += [call for call in answers if call.session == answers[0].session]
+    return found
 
 
 def totals_to_json(row: Totals) -> dict[str, object]:

@@ -76,7 +76,8 @@ compaction_buffer, free, over, until_compaction. Numbers are tokens, null is unk
         """\
 Adds up all calls: input (fresh and from the cache), output and the reasoning in it, cost in US dollars (? where a
 price is unknown), how far the estimates were off, trims and compactions; for a session, for today, for all time, by
-provider, model and day. Imported sessions count at the time they were held.""",
+provider, model and day. Imported sessions count at the time they were held. The calls that a fork was given count in
+the session it came from; how many these are is said (with --json as "inherited").""",
         (
             ("chatctx usage", "the last session beside today and all time"),
             ("chatctx usage --days 7", "tables for a week"),

@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from tui.chat.calls import CallLog, CallRow
 from tui.chat.history import TRIM
 from tui.chat.store import SessionInfo, SessionStore
-from tui.chat.usage_report import Totals, by_day, by_model, by_provider, each_day, totals, totals_to_json
+from tui.chat.usage_report import Totals, by_day, by_model, by_provider, each_day, inherited, totals, totals_to_json
 from tui.chat.workspace import UsageError
 from tui.cli.listing import table, write
 from tui.config import Settings
@@ -46,19 +46,21 @@ def run(args: Namespace, settings: Settings) -> int:
     try:
         info = _session(store, args.session)
         calls, trims = CallLog(store).rows(), _trims(store)
+        messages = [message.id for message in store.messages(info.id)] if info is not None and info.parent else []
     finally:
         store.close()
     now = datetime.now().astimezone()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     periods = _periods(info, calls, trims, midnight, args.days)
+    before = totals("inherited", inherited(calls, info.id if info is not None else "", messages))
     shown = calls
     if args.days is not None:
         since = (midnight - timedelta(days=args.days - 1)).timestamp()
         shown = [call for call in calls if call.at >= since]
     if args.json:
-        write(json.dumps(_as_json(info, periods, shown, args.days)))
+        write(json.dumps(_as_json(info, before, periods, shown, args.days)))
     else:
-        _print(info, periods, shown, args.days or CHART_DAYS, now.date())
+        _print(info, before, periods, shown, args.days or CHART_DAYS, now.date())
     return 0
 
 
@@ -101,7 +103,7 @@ def _periods(
 
 
 def _as_json(
-    info: SessionInfo | None, periods: dict[str, Period], shown: Sequence[CallRow], days: int | None
+    info: SessionInfo | None, before: Totals, periods: dict[str, Period], shown: Sequence[CallRow], days: int | None
 ) -> dict[str, object]:
     def entry(period: Period) -> dict[str, object]:
         trims = period.trims
@@ -116,7 +118,14 @@ def _as_json(
 
     session = periods.get("session")
     return {
-        "session": None if session is None or info is None else {"id": info.id, "title": info.title, **entry(session)},
+        "session": None
+        if session is None or info is None
+        else {
+            "id": info.id,
+            "title": info.title,
+            **entry(session),
+            "inherited": totals_to_json(before),
+        },
         "today": entry(periods["today"]),
         "days": None if days is None else {"count": days, **entry(periods["days"])},
         "all": entry(periods["all"]),
@@ -127,7 +136,12 @@ def _as_json(
 
 
 def _print(
-    info: SessionInfo | None, periods: dict[str, Period], shown: Sequence[CallRow], days: int, today: date
+    info: SessionInfo | None,
+    before: Totals,
+    periods: dict[str, Period],
+    shown: Sequence[CallRow],
+    days: int,
+    today: date,
 ) -> None:
     from tui.widgets.figures import money, tokens_short
     from tui.widgets.usage_table import usage_lines
@@ -139,7 +153,7 @@ def _print(
     if info is not None:
         write(table([(f"session {info.id}  {info.title}"[:width],)]) + "\n")
     columns = [period.totals for period in periods.values()]
-    for line in usage_lines(columns, by_model(shown), by_day(shown, days, today), width):
+    for line in usage_lines(columns, by_model(shown), by_day(shown, days, today), width, before=before):
         write(line.plain.rstrip())
     providers = by_provider(shown)
     if len(providers) > 1:

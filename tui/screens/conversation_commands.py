@@ -124,7 +124,7 @@ class ConversationCommands(CommandBase):
 
         session, workspace = self.ready(), self.workspace()
         if session is not None and workspace is not None:
-            self.screen.app.push_screen(UsagePanel(workspace, session.id))
+            self.screen.app.push_screen(UsagePanel(workspace, session))
 
 
 def _place(name: str) -> tuple[Path, bool]:

@@ -16,13 +16,13 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.chat.usage_report import Call, Totals, by_day, by_model, totals
+from tui.chat.usage_report import Call, Totals, by_day, by_model, inherited, totals
 from tui.screens.base import Panel
 from tui.widgets.cells import plain
 from tui.widgets.usage_table import NO_TRIMS, usage_lines
 
 if TYPE_CHECKING:
-    from tui.screens.ports import WorkspaceLike
+    from tui.screens.ports import SessionLike, WorkspaceLike
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +40,12 @@ class UsagePanel(Panel[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter", "close", "close", id="usage.close", show=False)]
 
-    def __init__(self, workspace: WorkspaceLike, session_id: str) -> None:
+    def __init__(self, workspace: WorkspaceLike, session: SessionLike) -> None:
         super().__init__()
         self.workspace = workspace
-        self.session_id = session_id
+        self.session = session
         self._drawn: tuple[list[Totals], list[Totals], list[tuple[date, int]]] | None = None
+        self._before: Totals | None = None  # of a fork
         self._trims = NO_TRIMS
 
     def compose(self) -> ComposeResult:
@@ -77,8 +78,10 @@ class UsagePanel(Panel[None]):
     def _add_up(self, calls: Sequence[Call]) -> tuple[list[Totals], list[Totals], list[tuple[date, int]]]:
         now = datetime.fromtimestamp(time.time()).astimezone()
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+        messages = [message.id for message in self.session.messages]
+        self._before = totals("before", inherited(calls, self.session.id, messages))
         columns = [
-            totals("here", [call for call in calls if call.session == self.session_id]),
+            totals("here", [call for call in calls if call.session == self.session.id]),
             totals("today", [call for call in calls if call.at >= midnight]),
             totals("total", calls),
         ]
@@ -94,5 +97,5 @@ class UsagePanel(Panel[None]):
             return
         columns, models, days = self._drawn
         width = max(20, min(112, self.app.size.width) - (5 if self.app.size.width < 60 else 7))
-        lines = usage_lines(columns, models, days, width, trims=self._trims)
+        lines = usage_lines(columns, models, days, width, trims=self._trims, before=self._before)
         self.query_one(Static).update(Content("\n").join(lines))

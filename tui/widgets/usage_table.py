@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from datetime import date
 
@@ -25,9 +26,19 @@ def usage_lines(
     width: int,
     *,
     trims: TrimLog = NO_TRIMS,
+    before: Totals | None = None,
 ) -> list[Content]:
-    """Totals side by side, then what rolling context did, then models, then days."""
+    """Totals side by side, then what rolling context did, then models, then days.
+
+    `before` is what a fork was given: calls that count in the conversation it came from.
+    """
     lines = _totals(columns, width)
+    if before is not None and before.calls:
+        spent = f", {money(before.cost)}" if before.cost else ""
+        sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out{spent}"
+        calls = f"{before.calls:,} call" + ("s" if before.calls > 1 else "")
+        text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
+        lines += [Content(""), *(Content.styled(line, "$text-muted") for line in textwrap.wrap(text, width))]
     if trims.requests:
         average = trims.average_utilisation
         use = f", {average:.0f} % of the budget used on average" if average is not None else ""

@@ -1,0 +1,27 @@
+"""`/usage` of a fork."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from tests.fakes import FakeSession, FakeWorkspace, assistant, user
+from tests.screens.conftest import running
+from tests.screens.scenes import CALL
+
+
+@pytest.mark.parametrize("size", [(120, 40), (40, 15)])
+async def test_a_fork_says_what_came_before_it_and_where_that_counts(size: tuple[int, int]) -> None:
+    call = replace(CALL, session="parent", message="m2", at=time.time(), input_total=50_000, output_total=2_000)
+    session = FakeSession(id="fork", messages=[user("hi"), assistant("ho")])
+    async with running(FakeWorkspace(session=session, stored_calls=[call]), size=size) as run:
+        await run.command("/usage")
+        await run.shows("here")
+        await run.press("down", "down", "down", "down", "down", "down")
+        await run.until(
+            lambda: "This is a fork: 1 call before it (50.0k in" in " ".join(run.text.replace("│", "").split())
+        )
+        shown = " ".join(run.text.replace("│", "").split())
+        assert "$0.42) count in the conversation it came from" in shown
