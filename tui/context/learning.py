@@ -11,7 +11,7 @@ from tui.context.prediction import learned
 if TYPE_CHECKING:
     from tui.context.estimator import Situation
 
-TRUNCATED = 0.6  # of the prediction: an input below was cut by the server (SPEC 6.4), it teaches nothing
+TRUNCATED = 0.6  # of what is sure of the prediction: an input below was cut by the server (SPEC 6.4)
 PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # an estimate is off by a tenth; more than this share is not told apart
 REFUSED_EXCESS = 0.1  # by how much an estimate is raised when a server refused it and named no number
 REASONING_ENOUGH = 64  # tokens of reasoning in a reply: with less, or less than twice the new text, nothing is learned
@@ -21,10 +21,10 @@ MEDIA_SHARE = 0.25  # of what is new: with less of it, images and PDFs can't be 
 def learn(calibration: Calibration, situation: Situation, actual: int) -> Calibration | None:
     """`calibration` after a call that really had `actual` input tokens; None where it teaches nothing."""
     base, account, estimate = situation.base, situation.account, situation.estimate
-    if actual < TRUNCATED * estimate.tokens:
+    if actual < TRUNCATED * (estimate.tokens - base.uncertain):
         return None
     fresh = account.since(base.covered)
-    key, total = situation.preamble.digest.hex(), situation.preamble.total
+    key, total = key_of(situation), situation.preamble.total
     if not base.measured:
         guess = learned(fresh, calibration)
         rest = actual - fresh.known - guess
@@ -87,9 +87,19 @@ def _learn_preamble_change(calibration: Calibration, situation: Situation, actua
         return calibration
     fresh = situation.account.since(base.covered)
     added = actual - base.known - fresh.known - learned(fresh, calibration, base.bias)
-    before = calibration.preamble_tokens(measurement.preamble.hex(), measurement.preamble_tokens)
-    calibration = calibration.learn_change(situation.preamble.total - measurement.preamble_tokens, added)
-    return calibration.learn_preamble(situation.preamble.digest.hex(), situation.preamble.total, before + added)
+    old, new = (measurement.preamble.hex(), measurement.preamble_tokens), (key_of(situation), situation.preamble.total)
+    before = calibration.preamble_tokens(*old)
+    if old[0] not in calibration.preambles and added < 0:
+        before = calibration.preamble_tokens(*new) - added  # of the two, the estimate of the smaller one is off by less
+    calibration = calibration.learn_change(new[1] - old[1], added)
+    if old[0] not in calibration.preambles:
+        calibration = calibration.learn_preamble(*old, before)  # both, so that their difference is known
+    return calibration.learn_preamble(*new, before + added)
+
+
+def key_of(situation: Situation) -> str:
+    """The key of the request's system prompt and tools in a calibration."""
+    return situation.preamble.digest.hex()
 
 
 def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:

@@ -9,6 +9,7 @@ from typing import overload
 from tui.context.costs import CountSource
 from tui.context.estimator import Situation
 from tui.context.ledger import MESSAGE_ROWS, row_of
+from tui.context.preamble_rows import split_preamble
 from tui.messages import Message, Request
 
 NAMES = {
@@ -109,17 +110,14 @@ def apportion(total: int, weights: Sequence[float]) -> list[int]:
 def make_rows(request: Request, situation: Situation) -> tuple[tuple[UsageRow, ...], tuple[str, ...]]:
     """Rows with tokens, and warnings.
 
-    System prompt, memory and tools are estimates, messages what remains (SPEC 3). A remainder that messages cannot
-    explain is "unattributed" from 1 % on. If the estimates before the messages are larger than the total, messages are
-    0, the others are scaled down, and a warning says so.
+    System prompt, memory and tools come first (`split_preamble`), messages are what remains (SPEC 3). A remainder that
+    messages cannot explain is "unattributed" from 1 % on. If what stands before the messages is larger than the total,
+    messages are 0, the others are scaled down, and a warning says so.
     """
     total = situation.estimate.tokens
     preamble, account, factor = situation.preamble, situation.account, situation.estimate.factor
-    weights: dict[str, float] = {"system": 0.0, "memory": 0.0, "tools": 0.0}
-    for section, tokens in zip(request.system, preamble.sections, strict=True):
-        weights[section.kind] += tokens
-    weights["system"] += preamble.per_request if weights["system"] else 0.0
-    weights["tools"] += sum(preamble.tools) + preamble.fixed
+    split = split_preamble(request, preamble, situation.calibration)
+    weights = dict(split.weights)
     before = sum(weights.values())
     messages: dict[str, float] = {}
     for key in MESSAGE_ROWS:
@@ -147,17 +145,18 @@ def make_rows(request: Request, situation: Situation) -> tuple[tuple[UsageRow, .
     tokens_of = dict(zip(keys, apportion(total, [weights[key] for key in keys]), strict=True))
     if not keys and total:
         tokens_of = {"unattributed": total}
-    return tuple(_row(key, tokens, request, situation) for key, tokens in tokens_of.items()), warnings
+    rows = (_row(key, tokens, request, situation, split.tools) for key, tokens in tokens_of.items())
+    return tuple(rows), warnings
 
 
-def _row(key: str, tokens: int, request: Request, situation: Situation) -> UsageRow:
+def _row(key: str, tokens: int, request: Request, situation: Situation, tools: CountSource) -> UsageRow:
     if key == "unattributed":
         measured = situation.estimate.last_input is not None
         return UsageRow(key, NAMES[key], tokens, "derived" if measured else "estimated")
     if key in ("system", "memory"):
         return UsageRow(key, NAMES[key], tokens, "estimated", _section_items(key, tokens, request, situation))
     if key == "tools":
-        return UsageRow(key, NAMES[key], tokens, "estimated", _tool_items(tokens, request, situation))
+        return UsageRow(key, NAMES[key], tokens, tools, _tool_items(tokens, request, situation, tools))
     _, guessed = situation.account.rows.get(key, (0.0, 0.0))
     source: CountSource = "estimated" if guessed > 0.005 else "derived"
     account = situation.account
@@ -189,10 +188,10 @@ def _section_items(key: str, tokens: int, request: Request, situation: Situation
     return tuple(UsageItem(name, share, "estimated", name) for (name, _), share in zip(chosen, shares, strict=True))
 
 
-def _tool_items(tokens: int, request: Request, situation: Situation) -> tuple[UsageItem, ...]:
+def _tool_items(tokens: int, request: Request, situation: Situation, source: CountSource) -> tuple[UsageItem, ...]:
     shares = apportion(tokens, situation.preamble.tools)
     found = [
-        UsageItem(tool.name, share, "estimated", tool.name, tool.origin)
+        UsageItem(tool.name, share, source, tool.name, tool.origin)
         for tool, share in zip(request.tools, shares, strict=True)
     ]
     return tuple(sorted(found, key=lambda item: (item.group != "built-in", item.group)))
