@@ -81,6 +81,12 @@ def test_one_wrong_server_leaves_the_others_alone() -> None:
     assert odd.error == "f: 'a b/../c' can't be a server's name; use letters, digits, - and _"
 
 
+def test_a_name_that_is_none_reaches_no_terminal_as_it_is() -> None:
+    (server,) = read_servers({"a\x1b]0;x\x07b": {"command": "x"}}, "f")
+    assert server.name == "a?]0;x?b"
+    assert "\x1b" not in server.error
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"mcpServers": 5}'])
 def test_a_file_that_is_no_list_of_servers_is_refused_as_a_whole(text: str) -> None:
     with pytest.raises(McpConfigError, match=r"^f\.json"):

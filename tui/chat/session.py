@@ -158,7 +158,7 @@ class ChatSession(OpenSession):
     async def _answer(self, turn: Turn) -> AsyncIterator[SessionEvent]:
         try:
             await self._services.windows.find(self.provider, self.model)
-            await self.tools.box.settle()
+            await self.tools.settle()
             async for event in turn.run():
                 yield event
             await asyncio.to_thread(self._remember)

@@ -73,6 +73,12 @@ class SessionTools:
         if offered != target.tools:
             self._conversation.aim(replace(target, tools=offered))
 
+    async def settle(self) -> None:
+        """Before a message is answered: give servers that start a moment, if their tools would be offered."""
+        target = self._conversation.target
+        if self.takes_tools(target) and self.is_on("", target):
+            await self.box.settle()
+
     async def prepare(self) -> None:
         """Ask whether the model calls tools, and count them, where that was not done: what goes out depends on it."""
         target = self._conversation.target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
 import platform
 import shutil
@@ -10,15 +11,18 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from tui import __version__
 from tui.chat.database import StoreError
+from tui.chat.server_files import find_servers
 from tui.chat.store import SessionStore
 from tui.cli.listing import table, write
 from tui.config import Settings
 from tui.providers.local import missing_part
 from tui.providers.registry import all_configs, answering
+from tui.tools.mcp_config import McpConfigError, ServerConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,14 @@ class Finding:
 
 def run(args: Namespace, settings: Settings) -> int:
     """Print the findings. 1 if there is a problem, else 0."""
-    checks: tuple[Callable[[Settings], list[Finding]], ...] = (_program, _files, _tokenizer, _providers, _terminal)
+    checks: tuple[Callable[[Settings], list[Finding]], ...] = (
+        _program,
+        _files,
+        _tokenizer,
+        _providers,
+        _servers,
+        _terminal,
+    )
     findings = [finding for check in checks for finding in check(settings)]
     marks = {"ok": "✓", "note": "·", "problem": "✗"}
     write(table([(marks[f.level], f.what, f.text) for f in findings]))
@@ -103,6 +114,34 @@ def _providers(settings: Settings) -> list[Finding]:
         found.append(Finding("note", "providers", f"no key and no local server; {answers}"))
     found.append(Finding("note" if lacking else "ok", "embedded", lacking or configs["local"].default_model))
     return found
+
+
+def _servers(settings: Settings) -> list[Finding]:
+    """The MCP servers that are configured. None is started."""
+    found = find_servers(settings.mcp_servers, settings.config_file, Path.cwd(), {})
+    findings = [Finding("problem", "mcp", problem) for problem in found.problems]
+    if found.servers and importlib.util.find_spec("mcp") is None:
+        findings.append(Finding("problem", "mcp", "the part for servers is not installed: pip install 'chatctx[mcp]'"))
+    findings += [_server(server) for server in found.servers]
+    if found.project is not None:
+        names = ", ".join(server.name for server in found.project.servers) or "nothing"
+        findings.append(Finding("note", "mcp", f"{found.project.path} names {names}; /mcp asks before it is started"))
+    return findings
+
+
+def _server(server: ServerConfig) -> Finding:
+    if server.error:
+        return Finding("problem", "mcp", server.error)
+    try:
+        launch = server.launch(os.environ)
+    except McpConfigError as error:
+        return Finding("problem", "mcp", str(error))
+    text = f"{server.name}: {server.shown} (from {server.where})"
+    if server.disabled:
+        return Finding("note", "mcp", f"{text}, switched off there")
+    if server.transport == "stdio" and shutil.which(str(Path(launch.command).expanduser())) is None:
+        return Finding("problem", "mcp", f"{server.name}: there is no program {server.command}; install or correct it")
+    return Finding("ok", "mcp", text)
 
 
 def _terminal(settings: Settings) -> list[Finding]:

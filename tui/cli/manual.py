@@ -158,7 +158,8 @@ Prints a script that completes commands, options, files and session ids.""",
         "check the installation",
         """\
 Says where the files are, whether sessions, tokenizers and the embedded model can be used, which keys and servers are
-there, and what the terminal can show. Sends nothing. Exit code 1 if something will not work.""",
+there, which MCP servers are configured (none is started), and what the terminal can show.
+Sends nothing. Exit code 1 if something will not work.""",
         (("chatctx doctor", ""),),
     ),
 }

@@ -177,8 +177,12 @@ def read_servers(table: object, where: str) -> tuple[ServerConfig, ...]:
         try:
             found.append(_server(str(name), value, where))
         except McpConfigError as error:
-            found.append(ServerConfig(str(name), where, error=str(error)))
+            found.append(ServerConfig(_printable(str(name)), where, error=_printable(str(error))))
     return tuple(found)
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text)[:200]
 
 
 def _server(name: str, value: object, where: str) -> ServerConfig:
