@@ -18,6 +18,7 @@ from tui.context.limits import ModelLimits
 from tui.context.tokenizers import get_tokenizer
 from tui.messages import Attachment, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema, Usage
 from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEnd, StreamEvent, TextDelta, UsageUpdate
+from tui.tool_settings import ToolSettings
 from tui.tools.base import Tool, ToolOutput, ToolSource
 
 Answer = Sequence[StreamEvent | ProviderError | float]
@@ -145,6 +146,7 @@ async def open_workspace(
     *,
     tools: ToolSource | None = None,
     sources: Sequence[ToolSource] = (),
+    tool_settings: ToolSettings | None = None,
     **settings: object,
 ) -> AsyncIterator[FakeWorkspace]:
     """A workspace in `folder` whose every model is `provider`'s, with no tools but these."""
@@ -153,6 +155,7 @@ async def open_workspace(
         "providers": {"scripted": ProviderSettings(base_url="http://127.0.0.1:9")},
         "data_dir": folder,
         "log_dir": folder,
+        "tools": tool_settings or ToolSettings(),
         **settings,
     }
     workspace = await FakeWorkspace.open(Settings(**values))  # type: ignore[arg-type]
