@@ -335,10 +335,23 @@ async def test_a_message_is_edited_and_sent_in_its_place() -> None:
         run.chat.transcript.focus()
         await run.press("alt+up", "alt+up", "e")
         await run.until(lambda: run.chat.composer.value == "first")
+        await run.shows("sets aside 3 messages, ? tokens · esc keeps them")
         await run.type(" again")
         await run.press("enter")
         await run.until(lambda: session.sent == ["first again"])
         assert session.log == ["rewind m1"]
+        await run.until(lambda: "sets aside" not in run.text)
+
+
+async def test_asking_an_older_message_again_waits_for_enter() -> None:
+    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
+    async with running(FakeWorkspace(session=session)) as run:
+        run.chat.transcript.focus()
+        await run.press("alt+up", "alt+up", "r")
+        await run.shows("Enter asks this again", "sets aside 3 messages")
+        assert session.sent == []
+        await run.press("enter")
+        await run.until(lambda: session.sent == ["first"])
 
 
 async def test_messages_are_chosen_from_the_prompt_and_the_keys_are_shown() -> None:

@@ -147,8 +147,7 @@ class ChatScreen(BaseScreen):
         if before is not None and session.id in self._places:
             self.transcript.return_to(self._places[session.id])
         self.welcome()
-        if not self.turns.busy:
-            self.composer.rule.show(left=Content(""))  # a message that was chosen is not on screen any more
+        self.turns.show_rest()  # a message that was chosen is not on screen any more
         for notice in session.memory.notices:
             self.transcript.add_notice("info", notice)
         self.refresh_title()
@@ -299,8 +298,10 @@ class ChatScreen(BaseScreen):
         """Say what can be done with the chosen message; once none is chosen the prompt has the keys again."""
         if event.message_id is None:
             self.composer.focus_prompt()
-        if not self.turns.busy:
-            keys = "c copy · e edit · r again · f fork · p pin · x leave out · esc back" if event.message_id else ""
+        if event.message_id is None:
+            self.turns.show_rest()
+        elif not self.turns.busy:
+            keys = "c copy · e edit · r again · f fork · p pin · x leave out · esc back"
             keys = f"o open · {keys}" if self.transcript.on_result else keys
             self.composer.rule.show(left=Content.styled(keys, "$text-muted"))
 

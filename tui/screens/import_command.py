@@ -66,8 +66,7 @@ class ImportCommand(CommandBase):
             return await workspace.import_file(path, again=again, progress=progress)
         finally:
             timer.stop()
-            if not self.screen.turns.busy:
-                self.screen.composer.rule.show(left=Content(""))
+            self.screen.turns.show_rest()
 
     def _show_progress(self, name: str, far: Callable[[], list[int]]) -> None:
         if self.screen.turns.busy:

@@ -93,7 +93,8 @@ class MessageCommands(CommandBase):
     def _again(self, message: Message, messages: Sequence[Message], *, send: bool) -> None:
         """Go back to the person's message at or before this one: send it again, or put it into the draft to change.
 
-        What followed stays in the conversation and is not sent any more once the new message goes out.
+        What followed stays in the conversation and is not sent any more once the new message goes out. Sending at once
+        sets aside the last turn at most: where it is more, that is said first, and enter sends.
         """
         before = [m for m in messages if m.id <= message.id and m.role == "user" and m.kind == "chat"]
         if not before or self.idle() is None:
@@ -104,10 +105,11 @@ class MessageCommands(CommandBase):
         self.screen.turns.rewind_to = before[-1].id
         composer.value = before[-1].text
         composer.focus_prompt()
-        if send:
+        turns = [m for m in messages if m.role == "user" and m.kind == "chat"]
+        if send and turns[-1] is before[-1]:
             composer.submit()
-        else:
-            self.screen.notify("What you send now takes the place of this message. Esc: it does not.", markup=False)
+        elif send:
+            self.screen.notify("Enter asks this again, in the place of all that followed.", markup=False)
 
     async def _select(self, session: SessionLike, message_id: str, action: str) -> None:
         if action == "pin":

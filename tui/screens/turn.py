@@ -36,6 +36,7 @@ from tui.messages import Attachment, Message
 from tui.screens.base import run_quietly
 from tui.screens.mentions import mentioned
 from tui.screens.resources import resources_named
+from tui.screens.rewind import rewind_line, set_aside
 from tui.screens.tool_turn import ToolTurn
 from tui.widgets.figures import duration, tokens_exact
 
@@ -57,7 +58,7 @@ class Turns:
         self.screen = screen
         self.waiting: deque[str] = deque()
         self.failed = False
-        self.rewind_to = ""  # id of the message that the next one takes the place of
+        self._rewind_to = ""
         self._phase = ""
         self._reason = ""  # what the last reply said it failed of
         self._asked: Message | None = None  # the message that is being answered, until something of an answer is there
@@ -66,6 +67,27 @@ class Turns:
         self.tools = ToolTurn(screen, self._enter)
         self._idle = asyncio.Event()
         self._idle.set()
+
+    @property
+    def rewind_to(self) -> str:
+        """Id of the message that the next one takes the place of; "" for none."""
+        return self._rewind_to
+
+    @rewind_to.setter
+    def rewind_to(self, message_id: str) -> None:
+        self._rewind_to = message_id
+        self.show_rest()
+
+    def show_rest(self) -> None:
+        """The line above the prompt while no turn runs: what sending the draft would set aside."""
+        session, screen = self.screen.session, self.screen
+        if self.busy:
+            return
+        line = ""
+        if self._rewind_to and session is not None:
+            aside = set_aside(session.messages, session.not_sent, self._rewind_to)
+            line = rewind_line(aside, screen.transcript.document.counts, screen.size.width)
+        screen.composer.rule.show(left=Content.styled(line, "$text-warning"))
 
     @property
     def busy(self) -> bool:
@@ -144,7 +166,7 @@ class Turns:
                 self._idle.set()
                 self._call_back(time.monotonic() - began)
                 self._asked = None
-                self.screen.composer.rule.show(left=Content(""))
+                self.show_rest()
                 self.screen.refresh_status()
 
         run_quietly(self.screen, drain, "turn")

@@ -139,6 +139,11 @@ class Document:
         self.entries.append(entry)
         self.heights.append(estimate(entry, self.width) if self.width else 1)
 
+    @property
+    def counts(self) -> Mapping[str, Count]:
+        """Tokens by message id, as far as they are known."""
+        return self._counts
+
     def set_counts(self, counts: Mapping[str, Count]) -> None:
         """Tokens by message id, with where each figure comes from."""
         changed = [index for index in self._drawn if self._count(index) != counts.get(self._id(index))]
