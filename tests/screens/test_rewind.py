@@ -7,6 +7,7 @@ import pytest
 from tests.fakes import assistant, user
 from tui.screens.rewind import rewind_line, set_aside
 
+LONG = "messages, 1,234 tokens"
 TALK = [user("a", "m1"), assistant("b", "m2"), user("c", "m3"), assistant("d", "m4")]
 
 
@@ -18,11 +19,15 @@ def test_what_is_set_aside_already_is_not_counted_again() -> None:
 @pytest.mark.parametrize(
     ("counts", "width", "line"),
     [
-        ({"m1": (1_000, "measured"), "m2": (234, "derived")}, 80, "sets aside 2 messages, 1,234 tokens · esc keeps them"),
+        ({"m1": (1_000, "measured"), "m2": (234, "derived")}, 80, f"sets aside 2 {LONG} · esc keeps them"),
         ({"m1": (1_000, "measured"), "m2": (234, "estimated")}, 40, "sets aside 2, ~1.2k tok · esc keeps"),
         ({"m1": (1_000, "measured")}, 80, "sets aside 2 messages, ? tokens · esc keeps them"),
-        ({"m1": (1_000, "measured"), "m2": (None, "estimated")}, 80, "sets aside 2 messages, ? tokens · esc keeps them"),
+        (
+            {"m1": (1_000, "measured"), "m2": (None, "estimated")},
+            80,
+            "sets aside 2 messages, ? tokens · esc keeps them",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_line(counts: dict[str, tuple[int | None, str]], width: int, line: str) -> None:
     assert rewind_line(TALK[:2], counts, width) == line
