@@ -104,3 +104,11 @@ async def test_a_message_sent_while_the_server_is_asked_goes_first(monkeypatch: 
         await run.shows("An answer is still coming")
         run.session.gate.set()
         assert run.session.log == []
+
+
+async def test_enter_right_behind_a_search_takes_what_was_searched_for() -> None:
+    async with running() as run:
+        await run.command("/model")
+        await run.shows("local/smol")
+        await run.press(*"gpt", "enter")  # faster than the list
+        await run.until(lambda: run.session.log == ["model openai/gpt-x"])

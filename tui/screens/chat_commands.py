@@ -19,6 +19,7 @@ from tui.screens.memory_commands import MemoryCommands
 from tui.screens.message_commands import MessageCommands
 from tui.screens.model_commands import ModelCommands
 from tui.screens.paste_command import PasteCommand
+from tui.screens.provider_commands import ProviderCommands
 from tui.screens.tool_commands import ToolCommands
 from tui.widgets.completion import Choice
 from tui.widgets.composer import PromptArea
@@ -42,6 +43,7 @@ class ChatCommands(
     ImportCommand,
     McpCommands,
     PasteCommand,
+    ProviderCommands,
     ToolCommands,
 ):
     """The actions of one chat screen; implements `commands.Chat`."""

@@ -47,7 +47,7 @@ class ModelCommands(CommandBase):
         if self.idle() is not session:  # a message was sent meanwhile, or another conversation opened
             return
         if session.messages and not fits(there):
-            switch = partial(self._answered, session, name)
+            switch = partial(self._switch_answered, session, name)
             self.screen.app.push_screen(too_small(session, name, there), switch)
             return
         await self._go_on_with(session, name)
@@ -56,7 +56,7 @@ class ModelCommands(CommandBase):
         if name is not None:
             self.screen.action_command(f"model {name}")
 
-    def _answered(self, session: SessionLike, name: str, answer: str | None) -> None:
+    def _switch_answered(self, session: SessionLike, name: str, answer: str | None) -> None:
         """What to do about a window that is too small; Esc: nothing."""
         if answer is None or answer == STAY or self.idle() is not session:
             return

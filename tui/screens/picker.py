@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -14,6 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
+from textual.worker import WorkerError
 
 from tui.screens.base import Panel
 from tui.screens.items import Item, Source
@@ -139,7 +141,7 @@ class Picker(Panel[str]):
     async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A click chooses."""
         event.stop()
-        await self.action_choose()
+        await self.choose()
 
     def action_move(self, step: int) -> None:
         """Move the list's cursor while the search line keeps the keys."""
@@ -148,7 +150,15 @@ class Picker(Panel[str]):
             at = (options.highlighted or 0) + step
             options.highlighted = at % len(self.items) if abs(step) == 1 else min(max(at, 0), len(self.items) - 1)
 
-    async def action_choose(self) -> None:
-        """Take the highlighted item."""
+    def action_choose(self) -> None:
+        """Enter: once the keys before it are in the search line, which are still on their way there."""
+        self.query_one(Input).call_later(self.choose)
+
+    async def choose(self) -> None:
+        """Take the highlighted item; of a search that was typed just now, not of the one before."""
+        query = self.query_one(Input).value
+        if self.searching and query != self._shown:
+            with suppress(WorkerError):  # the next key searches for something else
+                await self.search(query).wait()
         at = self.query_one(OptionList).highlighted
         self.dismiss(self.items[at].key if at is not None and at < len(self.items) else None)

@@ -83,10 +83,10 @@ class SessionPicker(Picker):
             line.cursor_position = len(line.value)
             self._explain()
 
-    async def action_choose(self) -> None:
+    async def choose(self) -> None:
         """Open the conversation, or give it the title that was written."""
         if self._naming is None:
-            await super().action_choose()
+            await super().choose()
             return
         item, title = self._naming, " ".join(self.query_one(Input).value.split())
         if title:

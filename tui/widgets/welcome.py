@@ -19,6 +19,9 @@ TRY = (
     ("/model", "change who answers"),
 )
 
+PROVIDER = ("/provider", "OpenAI, Anthropic, or any other server")
+"""What is offered besides where nothing was set up yet and the embedded model answers."""
+
 _BAND = ("system", "tools", "user", "assistant", "results", "free", "buffer", "reserve")
 _WIDTHS = (2, 2, 2, 3, 4, 6, 2, 2)
 _GLYPHS = {category.colour: category.glyph for category in CATEGORIES.values()}
@@ -35,6 +38,7 @@ def welcome(provider: str, model: str, usage: ContextUsage | None, where: str) -
             for colour, width in zip(_BAND, _WIDTHS, strict=True)
         )
     )
+    tries = (*TRY, PROVIDER) if provider in ("local", "demo") else TRY
     lines = [
         Content(""),
         band,
@@ -42,6 +46,6 @@ def welcome(provider: str, model: str, usage: ContextUsage | None, where: str) -
         Content.assemble((plain(model), "bold $foreground"), (f"  {size}", "$text-muted")),
         Content.styled(where or f"Messages go to {plain(provider)}.", "$text-muted"),
         Content(""),
-        *(Content.assemble((f"{what:<14}", "$primary"), (why, "$text-muted")) for what, why in TRY),
+        *(Content.assemble((f"{what:<14}", "$primary"), (why, "$text-muted")) for what, why in tries),
     ]
     return Content("\n").join(lines)
