@@ -17,7 +17,7 @@ from tui.chat.projection import Target, build_request
 from tui.chat.recording import RecordingError
 from tui.chat.store import SessionInfo, SessionStore
 from tui.chat.transfer import import_file, import_recording
-from tui.messages import Request, Usage
+from tui.messages import Message, Request, ToolResult, Usage
 
 
 @pytest.fixture
@@ -35,6 +35,8 @@ def exported(store: SessionStore, path: Path) -> SessionInfo:
     store.add_message("0a", EVERYTHING)
     store.add_record("0a", "pin", {"id": "01", "on": True})
     store.put_blob("00", b"\x00image")
+    store.add_message("0a", Message("tool", (ToolResult("c", "fetch", "cut", full="11"),), id="99"))
+    store.put_blob("11", b"all of it")
     calls = CallLog(store)
     call = calls.begin(Request("p", "m", (), session="0a"), None, message="01", kind="chat")
     calls.finish(call, usage=Usage(10, 5), seconds=1.5, cost=0.25)
@@ -52,6 +54,7 @@ def test_our_own_export_comes_back_as_it_was(stores: tuple[SessionStore, Session
     assert two.messages("0a") == one.messages("0a")
     assert two.records("0a") == one.records("0a")
     assert two.blob("00") == b"\x00image"
+    assert two.blob("11") == b"all of it"
     assert CallLog(two).rows() == CallLog(one).rows()
     export_session(tmp_path / "b.jsonl", two, "0a")
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()

@@ -31,8 +31,11 @@ def export_session(path: Path, store: SessionStore, session: str) -> None:
     if info is None:
         raise ValueError(f"there is no session {session}")
     messages = store.messages(session)
-    hashes = sorted({p.sha256 for m in messages for p in m.parts if isinstance(p, Attachment)})
-    blobs = ((sha256, store.blob(sha256)) for sha256 in hashes)
+    parts = [part for message in messages for part in message.parts]
+    hashes = {part.sha256 for part in parts if isinstance(part, Attachment)}
+    if path.suffix == ".jsonl":  # all of results that were cut: nobody reads megabytes on a page
+        hashes |= {part.full for part in parts if isinstance(part, ToolResult) and part.full}
+    blobs = ((sha256, store.blob(sha256)) for sha256 in sorted(hashes))
     kept = ((sha256, data) for sha256, data in blobs if data is not None)
     if path.suffix == ".md":
         text = markdown(info, messages)

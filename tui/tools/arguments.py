@@ -95,7 +95,7 @@ def _object_problems(
     properties = found if isinstance(found, dict) else {}
     needed = schema.get("required")
     for name in needed if isinstance(needed, list) else ():
-        if name not in value:
+        if isinstance(name, str) and name not in value:
             yield f"{prefix}{name} is missing"
     for name, entry in value.items():
         if name in properties:

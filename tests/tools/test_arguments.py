@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.messages import ToolSchema
+from tui.tools.arguments import read_arguments
+from tui.tools.base import ToolError
+
+PARAMETERS = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["path"],
+    "properties": {
+        "path": {"type": "string"},
+        "limit": {"type": ["integer", "null"]},
+        "ratio": {"type": "number"},
+        "mode": {"enum": ["a", "b"]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "where": {"$ref": "#/$defs/where"},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "object", "required": ["x"]}]},
+    },
+    "$defs": {"where": {"type": "object", "required": ["line"], "properties": {"line": {"type": "integer"}}}},
+}
+
+
+def read(arguments: Any, parameters: object = PARAMETERS) -> Any:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return read_arguments(text, ToolSchema("look", "", json.dumps(parameters)))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"path": "a"},
+        {"path": "a", "limit": 3, "ratio": 2, "mode": "b", "tags": ["x"], "where": {"line": 1}, "either": 4},
+        {"path": "a", "either": {"x": 1}, "limit": 2.0},
+    ],
+)
+def test_what_fits_is_taken_as_it_is(arguments: dict[str, Any]) -> None:
+    assert read(arguments) == arguments
+
+
+def test_nothing_is_left_out_for_an_optional_argument() -> None:
+    assert read({"path": "a", "ratio": None}) == {"path": "a"}
+    assert read("", {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "path is missing"),
+        ({"path": None}, "path has to be string, not null"),
+        ({"path": 3}, "path has to be string, not integer"),
+        ({"path": "a", "limit": True}, "limit has to be integer or null, not boolean"),
+        ({"path": "a", "mode": "c"}, 'mode has to be one of ["a", "b"]'),
+        ({"path": "a", "tags": ["x", 1]}, "tags[1] has to be string"),
+        ({"path": "a", "where": {}}, "where.line is missing"),
+        ({"path": "a", "either": "x"}, "either has to be integer"),
+        ({"path": "a", "pth": "b"}, "there is no argument pth (did you mean path?)"),
+        ("{", "not valid JSON"),
+        ('"text"', "have to be a JSON object, not string"),
+        ("[" * 100_000, "not valid JSON"),
+    ],
+)
+def test_what_does_not_fit_is_said_so_that_it_can_be_corrected(arguments: object, words: str) -> None:
+    with pytest.raises(ToolError) as error:
+        read(arguments)
+    assert words in str(error.value)
+    assert "look" in str(error.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+WORDS = st.sampled_from(
+    ["type", "properties", "required", "items", "anyOf", "$ref", "enum", "additionalProperties", "$defs"]
+)
+
+
+@given(arguments=JSON, parameters=st.dictionaries(WORDS, JSON | st.dictionaries(WORDS, JSON, max_size=3), max_size=4))
+def test_no_schema_and_no_arguments_break_the_check(arguments: Any, parameters: Any) -> None:
+    try:
+        read(arguments, parameters)
+    except ToolError as error:
+        assert str(error)
+
+
+def test_a_schema_that_points_at_itself_ends() -> None:
+    loop = {"properties": {"a": {"$ref": "#"}}, "required": ["b"], "type": "object"}
+    deep: dict[str, Any] = {"b": 1}
+    for _ in range(50):
+        deep = {"a": deep, "b": 1}
+    assert read(deep, loop) == deep
