@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -312,14 +313,21 @@ async def test_usage_adds_up_the_calls(size: tuple[int, int]) -> None:
 
 
 async def test_the_draft_is_changed_in_an_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from contextlib import nullcontext
+    from contextlib import contextmanager
+
+    resumed: list[str] = []
+
+    @contextmanager
+    def suspend(_app: object) -> Iterator[None]:
+        yield  # as Textual's own: an error in the body means that the terminal is not taken back
+        resumed.append("terminal")
 
     editor = tmp_path / "editor.sh"
     editor.write_text("#!/bin/sh\nsed -i s/draft/text/ $1\n", encoding="utf-8")
     editor.chmod(0o755)
     monkeypatch.setenv("VISUAL", str(editor))
     async with running() as run:
-        monkeypatch.setattr(type(run.app), "suspend", lambda self: nullcontext())
+        monkeypatch.setattr(type(run.app), "suspend", suspend)
         await run.type("a draft")
         await run.press("ctrl+g")
         await run.until(lambda: run.chat.composer.value == "a text")
@@ -330,6 +338,7 @@ async def test_the_draft_is_changed_in_an_editor(monkeypatch: pytest.MonkeyPatch
         await run.press("ctrl+g")
         await run.shows("'false' ended with code 1; the draft is as it was.")
         assert run.chat.composer.value == "a text"
+        assert len(resumed) == 3
 
 
 async def test_letters_before_enter_are_sent_and_letters_after_it_are_not() -> None:

@@ -15,6 +15,7 @@ from tui.screens.editor import EditorError, edit
 from tui.screens.import_command import ImportCommand
 from tui.screens.items import Item, filtered
 from tui.screens.mcp_commands import McpCommands
+from tui.screens.mcp_lines import deferred_words
 from tui.screens.memory_commands import MemoryCommands
 from tui.screens.message_commands import MessageCommands
 from tui.screens.model_commands import ModelCommands
@@ -74,8 +75,7 @@ class ChatCommands(
         """What can be done about each row, only what works here."""
         hints = {"messages": "m  list messages"}
         if self.screen.session is not None and (plan := self.screen.session.tools.plan).deferred:
-            count = len(plan.deferred)
-            hints["tools"] = f"deferred: {count} tools, about {tokens_short(plan.tokens)} not sent"
+            hints["tools"] = deferred_words(len(plan.deferred), plan.tokens)
         if usage.compaction_buffer:
             hints["buffer"] = "kept free; c compacts now"
         rolling = self.screen.session is not None and self.screen.session.rolling
@@ -183,14 +183,17 @@ class ChatCommands(
         """`/edit`: the draft in the person's own editor, while the screen waits."""
         if self.idle() is None:
             return
-        composer = self.screen.composer
+        composer, problem = self.screen.composer, ""
         try:
             with self.screen.app.suspend():
-                composer.value = edit(composer.value)
-        except EditorError as error:
-            self.refuse(str(error))
+                try:
+                    composer.value = edit(composer.value)
+                except EditorError as error:  # not out of `suspend`: it would not take the terminal back
+                    problem = str(error)
         except SuspendNotSupported:
-            self.refuse("There is no terminal here that an editor could use.")
+            problem = "There is no terminal here that an editor could use."
+        if problem:
+            self.refuse(problem)
         composer.focus_prompt()
 
     async def complete_themes(self, _args: str) -> Sequence[Choice]:

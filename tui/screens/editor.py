@@ -21,7 +21,7 @@ def edit(text: str) -> str:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "draft.md"
-        path.write_text(text, encoding="utf-8", errors="replace")
+        path.write_text(f"{text}\n" if text else "", encoding="utf-8", errors="replace")
         try:
             done = subprocess.run([*shlex.split(editor), str(path)], check=False)
         except (OSError, ValueError) as error:
