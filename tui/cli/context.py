@@ -11,35 +11,40 @@ from argparse import Namespace
 from tui.chat.workspace import Workspace
 from tui.cli.listing import write
 from tui.config import Settings
+from tui.context.deferral import ToolPlan
 from tui.context.usage import ContextUsage, usage_to_json
 
 
 def run(args: Namespace, settings: Settings) -> int:
     """Measure and print. Changes nothing in the session."""
-    usage = asyncio.run(_measure(args, settings))
+    usage, plan = asyncio.run(_measure(args, settings))
     if args.json:
-        write(json.dumps(usage_to_json(usage)))
+        deferred = {"tools": len(plan.deferred), "tokens": plan.tokens}
+        write(json.dumps(usage_to_json(usage) | {"deferred": deferred}))
     else:
-        _print(usage)
+        _print(usage, plan)
     return 0
 
 
-async def _measure(args: Namespace, settings: Settings) -> ContextUsage:
+async def _measure(args: Namespace, settings: Settings) -> tuple[ContextUsage, ToolPlan]:
+    """With the tools that MCP servers had when they ran last: none is started for this."""
     workspace = await Workspace.open(settings)
     try:
         session = await workspace.resume(args.session, look=True)
-        return await session.refresh_usage()
+        return await session.refresh_usage(), session.tools.plan
     finally:
         await workspace.close()
 
 
-def _print(usage: ContextUsage) -> None:
+def _print(usage: ContextUsage, plan: ToolPlan) -> None:
     """The panel's own lines, without colour where standard output is no terminal."""
     from rich.console import Console
 
+    from tui.screens.mcp_lines import deferred_words
     from tui.widgets.context_table import context_lines
 
+    hints = {"tools": deferred_words(len(plan.deferred), plan.tokens)} if plan.deferred else {}
     width = max(40, shutil.get_terminal_size((100, 24)).columns)
     console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
-    for line in context_lines(usage, width):
+    for line in context_lines(usage, width, hints=hints):
         console.print(line.content.plain, markup=False)

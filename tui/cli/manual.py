@@ -64,7 +64,8 @@ Shows what fills the context window, as /context does in the chat: every row wit
 (measured, derived, counted or estimated). Changes nothing in the session; with -m, as another model would see it.
 
 With --json one object: window, total, upper_bound, source, basis, rows (with their items), output_reserve,
-compaction_buffer, free, over, until_compaction. Numbers are tokens, null is unknown.""",
+compaction_buffer, free, over, until_compaction, deferred (tools that wait until the model searches for them). Numbers
+are tokens, null is unknown. MCP servers are not started for this: their tools are those of the last time.""",
         (
             ("chatctx context", "the last session"),
             ("chatctx context 01a2 -m openai/gpt-5.6", "would it fit there?"),

@@ -29,6 +29,7 @@ from tui.config import Settings
 from tui.messages import Attachment
 from tui.render.clean import clean_line
 from tui.screens.mentions import mentioned
+from tui.screens.resources import resources_named
 
 if TYPE_CHECKING:
     from tui.chat.session import ChatSession
@@ -46,6 +47,7 @@ def run(args: Namespace, settings: Settings) -> int:
 
 async def _run(args: Namespace, settings: Settings) -> int:
     workspace = await Workspace.open(settings, resume=args.resume)
+    workspace.servers.start()
     try:
         talks = sys.stdin.isatty() and sys.stdout.isatty()
         chat = PlainChat(workspace, await workspace.start_session(), Lines(), talks=talks)
@@ -97,6 +99,8 @@ class PlainChat:
             self._speaker.recall(session.messages[-1])
 
     async def _message(self) -> str | None:
+        for line in self.workspace.servers.news():
+            complain(line)
         self._show_prompt("you: ")
         text = await self._lines.message()
         self._prompt = ""
@@ -134,6 +138,8 @@ class PlainChat:
         """The files a message names with `@`. Raises `AttachmentError`."""
         paths = mentioned(text, Path.cwd()) if "@" in text else []
         found = [await self.workspace.attach(path) for path in paths]
+        for resource in resources_named(text, self.workspace.servers.resources):
+            found += await self.workspace.servers.attach(resource)
         check_taken(found, self.session.capabilities, self.session.model)
         return found
 

@@ -24,7 +24,6 @@ from tui.screens.provider_commands import ProviderCommands
 from tui.screens.tool_commands import ToolCommands
 from tui.widgets.completion import Choice
 from tui.widgets.composer import PromptArea
-from tui.widgets.figures import tokens_short
 from tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:

@@ -78,8 +78,13 @@ def summary(tools: Iterable[ToolLine], servers: Sequence[ServerLine], deferred: 
     sent = [t for t in tools if t.origin in names and t.on and t.name not in deferred.names]
     line = f"{len(sent)} tools, ~{tokens_short(sum(t.tokens or 0 for t in sent))} tokens with every request"
     if deferred.names:
-        line += f"; deferred: {len(deferred.names)} tools, about {tokens_short(deferred.tokens)} not sent"
+        line += f"; {deferred_words(len(deferred.names), deferred.tokens)}"
     return line
+
+
+def deferred_words(count: int, tokens: int) -> str:
+    """What waits until the model searches for it."""
+    return f"deferred: {count:,} tools, about {tokens_short(tokens)} not sent"
 
 
 def _project(project: ProjectFile | None, width: int) -> list[Row]:
