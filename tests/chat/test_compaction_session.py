@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace, real_tokens
-from tui.chat.events import CompactionFinished, CompactionStarted, TurnFailed
+from tui.chat.events import CompactionFinished, CompactionStarted, Notice, TurnFailed
 from tui.messages import Request
 from tui.providers.base import ProviderError
 
@@ -63,3 +63,42 @@ async def test_pinned_messages_go_out_word_for_word_behind_the_summary(tmp_path:
         await drain(session.send("on"))
         assert provider.requests[-1].messages[1] == pinned
         assert session.not_sent.get(pinned.id) is None
+
+
+async def test_what_was_left_out_when_no_summary_could_be_had_comes_back_once_there_is_room(tmp_path: Path) -> None:
+    def reply(request: Request) -> Answer:
+        return [ProviderError("auth", "no")] if is_summary(request) else answer("Noted.")
+
+    provider = ScriptedProvider(window=2_400, fallback=reply)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(10):
+            await drain(session.send(f"{number} {LONG}"))
+        assert "trimmed" in session.not_sent.values()
+        provider.window = 50_000
+        await session.set_window(50_000)
+        await drain(session.send("on"))
+        assert session.not_sent == {}
+        assert len(provider.requests[-1].messages) == 21
+
+
+async def test_that_compacting_is_of_no_use_is_said_again_after_it_was_of_use(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=4_096, fallback=lambda _: answer("Noted. " * 10))
+    system = LONG * 13
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+
+        async def said(turns: int) -> int:
+            """How often it is said in so many turns that this window cannot hold the conversation."""
+            events: list[object] = []
+            for number in range(turns):
+                events += await drain(session.send(f"{number} hi"))
+            return len([e for e in events if isinstance(e, Notice) and "cannot hold" in e.text])
+
+        await session.set_system(system)
+        assert await said(3) == 1
+        await session.set_system("")
+        while not [e for e in await drain(session.send(LONG)) if isinstance(e, CompactionFinished)]:
+            assert len(session.messages) < 60
+        await session.set_system(system)
+        assert await said(3) == 1
