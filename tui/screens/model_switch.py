@@ -32,7 +32,7 @@ def too_small(session: SessionLike, name: str, there: ContextUsage) -> Question:
     if session.rolling:
         later = "old content is left out until it fits"
     elif there.budget.compaction_at is not None:
-        later = "it summarises the conversation itself, in parts, before your next message"
+        later = f"{name} summarises it itself, in parts, before your next message"
     else:
         later = "nothing is sent until it fits: /compact or /rolling-context on"
     return Question(

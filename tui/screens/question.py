@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -12,7 +13,7 @@ from textual.widgets.option_list import Option
 
 from tui.screens.base import Panel
 from tui.screens.items import Item
-from tui.widgets.cells import plain
+from tui.widgets.cells import pad, plain
 
 
 class Question(Panel[str]):
@@ -45,9 +46,10 @@ class Question(Panel[str]):
         options.highlighted = 0
 
     def _line(self, item: Item) -> Content:
-        return Content.assemble(
-            (plain(item.label), "$foreground"), (f"  {plain(item.detail)}" if item.detail else "", "$text-muted")
-        )
+        label = plain(item.label)
+        if self.app.size.width >= 80:  # else most details are on a line of their own
+            label = pad(label, max(cell_len(one.label) for one in self.answers))
+        return Content.assemble((label, "$foreground"), (f"  {plain(item.detail)}", "$text-muted"))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """An answer was chosen."""
