@@ -20,6 +20,7 @@ TOOLS = [
     tool("github__create_issue", "Create a new issue in a repository", "title", "body", "owner"),
     tool("github__list_pull_requests", "List the pull requests of a repository", "state"),
     tool("github__searchCode", "Look for text in all files", "query"),
+    tool("aaa__shout", "An environment variable of this program", "name"),
     tool("mail__send", "Send a message to somebody", "recipient", "subject"),
     tool("calendar__createEvent", "Put an appointment into the calendar", "start", "end"),
     *[tool(f"erp__operation_{number}", describe(number), "identifier", "dry_run") for number in range(200)],
@@ -38,6 +39,7 @@ TOOLS = [
         ("erp__operation_117", "erp__operation_117"),
         ("operation_42", "erp__operation_42"),
         ("archive a calendar entry", "erp__operation_100"),
+        ("please archive an invoice for me", "erp__operation_160"),
         ("ISSUES", "github__create_issue"),
     ],
 )
@@ -55,7 +57,7 @@ def test_the_same_question_has_the_same_answer_whatever_the_order() -> None:
 def test_what_fits_nothing_finds_nothing_and_says_what_there_is(query: str) -> None:
     assert search(query, TOOLS) == []
     text = answer(query, [], TOOLS, ())
-    assert f"There are {len(TOOLS)} tools: calendar__createEvent, erp__operation_0" in text
+    assert f"There are {len(TOOLS)} tools: aaa__shout, calendar__createEvent, erp__operation_0" in text
     assert f"and {len(TOOLS) - 60} more" in text
 
 

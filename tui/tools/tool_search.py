@@ -16,6 +16,13 @@ NAMED = 60  # names listed where nothing was found
 ABOUT = 160  # characters of a description in the answer
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_]+")
+# Words that say nothing of what a tool does: rare in descriptions, they would count a lot.
+_EMPTY = frozenset(
+    (
+        "a", "an", "and", "are", "as", "at", "by", "can", "do", "for", "from", "i", "in", "is", "it",
+        "me", "my", "of", "on", "or", "please", "that", "the", "this", "to", "with",
+    )
+)  # fmt: skip
 _PARAMETERS = {
     "type": "object",
     "properties": {
@@ -43,7 +50,7 @@ def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT) -> lis
     A word counts the more the fewer tools have it (as in BM25), in a name twice what it does in a description, and as
     a beginning half. A tool's whole name finds it before anything else.
     """
-    wanted = list(dict.fromkeys(_words(query)))
+    wanted = list(dict.fromkeys(word for word in _words(query) if word not in _EMPTY))
     names = [_words(tool.name) for tool in tools]
     texts = [_words(f"{tool.description} {' '.join(_properties(tool))}") for tool in tools]
     found = []
