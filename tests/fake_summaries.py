@@ -35,6 +35,7 @@ class FakeSummaries:
     edited: list[str] = field(default_factory=list)
     in_force: StandingSummary | None = None
     cancelled: bool = False
+    crashed: str = ""  # what `kept` finds
 
     async def draft(self, instructions: str = "") -> SummaryDraft:
         """The next text, once the gate is open."""
@@ -70,6 +71,14 @@ class FakeSummaries:
         self.edited.append(text)
         message = replace(standing.message, parts=(Text(text),), id="m300")
         return SummaryEdit("e1", 0.0, "c1", "m300", before=18_300, after=18_900), message
+
+    async def keep(self, text: str) -> None:
+        """Keep it."""
+        self.crashed = text
+
+    async def kept(self) -> str:
+        """What was kept."""
+        return self.crashed
 
     def _check(self, text: str) -> None:
         if len(text) > self.most:

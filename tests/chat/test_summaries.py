@@ -197,6 +197,21 @@ async def test_an_edit_that_leaves_no_room_is_refused(tmp_path: Path) -> None:
         assert session.summaries.standing() == standing
 
 
+async def test_what_a_person_writes_outlives_the_program_until_it_is_forgotten(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("hi"))
+        assert await session.summaries.kept() == ""
+        await session.summaries.keep("Boats, 港")
+    async with open_workspace(tmp_path, provider) as workspace:
+        assert await (await workspace.new_session()).summaries.kept() == ""
+        session = await workspace.resume()
+        assert await session.summaries.kept() == "Boats, 港"
+        await session.summaries.keep("")
+        assert await session.summaries.kept() == ""
+
+
 async def test_what_was_compacted_is_found_and_so_is_the_summary(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session = await workspace.new_session()

@@ -184,6 +184,21 @@ async def test_leaving_the_program_keeps_the_text_for_the_next_run() -> None:
         assert run.workspace.prompts[-1] == "mine Goal: fix the parser."
 
 
+async def test_what_is_written_survives_a_kill_until_it_is_decided_on() -> None:
+    async with running(workspace()) as run:
+        await run.command("/compact --preview")
+        await run.shows(KEYS)
+        await run.type("mine ")
+        await run.until(lambda: run.session.summaries.crashed == "mine Goal: fix the parser.")
+        await run.press("ctrl+s")
+        await run.until(lambda: run.session.summaries.crashed == "")
+    async with running(workspace(crashed="mine")) as run:
+        await run.shows("the up key brings its text into the prompt")
+        await run.press("up")
+        assert run.chat.composer.value == "mine"
+        assert run.session.summaries.crashed == ""
+
+
 async def test_control_characters_of_a_model_are_shown_and_act_on_nothing() -> None:
     async with running(workspace(texts=["a\x1b[31mred\x07 [bold]b[/bold]"])) as run:
         await run.command("/compact --preview")

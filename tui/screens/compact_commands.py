@@ -77,7 +77,7 @@ class CompactCommands(CommandBase):
         """Let the person look and decide. A text that is left is within reach of the up key."""
         from tui.screens.summary import SummaryPanel
 
-        self.summary_panel = panel = SummaryPanel(subject, stop=session.cancel)
+        self.summary_panel = panel = SummaryPanel(subject, stop=session.cancel, keep=session.summaries.keep)
         try:
             accepted = await self.screen.app.push_screen_wait(panel)
         finally:
@@ -85,6 +85,14 @@ class CompactCommands(CommandBase):
         if not accepted and panel.left:
             self.screen.remember(panel.left)
             self.say("Your changes to the summary are not in force; the up key brings their text into the prompt.")
+        await session.summaries.keep("")
+
+    async def bring_back_summary(self, session: SessionLike) -> None:
+        """What was being written when the program was killed."""
+        if text := await session.summaries.kept():
+            self.screen.remember(text)
+            await session.summaries.keep("")
+            self.say("A summary that was being changed is not lost: the up key brings its text into the prompt.")
 
     async def put_summary_away(self) -> None:
         """The program ends: close the panel and keep what was changed in it, for the up key of the next run."""

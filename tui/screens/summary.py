@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -35,7 +35,10 @@ SURE = "Esc again leaves without your changes; any other key goes on."
 
 
 class SummaryPanel(Panel[bool]):
-    """Dismissed with True once the text was accepted. `stop` ends a call to the model that is under way."""
+    """Dismissed with True once the text was accepted.
+
+    `stop` ends a call to the model that is under way, `keep` stores what the person has written, for after a crash.
+    """
 
     DEFAULT_CSS = """
     SummaryPanel > .panel { height: 90%; }
@@ -57,10 +60,13 @@ class SummaryPanel(Panel[bool]):
         Binding("ctrl+r", "ask", "Ask again, with instructions", id="summary.again", show=False, priority=True),
     ]
 
-    def __init__(self, subject: PanelSubject, *, stop: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, subject: PanelSubject, *, stop: Callable[[], None], keep: Callable[[str], Awaitable[None]]
+    ) -> None:
         super().__init__()
         self.subject = subject
         self.stop = stop
+        self.keep = keep
         self.weight: Weight | None = None
         self._original = ""  # what the text was before anybody changed it
         self.left = ""  # a person's text that was left without being accepted
@@ -114,8 +120,18 @@ class SummaryPanel(Panel[bool]):
         await asyncio.sleep(max(PAUSE, 2 * self._cost) if self.weight is not None else 0)
         began = time.monotonic()
         self.weight = await self.subject.weigh(text)
+        if self.edited:
+            await self._keep(text)
         self._cost = min(1.0, time.monotonic() - began)
         self.redraw()
+
+    async def _keep(self, text: str) -> None:
+        from tui.chat.summaries import FAILURES
+
+        try:
+            await self.keep(text)
+        except FAILURES as error:
+            self._note = f"Not safe from a crash yet: {error}"
 
     def on_resize(self) -> None:
         """Draw for this width."""

@@ -36,6 +36,14 @@ class SummariesLike(Protocol):
         """Put `text` in the place of a summary in force."""
         ...
 
+    async def keep(self, text: str) -> None:
+        """Keep what a person has written so far, for after a crash; "" forgets it."""
+        ...
+
+    async def kept(self) -> str:
+        """What was kept and never decided on."""
+        ...
+
 
 class PanelSubject(Protocol):
     """What the panel asks of the thing it edits."""
