@@ -53,6 +53,7 @@ class Servers:
         self._known: dict[str, tuple[ServerTool, ...]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._told: set[str] = set()
+        self._ended = False
         self.configured = Configured()
 
     async def load(self, folder: Path) -> None:
@@ -71,7 +72,9 @@ class Servers:
             self._later(self._hub.start())
 
     async def close(self) -> None:
-        """End them all. Idempotent."""
+        """End them all, and tell nobody: the program ends. Idempotent."""
+        self._listeners.clear()
+        self._ended = True
         for task in self._tasks:
             task.cancel()
         await self._hub.close()
@@ -183,6 +186,8 @@ class Servers:
 
     def _heard(self, name: str) -> None:
         """A server's status is new."""
+        if self._ended:
+            return
         self._toolbox.changed()
         server = self._hub.servers.get(name)
         if server is not None and server.status.state == "ready" and server.status.tools != self._known.get(name):
