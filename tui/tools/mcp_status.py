@@ -89,6 +89,8 @@ def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready
             return _not_started(config, cause), True
     if type(cause).__name__ in ("ConnectError", "ConnectTimeout"):  # httpx2's, which need not be loaded to know them
         return f"nothing answers at {config.shown}; is it running?", False
+    if type(cause).__name__ in ("ReadError", "WriteError", "RemoteProtocolError", "ReadTimeout"):
+        return f"the connection to {config.shown} broke", False
     match line(str(cause)) or type(cause).__name__:
         case "Connection closed":
             return "it ended" if ready else "it ended before it was ready", False
