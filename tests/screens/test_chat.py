@@ -13,6 +13,7 @@ from tests.fakes import FakeSession, FakeSettings, FakeWorkspace, assistant, mak
 from tests.screens.conftest import SIZES, running
 from tui.app import ChatApp
 from tui.chat.events import ContextTrimmed, Notice, RetryScheduled, SessionEvent, TurnFailed
+from tui.context.usage import ContextUsage
 from tui.screens.base import BaseScreen
 
 
@@ -456,3 +457,15 @@ async def test_draft_and_queue_outlive_a_compaction() -> None:
         run.session.gate.set()
         await run.until(lambda: run.session.sent == ["one", "two"])
         assert run.chat.composer.value == "a draft"
+
+
+async def test_a_number_kept_from_last_time_is_shown_at_once_and_then_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = FakeSession(messages=[user("first", "m1")], usage=make_usage(1_000))
+
+    async def measured() -> ContextUsage:
+        session.usage = make_usage(2_000)
+        return session.usage
+
+    monkeypatch.setattr(session, "refresh_usage", measured)
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.shows("2.0k / 200k")

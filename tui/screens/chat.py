@@ -57,8 +57,11 @@ class ChatScreen(BaseScreen):
         Binding("pageup", "scroll_pages(-1)", "Scroll up", id="chat.page_up", show=False, priority=True),
         Binding("pagedown", "scroll_pages(1)", "Scroll down", id="chat.page_down", show=False, priority=True),
         Binding("ctrl+end", "to_end", "To the end", id="chat.end", show=False, priority=True),
-        Binding("alt+up", "choose_message(-1)", "Choose a message", id="chat.choose", show=False),
-        Binding("alt+down", "choose_message(1)", "Choose the next one", id="chat.choose_next", show=False),
+        # At once, so that the next letter is the message's and not the prompt's.
+        Binding("alt+up", "choose_message(-1)", "Choose a message", id="chat.choose", show=False, priority=True),
+        Binding(
+            "alt+down", "choose_message(1)", "Choose the next one", id="chat.choose_next", show=False, priority=True
+        ),
         Binding("f1", "command('help')", "Help", id="chat.help", show=False),
         Binding("f2", "command('context')", "What fills the window", id="chat.context", show=False),
         Binding("f3", "command('fold')", "Fold or unfold all", id="chat.fold", show=False),
@@ -150,6 +153,7 @@ class ChatScreen(BaseScreen):
         self.turns.show_rest()  # a message that was chosen is not on screen any more
         for notice in session.memory.notices:
             self.transcript.add_notice("info", notice)
+        self.background(partial(self.commands.bring_back_summary, session), "summary")
         self.refresh_title()
         self.refresh_status(counts=True)
         if session.draft and not self.composer.value:
@@ -157,7 +161,7 @@ class ChatScreen(BaseScreen):
         self.drafts.count()
         if self.turns.waiting:
             self.turns.pump()
-        elif session.usage is None:
+        elif session.usage is None or session.messages:  # a number kept from last time says nothing of each message
             self.background(partial(self._measure, session), "measure")
 
     async def _part_drafts(self, before: SessionLike, session: SessionLike) -> None:
@@ -308,7 +312,7 @@ class ChatScreen(BaseScreen):
     def action_choose_message(self, step: int) -> None:
         """Move the block cursor from the prompt: up from nowhere chooses the last message."""
         if step < 0 or self.transcript.cursor_id is not None:
-            self.transcript.focus()
+            self.set_focus(self.transcript)
             self.transcript.action_cursor(step)
 
     def action_command(self, name: str) -> None:

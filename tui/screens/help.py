@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -52,7 +53,8 @@ def help_lines(commands: Sequence[Command], keys: Mapping[str, Sequence[Key]], w
 
 def _row(left: str, right: str, name: str, width: int) -> list[Content]:
     if width < 60:
-        return [Content.styled(clip(left, width), "$primary"), Content.styled(clip(f"  {right}", width), "$text-muted")]
+        about = textwrap.wrap(right, width, initial_indent="  ", subsequent_indent="  ")
+        return [Content.styled(clip(left, width), "$primary"), *(Content.styled(text, "$text-muted") for text in about)]
     column = 32
     room = width - column - 1
     text = Content.assemble((pad(left, column), "$primary"), " ", (clip(right, room), "$foreground"))
