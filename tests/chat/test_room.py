@@ -9,7 +9,7 @@ import pytest
 
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace, real_tokens
 from tests.fakes import make_usage
-from tui.chat.events import TurnFailed
+from tui.chat.events import ContextTrimmed, TurnFailed
 from tui.chat.room import _narrowed
 from tui.messages import Request
 from tui.providers.base import ProviderError
@@ -47,3 +47,20 @@ async def test_a_server_that_hides_usage_and_names_no_number_refuses_a_few_times
         for number in range(24):
             assert not [e for e in await drain(session.send(f"{number} {LONG}")) if isinstance(e, TurnFailed)]
     assert 1 <= refused <= 6
+
+
+async def test_usage_hears_of_every_request_under_rolling_context_and_of_every_trim(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=4_000, fallback=lambda _: answer("Noted. " * 10))
+    async with open_workspace(tmp_path, provider, rolling_context=True) as workspace:
+        session = await workspace.new_session()
+        events: list[object] = []
+        for number in range(20):
+            events += await drain(session.send(f"{number} {LONG}"))
+        trims = [e for e in events if isinstance(e, ContextTrimmed)]
+        log = await workspace.trims()
+        assert (log.requests, log.trimmed) == (20, len(trims))
+        assert trims
+        assert [(r.messages, r.tokens) for r in log.recent] == [(e.messages, e.tokens) for e in trims]
+        assert all(r.utilisation_after < 100 < r.utilisation_before for r in log.recent)
+        assert log.average_utilisation is not None
+        assert 20 < log.average_utilisation < 100
