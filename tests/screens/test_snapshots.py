@@ -16,7 +16,7 @@ from textual.widgets import Input
 
 from tests.fakes import FakeSession, FakeSettings, FakeWorkspace, make_usage, opener
 from tests.pictures import settled
-from tests.screens import scenes
+from tests.screens import mcp_scene, scenes
 from tests.screens.conftest import screen_text, wait_until
 from tui.app import ChatApp
 from tui.chat.events import ContextTrimmed, SessionEvent
@@ -138,6 +138,11 @@ def test_conversations(snap_compare: Compare, case: Case) -> None:
 @pytest.mark.parametrize("case", SOME)
 def test_models(snap_compare: Compare, case: Case) -> None:
     assert shows(snap_compare, case, scenes.workspace(), command="model", until="qwen3")
+
+
+@pytest.mark.parametrize("case", SOME)
+def test_mcp(snap_compare: Compare, case: Case) -> None:
+    assert shows(snap_compare, case, mcp_scene.workspace(), "down", "enter", command="mcp", until="log, all")
 
 
 @pytest.mark.parametrize("case", SOME)

@@ -15,8 +15,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.screens.base import SHORT, Panel
-from tui.screens.mcp_lines import HINTS, Deferred, Row, mcp_rows, summary
-from tui.widgets.cells import clip, plain
+from tui.screens.mcp_lines import HINTS, Deferred, Row, mcp_rows, summary, wrapped
+from tui.widgets.cells import plain
 
 if TYPE_CHECKING:
     from tui.chat.session_tools import ToolLine
@@ -120,16 +120,14 @@ class McpPanel(Panel[None]):
         width = max(20, min(112, self.app.size.width) - (4 if narrow else 6)) - 1
         lines = self.servers.lines
         deferred = self._deferred()
-        head = clip(summary(self._tools, lines, deferred), width) if lines else ""
-        self.query_one(".mcp-head", Static).update(plain(head))
-        self.query_one(OptionList).styles.max_height = max(2, self.app.size.height - 1 - self._around())
+        head = wrapped(summary(self._tools, lines, deferred), width) if lines else [""]
+        self.query_one(".mcp-head", Static).update("\n".join(head))
+        around = len(head) + (3 if self.app.size.height < SHORT else 8)  # borders, keys, and lines kept free
+        self.query_one(OptionList).styles.max_height = max(2, self.app.size.height - around)
         self._show(
             mcp_rows(lines, self._tools, width, expanded=self.expanded, deferred=deferred, project=self.servers.project)
         )
         self._keys()
-
-    def _around(self) -> int:
-        return 3 if self.app.size.height < SHORT else 8
 
     def _show(self, rows: list[Row]) -> None:
         options = self.query_one(OptionList)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 LOG_SHOWN = 6
 """Lines of a server's log under it."""
 
+NARROW = 50
+"""Cells below which a state that is as it should be is not spelt out."""
+
 _GLYPHS = {"ready": "●", "starting": "◌", "reconnecting": "↻", "failed": "✗", "off": "○"}
 _COLOURS = {"ready": "$text-success", "failed": "$text-error", "reconnecting": "$text-warning"}
 _STATES = {"off": "switched off"}
@@ -63,7 +66,7 @@ def mcp_rows(
     if not servers and not rows:
         rows += [
             Row(Content.styled(line, "$text-muted"))
-            for line in _wrapped(
+            for line in wrapped(
                 "No servers yet. Write them into the config file, as [mcpServers.NAME] with command and args or url, or"
                 ' into mcp.json beside it, as {"mcpServers": {…}}: the form other clients use.',
                 width,
@@ -76,7 +79,7 @@ def summary(tools: Iterable[ToolLine], servers: Sequence[ServerLine], deferred: 
     """One line: what is sent for servers with every request, and what is not."""
     names = {server.status.name for server in servers}
     sent = [t for t in tools if t.origin in names and t.on and t.name not in deferred.names]
-    line = f"{len(sent)} tools, ~{tokens_short(sum(t.tokens or 0 for t in sent))} tokens with every request"
+    line = f"{_count(len(sent), 'tool')}, ~{tokens_short(sum(t.tokens or 0 for t in sent))} tokens with every request"
     if deferred.names:
         line += f"; {deferred_words(len(deferred.names), deferred.tokens)}"
     return line
@@ -84,7 +87,7 @@ def summary(tools: Iterable[ToolLine], servers: Sequence[ServerLine], deferred: 
 
 def deferred_words(count: int, tokens: int) -> str:
     """What waits until the model searches for it."""
-    return f"deferred: {count:,} tools, ~{tokens_short(tokens)} not sent"
+    return f"deferred: {_count(count, 'tool')}, ~{tokens_short(tokens)} not sent"
 
 
 def _project(project: ProjectFile | None, width: int) -> list[Row]:
@@ -102,29 +105,32 @@ def _server(server: ServerLine, tools: list[ToolLine], width: int, unfolded: boo
     status = server.status
     sign = "▾" if unfolded else "▸"
     state = _STATES.get(status.state, status.state)
-    room = max(8, min(20, width // 4))
-    count = f"{len(tools)} tool{'s' if len(tools) != 1 else ''}" if tools else ""
-    cost = sum(t.tokens or 0 for t in tools if t.on)
-    waits = any(t.name in deferred.names for t in tools)
-    share = "" if not tools else f"~{tokens_short(cost)}" if any(t.on for t in tools) else "off"
-    figures = f"{count:>10}  {share:>7}" + (" deferred" if waits else "")
-    more = [status.about] if status.about else []
-    more += [f"{len(status.resources)} resources"] if status.resources else []
-    more += [f"{len(status.prompts)} prompts"] if status.prompts else []
+    colour = _COLOURS.get(status.state, "$text-muted")
     line = Content.assemble(
-        (f"{_GLYPHS[status.state]} ", _COLOURS.get(status.state, "$text-muted")),
-        (pad(plain(status.name), room), "$foreground"),
+        (f"{_GLYPHS[status.state]} ", colour),
+        (pad(plain(status.name), max(8, min(20, width // 4))), "$foreground"),
         (f" {sign} ", "$text-muted"),
-        (pad(state, 13), _COLOURS.get(status.state, "$text-muted")),
-        (figures, "$foreground"),
     )
+    if width >= NARROW or status.state != "ready":  # else the glyph says it
+        line = Content.assemble(line, (pad(state, 13), colour))
+    cost = sum(t.tokens or 0 for t in tools if t.on)
+    share = "" if not tools else f"~{tokens_short(cost)}" if any(t.on for t in tools) else "off"
+    waits = " deferred" if any(t.name in deferred.names for t in tools) else ""
+    count = _count(len(tools), "tool") if tools else ""
+    line = Content.assemble(line, (f"{count:>9}{share:>8}{waits}", "$foreground"))
+    more = [status.about] if status.about else []
+    more += [_count(len(status.resources), "resource")] if status.resources else []
+    more += [_count(len(status.prompts), "prompt")] if status.prompts else []
     if more:
         line = Content.assemble(line, ("   " + plain(" · ".join(more)), "$text-muted"))
     rows = [Row(line.truncate(width, ellipsis=True), f"server:{status.name}")]
     if status.reason:
-        style = _COLOURS.get(status.state, "$text-muted")
-        rows += [Row(Content.styled(f"  {text}", style)) for text in _wrapped(status.reason, width - 2)]
+        rows += [Row(Content.styled(f"  {text}", colour)) for text in wrapped(status.reason, width - 2)]
     return rows + (_details(server, tools, width, deferred) if unfolded else [])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("s" if number != 1 else "")
 
 
 def _details(server: ServerLine, tools: list[ToolLine], width: int, deferred: Deferred) -> list[Row]:
@@ -180,7 +186,8 @@ def project_text(project: ProjectFile) -> str:
     return "\n".join(lines)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def wrapped(text: str, width: int) -> list[str]:
+    """`text` in lines of `width` cells."""
     return [line.plain.rstrip() for line in Content(plain(text)).wrap(max(10, width))]
 
 
