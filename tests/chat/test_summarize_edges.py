@@ -53,7 +53,7 @@ async def test_a_summary_of_full_length_still_fits_beside_the_next_part() -> Non
 
     await summarise(wordy, messages, base=BASE, budget=space, count=count)
     assert len(sizes) >= 4
-    assert max(sizes) <= 1_536
+    assert max(sizes) <= 0.9 * 1_536  # counts of text are estimates: a tenth is left for their error
 
 
 def test_a_name_that_lies_on_a_cut_stands_whole_in_the_next_part() -> None:
