@@ -1,4 +1,4 @@
-"""500 turns through a proxy that breaks one answer in five at a random byte.
+"""A thousand turns, 500 of them in one conversation, through a proxy that breaks one answer in five at a random byte.
 
 The server behind it is a small one of our own that counts tokens exactly, so that every prediction can be checked.
 """
@@ -22,13 +22,13 @@ from tui.chat.workspace import Workspace
 from tui.config import ModelSettings, ProviderSettings, Settings
 from tui.context.tokenizers import get_tokenizer
 
-TURNS = 500
+TURNS = {"openai-compatible": 500, "anthropic": 250, "openai": 250}
 BREAK_ONE_IN = 5
 WORDS = ("the", "of", "and", "to", "in", "is", "you", "that", "it", "he", "was", "for", "on", "are", "as", "with")
 
 
 class CountingServer:
-    """Chat Completions or Messages: answers a few words, counts its input exactly, and remembers what it refused.
+    """Chat Completions, Messages or Responses: answers a few words, counts exactly, remembers what it refused.
 
     Every body passes through `breaker`, which may cut it anywhere.
     """
@@ -50,12 +50,12 @@ class CountingServer:
             total += 4 + self.count(text)
         return total
 
-    def complaint(self, messages: list[dict[str, Any]]) -> str | None:
+    def complaint(self, path: str, messages: list[dict[str, Any]]) -> str | None:
         """What a strict server would refuse."""
         roles = [message["role"] for message in messages]
         if not roles or roles[-1] != "user":
             return "the last message is not the person's"
-        if any(one == other for one, other in pairwise(roles)):
+        if any(one == other for one, other in pairwise(roles)) and not path.endswith("/responses"):
             return f"roles do not alternate: {roles}"
         if any(not message["content"] for message in messages):
             return "empty content"
@@ -63,7 +63,7 @@ class CountingServer:
 
     def answer(self, path: str, body: dict[str, Any]) -> bytes:
         words = " ".join(self.random.choice(WORDS) for _ in range(self.random.randint(1, 12)))
-        given, output = self.size(body["messages"]), self.count(words)
+        given, output = self.size(conversation(body)), self.count(words)
         pieces = [f"{word} " for word in words.split()[:-1]] + words.split()[-1:]
         if path.endswith("/messages"):
             events: list[dict[str, Any]] = [
@@ -76,6 +76,17 @@ class CountingServer:
                 {"type": "content_block_stop", "index": 0},
                 {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": output}},
                 {"type": "message_stop"},
+            ]
+            return b"".join(sse(event, named=True) for event in events)
+        if path.endswith("/responses"):
+            events = [
+                {"type": "response.created", "response": {}},
+                {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "m1"}},
+                *({"type": "response.output_text.delta", "output_index": 0, "delta": piece} for piece in pieces),
+                {
+                    "type": "response.completed",
+                    "response": {"usage": {"input_tokens": given, "output_tokens": output}},
+                },
             ]
             return b"".join(sse(event, named=True) for event in events)
         chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
@@ -100,7 +111,10 @@ class CountingServer:
             payload = json.dumps({"data": [{"id": "gpt-4o", "context_length": 2_000_000}]}).encode()
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n" + payload)
             return
-        if complaint := self.complaint(body["messages"]):
+        if not path.endswith(("/completions", "/messages", "/responses")):  # is this Ollama?
+            writer.write(b"HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            return
+        if complaint := self.complaint(path, conversation(body)):
             self.refused.append(complaint)
             writer.write(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n" + complaint.encode())
             return
@@ -118,6 +132,11 @@ class CountingServer:
             writer.write(head + b"content-length: %d\r\n\r\n" % len(whole) + part)
 
 
+def conversation(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages of a request, under the name its dialect has for them."""
+    return list(body.get("messages") or body.get("input") or [])
+
+
 @asynccontextmanager
 async def counting_server(seed: int) -> AsyncIterator[CountingServer]:
     counting = CountingServer(seed)
@@ -130,8 +149,8 @@ async def counting_server(seed: int) -> AsyncIterator[CountingServer]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", ["openai-compatible", "anthropic"])
-async def test_five_hundred_turns_through_a_breaking_proxy(
+@pytest.mark.parametrize("kind", TURNS)
+async def test_hundreds_of_turns_through_a_breaking_proxy(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "FIRST_WAIT", 0.0)  # answers that broke before their first word are asked for again
@@ -147,7 +166,7 @@ async def test_five_hundred_turns_through_a_breaking_proxy(
         try:
             session = await workspace.new_session("box/gpt-4o")
             written, retried = [], 0
-            for turn in range(TURNS):
+            for turn in range(TURNS[kind]):
                 text = f"{turn}: " + " ".join(server.random.choice(WORDS) for _ in range(server.random.randint(1, 30)))
                 written.append(text)
                 async for _ in session.send(text):
@@ -164,12 +183,12 @@ async def test_five_hundred_turns_through_a_breaking_proxy(
 
     assert said == written  # no message of the person is lost
     assert server.refused == []  # and the conversation stayed sendable throughout
-    assert server.broken > TURNS / BREAK_ONE_IN / 2 and retried > 10
+    assert server.broken > TURNS[kind] / BREAK_ONE_IN / 2 and retried > 10
     states = {message.status for message in session.messages if message.role == "assistant"}
     assert states <= {"complete", "interrupted", "failed"} and {"complete", "interrupted"} <= states
 
     measured = [call for call in calls if call.usage_source == "provider" and call.input_total and call.predicted]
-    assert len(measured) > TURNS / 2
+    assert len(measured) > TURNS[kind] / 2
     wrong = []
     for call in measured[20:]:  # the first calls teach
         assert call.input_total is not None and call.predicted is not None
