@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from textual.widgets import TextArea
 
-from tests.fake_summaries import FakeSummaries, standing
+from tests.fake_summaries import PLAN, USAGE, FakeSummaries, standing
 from tests.fakes import FakeSession, FakeWorkspace, user
 from tests.screens.conftest import Running, running
+from tui.chat.summaries import SummaryDraft, Weight
 from tui.screens.summary import SURE, SummaryPanel
+from tui.screens.summary_subject import DraftSubject
 
 KEYS = "ctrl+s compact with this"
 
@@ -37,6 +41,22 @@ async def test_a_preview_shows_what_it_would_do_and_takes_what_was_written(size:
         assert not isinstance(run.app.screen, SummaryPanel)
         await run.until(lambda: not run.chat.turns.busy)
         await run.shows("summary of the earlier")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"cleared": ()}, "place of 142 messages, 104,400 tokens; 2 of them stay as they are."),
+        ({"cleared": (("m", "c"),), "kept": ()}, "place of 142 messages and 1 old tool result, 104,400 tokens."),
+        (
+            {"cleared": (("m", "c"), ("m", "d")), "kept": (), "source": PLAN.source[:1]},
+            "1 message and 2 old tool results",
+        ),
+    ],
+)
+def test_what_it_takes_the_place_of(changes: dict[str, Any], words: str) -> None:
+    draft = SummaryDraft(replace(PLAN, **changes), USAGE, "text", "stamp")
+    assert words in DraftSubject(FakeSummaries(), draft).about(Weight(66, 121_400, 17_066))
 
 
 async def test_figures_follow_the_text_and_what_is_refused_stays_to_be_changed() -> None:

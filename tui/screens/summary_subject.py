@@ -94,10 +94,11 @@ class DraftSubject:
     def about(self, weight: Weight) -> str:
         """How much it replaces; both figures and the summary add up to the next request."""
         plan = self._draft.plan
-        count = len(plan.source)
+        what = _several(len(plan.source), "message")
+        if plan.cleared:
+            what += f" and {_several(len(plan.cleared), 'old tool result')}"
         stay = f"; {len(plan.kept):,} of them stay as they are" if plan.kept else ""
-        messages = "message" if count == 1 else "messages"
-        return f"This takes the place of {count:,} {messages}, {tokens_exact(weight.replaced)} tokens{stay}."
+        return f"This takes the place of {what}, {tokens_exact(weight.replaced)} tokens{stay}."
 
     async def weigh(self, text: str) -> Weight:
         """By the numbers that decide."""
@@ -131,8 +132,7 @@ class StandingSubject:
 
     def about(self, weight: Weight) -> str:
         """What it stands for."""
-        count = self._standing.record.messages
-        return f"It stands for {count:,} {'message' if count == 1 else 'messages'}. /undo takes a change back."
+        return f"It stands for {_several(self._standing.record.messages, 'message')}. /undo takes a change back."
 
     async def weigh(self, text: str) -> Weight:
         """By the numbers that decide."""
@@ -145,3 +145,7 @@ class StandingSubject:
         """Change it, unless it is the same."""
         if text.strip() != self.text:
             self.done = await self._summaries.edit(self._standing, text)
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
