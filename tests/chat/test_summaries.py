@@ -224,3 +224,22 @@ async def test_what_was_compacted_is_found_and_so_is_the_summary(tmp_path: Path)
         await drain(other.send("A heron."))
         for word in ("cormorant", "kittiwake"):
             assert [info.id for info in await workspace.sessions(word)] == [session.id]
+
+
+async def test_edits_go_along_into_a_fork_and_through_an_export(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session, standing = await compacted(workspace)
+        await session.summaries.edit(standing, "Boats, and 9 gulls.")
+        await drain(session.send("on"))
+        fork = await workspace.fork(session.id, session.messages[-1].id)
+        await session.export(tmp_path / "talk.jsonl")
+        info = await workspace.import_file(tmp_path / "talk.jsonl", again=True)
+        copy = await workspace.resume(info.id)
+        for other in (fork, copy):
+            found = other.summaries.standing()
+            assert found is not None
+            assert found.text == "Boats, and 9 gulls."
+            assert other._conversation.request().messages == session._conversation.request().messages
+            assert "Edited" in (await other.undo() or "")
+            assert first_text(other).endswith("They spoke of boats.")
