@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -11,11 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import FakeWorkspace, ScriptedProvider
+from tests.chat.fakes import Answer, FakeWorkspace, ScriptedProvider, answer
 from tests.tools.mcp_running import NAUGHTY, START, until
 from tui.chat.attachments import AttachmentError
+from tui.chat.events import ApprovalAsked
 from tui.chat.servers import Servers, fingerprint
-from tui.config import Settings
+from tui.config import ProviderSettings, Settings
+from tui.messages import ToolResult
+from tui.providers.base import StreamEnd, ToolCallDelta
+from tui.tool_settings import ToolSettings
 from tui.tools.base import ToolError
 from tui.tools.mcp_config import ServerConfig
 from tui.tools.mcp_results import ServerResource
@@ -25,18 +28,51 @@ SECRET = "hunter2-hunter2-hunter2"
 
 @asynccontextmanager
 async def opened(data: Path, **settings: object) -> AsyncIterator[Servers]:
-    values = {"data_dir": data, "log_dir": data, "model": "scripted/m", **settings}
+    async with opened_workspace(data, **settings) as workspace:
+        yield workspace.servers
+
+
+@asynccontextmanager
+async def opened_workspace(data: Path, **settings: object) -> AsyncIterator[FakeWorkspace]:
+    values = {
+        "data_dir": data,
+        "log_dir": data,
+        "model": "scripted/m",
+        "providers": {"scripted": ProviderSettings(base_url="http://127.0.0.1:9")},
+        **settings,
+    }
     workspace = await FakeWorkspace.open(Settings(**values))  # type: ignore[arg-type]
     assert isinstance(workspace, FakeWorkspace)
     workspace.fake = ScriptedProvider()
     try:
-        yield workspace.servers
+        yield workspace
     finally:
         await workspace.close()
 
 
 def offered(servers: Servers) -> list[str]:
     return [t.schema.name for t in servers._toolbox.tools() if t.schema.origin != "built-in"]
+
+
+async def say_something_long(workspace: FakeWorkspace) -> None:
+    """A turn in which the model calls the server's tool and the person allows it."""
+    call: Answer = [ToolCallDelta(0, "c1", "own__big", "{}"), StreamEnd("tool_calls", "tool_calls")]
+    workspace.fake.script = [call, answer("That was long.")]
+    workspace.fake.window = 200_000
+    session = await workspace.new_session()
+    asked: list[ApprovalAsked] = []
+    async for event in session.send("Say something long."):  # waits for the server: its tools are not known yet
+        if isinstance(event, ApprovalAsked):
+            asked.append(event)
+            session.tools.approve(event.id, "once")
+    assert [(question.origin, question.call.name) for question in asked] == [("own", "own__big")]
+    (result,) = [p for m in workspace.fake.requests[1].messages for p in m.parts if isinstance(p, ToolResult)]
+    assert not result.is_error
+    assert "0123456789abcdef" in result.text
+    assert len(result.text) < 200_000  # capped; all five megabytes are kept and can be opened
+    whole = await session.tools.full_text(result.full)
+    assert whole is not None
+    assert len(whole) == 5_000_000 // 17 * 17
 
 
 async def test_a_projects_servers_start_once_agreed_to_and_are_known_the_next_time(
@@ -49,16 +85,15 @@ async def test_a_projects_servers_start_once_agreed_to_and_are_known_the_next_ti
     file.write_text(json.dumps({"mcpServers": {"own": entry}}))
     monkeypatch.chdir(project)
 
-    async with opened(data) as servers:
+    async with opened_workspace(data, tools=ToolSettings(wait=START)) as workspace:
+        servers = workspace.servers
         servers.start()
         assert (servers.lines, offered(servers)) == ([], [])
         (line,) = servers.news()
         assert str(file) in line and "Nothing of it was started" in line
         assert servers.news() == []  # said once
         await servers.agree(True)
-        async with asyncio.timeout(START):
-            await servers._toolbox.settle()
-        await until(lambda: "own__shout" in offered(servers))
+        await say_something_long(workspace)
         names = offered(servers)
         with pytest.raises(AttachmentError, match="nowhere"):
             await servers.attach(ServerResource("own", "x", "gone:nowhere", "", ""))

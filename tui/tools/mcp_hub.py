@@ -65,9 +65,8 @@ class McpHub:
 
     async def close(self) -> None:
         """End all servers and the thread. Idempotent."""
-        running = [server for server in self.servers.values() if server.running]
-        with contextlib.suppress(RuntimeError):  # the thread has ended already
-            await asyncio.gather(*(server.stop() for server in running))
+        if self._thread.running:  # all of them: one that is only about to start has to hear of it too
+            await asyncio.gather(*(server.stop() for server in self.servers.values()))
         for server in self.servers.values():
             server.log.close()
         await asyncio.to_thread(self._thread.close)

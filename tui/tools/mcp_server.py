@@ -93,11 +93,6 @@ class McpServer:
         """End it. Its tools are gone."""
         await self._thread.run(self._end())
 
-    @property
-    def running(self) -> bool:
-        """Whether there is something to end."""
-        return self._task is not None
-
     async def read(self, uri: str) -> Content:
         """A resource's content. Raises `ToolError`."""
         result = await self._thread.run(self._asked("the resource", lambda connection: connection.read(uri)))

@@ -24,6 +24,11 @@ class LoopThread:
         self._stop = asyncio.Event()
         self._started = threading.Event()
 
+    @property
+    def running(self) -> bool:
+        """Whether it has been started and not been closed."""
+        return self._thread is not None and self._thread.is_alive()
+
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run `work` there, from any thread. Cancelling the future cancels the work."""
         if self._thread is None:
@@ -42,10 +47,9 @@ class LoopThread:
     def close(self) -> None:
         """End the loop and whatever still runs on it. Idempotent. Blocks: not on an event loop."""
         thread, loop = self._thread, self._loop
-        if thread is None or loop is None or not thread.is_alive():
-            return
-        loop.call_soon_threadsafe(self._stop.set)
-        thread.join(END_WAIT)
+        if thread is not None and loop is not None and self.running:
+            loop.call_soon_threadsafe(self._stop.set)
+            thread.join(END_WAIT)
 
     def _main(self) -> None:
         with asyncio.Runner() as runner:
