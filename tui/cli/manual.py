@@ -88,10 +88,10 @@ the session it came from; how many these are is said (with --json as "inherited"
     "models": Manual(
         "the models that can be used now",
         """\
-Asks every provider with a key at hand and every local server that answers, and lists their models, the last used first:
-context window and where that is known from, dollars for a million tokens of input and output, whether it takes images and
-tools, when its reasoning goes back to it, whether the server counts exactly. ? is unknown. Who could not be asked is a
-line on standard error, and its list is the one from before.""",
+Asks every provider with a key at hand and every local server that answers, and lists their models, the last used
+first: context window and where that is known from, dollars for a million tokens of input and output, whether it takes
+images and tools, when its reasoning goes back to it, whether the server counts exactly. ? is unknown. Who could not be
+asked is a line on standard error, and its list is the one from before.""",
         (
             ("chatctx models", "all of them"),
             ("chatctx models qwen --json", "for scripts"),
