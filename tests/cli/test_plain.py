@@ -142,3 +142,14 @@ async def test_whoever_waits_for_a_line_is_told_when_there_will_be_none() -> Non
     assert await lines.next() is None
     os.close(theirs)
     os.close(ours)
+
+
+def test_a_model_with_a_window_too_small_is_asked_about(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        '[providers.tiny]\nbase_url = "http://127.0.0.1:9/v1"\n[models."tiny/m"]\nwindow = 300\n'
+    )
+    lines = ["words " * 300, "/model tiny/m", "/model tiny/m --anyway", "/model demo/guide"]
+    done = run("--plain", stdin="\n".join(lines))
+    assert done.returncode == 0
+    assert "tiny/m, which takes 225: /model tiny/m --compact summarises it first, with guide" in one_line(done.stderr)
+    assert done.stdout.count("answers from now on") == 2

@@ -15,8 +15,10 @@ from tui.chat.workspace import UsageError
 from tui.cli import complain
 from tui.cli.listing import table, write
 from tui.config_values import parse_tokens
+from tui.context.usage import surely_fits
 from tui.render.clean import clean_line
 from tui.screens.mcp_lines import mcp_rows
+from tui.screens.model_words import price_text
 from tui.widgets.context_table import basis_lines, headline, table_lines
 from tui.widgets.figures import money, tokens_exact
 
@@ -108,15 +110,26 @@ class PlainCommands:
     async def _model(self, args: str) -> None:
         if not args:
             present = f"{self._session.provider}/{self._session.model}"
-            for provider, model in await self._chat.workspace.models():
-                name = f"{provider}/{model.id}"
-                write(clean_line(f"{name}{', which answers now' if name == present else ''}"))
+            for model in (await self._chat.workspace.model_list.ask()).models:
+                name = model.full_name
+                known = f"window {tokens_exact(model.limits.context)}, price {price_text(model.info.price)}"
+                write(clean_line(f"{name}, {known}{', which answers now' if name == present else ''}"))
             return
-        await self._session.set_model(await self._chat.workspace.find_model(args))
-        usage = await self._session.refresh_usage()
-        write(f"{self._session.provider}/{self._session.model} answers from now on.")
-        if usage.over:
-            complain(f"This conversation is {usage.over:,} tokens too long for it: /compact, or /rolling-context on.")
+        name, _, how = (part.strip() for part in args.partition("--"))
+        full = await self._chat.workspace.find_model(name)
+        there = await self._session.measured_for(full)
+        if how == "compact":
+            await self._chat.turn(self._session.compact_for(full))
+            return
+        if how != "anyway" and self._session.messages and not surely_fits(there):
+            raise UsageError(
+                f"this conversation is {tokens_exact(there.total)} tokens to {full}, which takes "
+                f"{tokens_exact(there.budget.max_input)}: /model {name} --compact summarises it first, with "
+                f"{self._session.model}; /model {name} --anyway switches all the same"
+            )
+        await self._session.set_model(full)
+        await self._session.refresh_usage()
+        write(f"{full} answers from now on.")
 
     async def _new(self, _args: str) -> None:
         self._open(await self._chat.workspace.new_session())

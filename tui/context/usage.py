@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tui.context.costs import CountSource
 from tui.context.estimator import ConversationEstimate, HybridTokenEstimator, Situation, TotalSource
-from tui.context.limits import Budget, BudgetSettings, ModelLimits, make_budget
+from tui.context.limits import Budget, BudgetSettings, ModelLimits, check_budget, make_budget
 from tui.context.rows import UsageItem, UsageRow, make_rows
 from tui.messages import Request
 
@@ -19,6 +19,7 @@ __all__ = [
     "UsageItem",
     "UsageRow",
     "calculate_context_usage",
+    "surely_fits",
     "usage_to_json",
 ]
 
@@ -66,6 +67,11 @@ class ContextUsage:
     until_compaction: int | None
     percent: float | None
     warnings: tuple[str, ...] = ()
+
+
+def surely_fits(usage: ContextUsage) -> bool:
+    """Whether the next request fits also by its upper bound; True where the window is unknown."""
+    return check_budget(usage.upper_bound, usage.budget).within_budget
 
 
 @dataclass(frozen=True, slots=True)

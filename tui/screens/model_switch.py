@@ -15,12 +15,6 @@ if TYPE_CHECKING:
 COMPACT, SWITCH, STAY = "compact", "switch", "stay"
 
 
-def fits(usage: ContextUsage) -> bool:
-    """Whether the next request surely fits. A window that is unknown raises no question."""
-    most = usage.budget.max_input
-    return most is None or usage.upper_bound <= most
-
-
 def too_small(session: SessionLike, name: str, there: ContextUsage) -> Question:
     """The three ways to go on, with the figures of both sides."""
     about = "" if there.source == "exact" else "~"
