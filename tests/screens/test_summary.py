@@ -88,6 +88,9 @@ async def test_esc_never_loses_a_changed_text_without_asking() -> None:
         await run.type("mine ")
         await run.press("escape")
         await run.shows(SURE)
+        await run.press("left", "escape")  # the left key went on: it asks again
+        await run.shows(SURE)
+        await run.press("right")
         await run.type("a")
         assert isinstance(run.app.screen, SummaryPanel)
         await run.shows(KEYS)
