@@ -20,6 +20,7 @@ from tui.chat.workspace import Workspace
 from tui.config import Settings
 from tui.context.usage import ContextUsage
 from tui.messages import Usage
+from tui.tool_settings import ToolSettings
 
 PROVIDERS = ("anthropic", "openai", "gemini", "openrouter")
 
@@ -54,7 +55,7 @@ def claude_session(path: Path, preamble: int = 15_000) -> Path:
 
 
 async def measured(folder: Path, session: str) -> ContextUsage:
-    workspace = await Workspace.open(Settings(data_dir=folder, log_dir=folder))
+    workspace = await Workspace.open(Settings(data_dir=folder, log_dir=folder, tools=ToolSettings(off=("*",))))
     try:
         return await (await workspace.resume(session)).refresh_usage()
     finally:
