@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace
-from tests.tools.naughty_server import describe
+from tests.tools.many_tools import describe
 from tui.messages import ToolResult, ToolSchema
 from tui.providers.base import StreamEnd, ToolCallDelta
 from tui.tool_settings import ToolSettings

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.bench.tools import COUNT, measure
 from tests.real.conftest import StartServer
 
@@ -11,6 +13,7 @@ from tests.real.conftest import StartServer
 async def test_deferred_loading_leaves_next_to_nothing_of_what_200_tools_cost(
     llama_server: StartServer, think_template: Path, tmp_path: Path
 ) -> None:
+    pytest.importorskip("mcp", reason="servers need the extra mcp: pip install 'chatctx[mcp]'")
     server = llama_server(template=think_template)
     nothing, everything, deferred = await measure(server.url, server.model, tmp_path)
     assert (nothing.tools, deferred.tools) == (0, 1)

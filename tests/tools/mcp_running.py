@@ -13,11 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.corpus import required
 from tui.tools.base import Tool, ToolOutput
 from tui.tools.mcp_config import servers_of_json
 from tui.tools.mcp_hub import McpHub
 from tui.tools.mcp_server import McpServer
+
+pytest.importorskip("mcp", reason="servers need the extra mcp: pip install 'chatctx[mcp]'")
 
 NAUGHTY = str(Path(__file__).parent / "naughty_server.py")
 START = 60.0

@@ -1,16 +1,19 @@
 """An MCP server, by the official SDK, that does what no server should: it hangs, dies in mid-call, says megabytes,
 changes its tools and has hundreds of them. Run by tests/tools/test_mcp_failures.py.
 
-Arguments: `many N` begins with N tools; `mute` never answers anything; `late` says that it has started and ends.
+Arguments: `many N` begins with N tools more.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import time
+from pathlib import Path
 
 from mcp.server.mcpserver import Context, MCPServer
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.tools.many_tools import describe
 
 server = MCPServer("naughty", version="1")
 
@@ -19,17 +22,6 @@ def complain(text: str) -> None:
     """A line on standard error."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
-
-
-def describe(number: int) -> str:
-    """A description as long as those of real servers are."""
-    kinds = ("invoice", "shipment", "customer", "ticket", "calendar entry", "repository", "payment", "report")
-    verbs = ("Create", "Find", "Change", "Delete", "Archive", "Export", "Compare", "Approve")
-    kind, verb = kinds[number % 8], verbs[number // 8 % 8]
-    return (
-        f"{verb} one {kind} in region {number}. Takes the identifier of the {kind} and gives back what was done, with"
-        f" the state of the {kind} before and after it and the time in UTC. Fails where the {kind} is locked."
-    )
 
 
 def work(identifier: str, note: str = "", dry_run: bool = False, limit: int = 10) -> str:
@@ -97,12 +89,6 @@ def shout(name: str) -> str:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["mute"]:
-            time.sleep(3600)
-        case ["late"]:
-            sys.exit("can't open the database")
         case ["many", count]:
             add_many(0, int(count))
-            server.run()
-        case _:
-            server.run()
+    server.run()

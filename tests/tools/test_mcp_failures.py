@@ -84,6 +84,17 @@ async def test_a_server_that_dies_in_mid_call_is_an_error_and_comes_back(monkeyp
         again = asyncio.create_task(call(server, "shout", name="HOME"))  # waits for it
         assert not (await again).is_error
         assert states == ["starting", "ready", "reconnecting", "ready"]
+
+        from mcp.shared.exceptions import MCPError
+        from mcp.types import INVALID_REQUEST
+
+        async def forgotten(name: str, arguments: object) -> object:
+            raise MCPError(INVALID_REQUEST, "Session terminated")  # what HTTP servers say that were started anew
+
+        monkeypatch.setattr(server._connection, "call", forgotten)
+        with pytest.raises(ToolError, match="went away during shout"):
+            await call(server, "shout", name="HOME")
+        assert not (await call(server, "shout", name="HOME")).is_error  # by the next connection
     finally:
         await hub.close()
     assert states[-1] == "off"
