@@ -67,6 +67,8 @@ def test_short_model(model: str, short: str) -> None:
         ("[1, 2]", "[1, 2]"),
         ('{"path": "unfinished', '{"path": "unfinished'),
         ('{"command": "a\\nb \\u001b[31m"}', "a b"),
+        ('{"pattern": "def \\w+", "path": "src"}', "def \\w+ in src"),
+        ('{"query": "loops"}', "loops"),
     ],
 )
 def test_arguments_summary(arguments: str, summary: str) -> None:

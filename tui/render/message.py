@@ -236,7 +236,7 @@ def _result_rows(
         style, amount = palette.error, f"failed: {clean_line(text[:200])}" if text else "failed"
     else:
         style, amount = palette.muted, plural(text.count("\n") + 1, "line") if text else "no output"
-    note = "not sent any more" if view.not_sent else ""
+    note = "not sent any more" if view.not_sent else "cut: o opens all of it" if part.full else ""
     line = fold_row([f"{name} {about}".strip(), amount, tokens, note], opened, width, style)
     if not opened:
         return [line]

@@ -17,6 +17,7 @@ _NOISE = re.compile(
     r"^(\d{4,8}|\d+(\.\d+)?[bm]|instruct|chat|it|latest|preview|gguf|i?q\d.*|f16|bf16|fp8|awq|gptq)$", re.I
 )
 _MAIN_ARGUMENTS = ("path", "file", "file_path", "filename", "command", "query", "pattern", "url", "name")
+_LOOKED_FOR = ("pattern", "query")
 _SUMMARY_LENGTH = 60
 
 
@@ -91,6 +92,9 @@ def arguments_summary(arguments: str) -> str:
         if chosen is None:
             chosen = next((value for value in parsed.values() if isinstance(value, str)), None)
         text = chosen if chosen is not None else ("" if not parsed else json.dumps(parsed, ensure_ascii=False))
+        looked_for = next((parsed[name] for name in _LOOKED_FOR if isinstance(parsed.get(name), str)), None)
+        if looked_for is not None and looked_for != text:  # a search: what for comes before where
+            text = f"{looked_for} in {text}"
     else:
         text = str(parsed)
     line = clean_line(str(text)[: 4 * _SUMMARY_LENGTH])
