@@ -67,7 +67,7 @@ def test_short_model(model: str, short: str) -> None:
         ("[1, 2]", "[1, 2]"),
         ('{"path": "unfinished', '{"path": "unfinished'),
         ('{"command": "a\\nb \\u001b[31m"}', "a b"),
-        ('{"pattern": "def \\w+", "path": "src"}', "def \\w+ in src"),
+        ('{"pattern": "def parse", "path": "src"}', "def parse in src"),
         ('{"query": "loops"}', "loops"),
     ],
 )
