@@ -11,14 +11,15 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tests.corpus import REPOSITORY
 from tui.chat.ids import new_id
+from tui.chat.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.config import ProviderSettings, Settings
+from tui.context.usage import ContextUsage
 from tui.messages import Message, Text
 from tui.tool_settings import ToolSettings
 
@@ -26,6 +27,8 @@ COUNT = 200
 WINDOW = 65_536
 """Tokens the conversation is told; the model's server only counts."""
 
+WITHOUT, ALL_SENT, DEFERRED = "no tools", f"{COUNT} tools, all sent", f"{COUNT} tools, deferred"
+WAYS = (WITHOUT, ALL_SENT, DEFERRED)
 NAUGHTY = Path(__file__).parents[1] / "tools" / "naughty_server.py"
 TEMPLATE = REPOSITORY.parent / "shared" / "tools" / "chatml_think_tools.jinja"
 
@@ -45,44 +48,52 @@ class Cost:
 
 async def measure(url: str, model: str, folder: Path) -> list[Cost]:
     """The three totals, with the model at `url`; the built-in tools are off in all of them."""
-    off = ToolSettings(off=("read_file", "list_files", "search_files"), wait=30.0)
-    all_sent = ToolSettings(off=off.off, wait=off.wait, defer="off")
     command = {"command": sys.executable, "args": [str(NAUGHTY), "many", str(COUNT)]}
-    ways: Sequence[tuple[str, ToolSettings, dict[str, Any]]] = (
-        ("no server", off, {}),
-        (f"{COUNT} tools, all sent", all_sent, {"erp": command}),
-        (f"{COUNT} tools, deferred", off, {"erp": command}),
-    )
-    return [
-        await _one(name, url, model, folder / str(n), tools, servers) for n, (name, tools, servers) in enumerate(ways)
-    ]
-
-
-async def _one(name: str, url: str, model: str, folder: Path, tools: ToolSettings, servers: dict[str, Any]) -> Cost:
     settings = Settings(
         model=f"real/{model}",
         providers={"real": ProviderSettings(kind="anthropic", base_url=url)},
         data_dir=folder,
         log_dir=folder,
-        tools=tools,
-        mcp_servers=servers,
+        tools=ToolSettings(off=("read_file", "list_files", "search_files"), wait=60.0),
+        mcp_servers={"erp": command},
     )
     workspace = await Workspace.open(settings)
     try:
         workspace.servers.start()
         await workspace.services.tools.settle()
-        session = await workspace.new_session()
-        await session.set_window(WINDOW)
-        await session.set_system("Answer briefly.")
-        await session._conversation.add_message(Message("user", (Text("What is a shipment?"),), id=new_id()))
-        predicted = await session.refresh_usage()
-        measured = await session.count_exactly()
-        shown = await session.refresh_usage()
-        row = next((row.tokens for row in predicted.rows if row.key == "tools"), 0)
-        plan = session.tools.plan
-        return Cost(name, len(plan.sent), predicted.total, measured or 0, shown.total, row, plan.tokens)
+        sessions = [await _session(workspace, way) for way in WAYS]
+        predicted = [await session.refresh_usage() for session in sessions]  # all of them before anything is counted
+        return [
+            await _cost(name, session, usage) for name, session, usage in zip(WAYS, sessions, predicted, strict=True)
+        ]
     finally:
         await workspace.close()
+
+
+async def _session(workspace: Workspace, way: str) -> ChatSession:
+    """A conversation that offers the server's tools in one of the `WAYS`."""
+    settings = workspace.settings
+    if way == ALL_SENT:
+        everything = replace(settings, tools=replace(settings.tools, defer="off"))
+        workspace.services, services = replace(workspace.services, settings=everything), workspace.services
+        session = await workspace.new_session()
+        workspace.services = services
+    else:
+        session = await workspace.new_session()
+    if way == WITHOUT:
+        await session.tools.switch("*", False)
+    await session.set_window(WINDOW)
+    await session.set_system("Answer briefly.")
+    await session._conversation.add_message(Message("user", (Text("What is a shipment?"),), id=new_id()))
+    return session
+
+
+async def _cost(name: str, session: ChatSession, predicted: ContextUsage) -> Cost:
+    measured = await session.count_exactly()
+    shown = await session.refresh_usage()
+    row = next((row.tokens for row in predicted.rows if row.key == "tools"), 0)
+    plan = session.tools.plan
+    return Cost(name, len(plan.sent), predicted.total, measured or 0, shown.total, row, plan.tokens)
 
 
 def table(costs: Sequence[Cost]) -> str:
