@@ -26,7 +26,7 @@ from tui.context.compaction_rules import accept_edit
 from tui.context.groups import answered_ids, call_ids
 from tui.context.limits import Budget, ModelLimits
 from tui.context.usage import Basis, ContextUsage, UsageRow
-from tui.messages import Message, Text, ToolResult
+from tui.messages import Message, Text, ToolCall, ToolResult
 
 
 def usage(
@@ -180,6 +180,25 @@ def test_errors_pins_and_small_results_are_not_cleared() -> None:
     assert {owner for owner, _ in made.cleared} >= set(plain)
     assert not {owner for owner, _ in made.cleared} & set(pinned)
     assert len(made.cleared) == 3
+
+
+def test_long_arguments_of_old_calls_are_cleared_with_the_results() -> None:
+    talk = Talk()
+    talk.user()
+    old, _ = talk.step(200, arguments=5_000)
+    short, _ = talk.step(200, arguments=500)
+    for _ in range(5):
+        talk.step(100)
+    recent, _ = talk.step(100, arguments=2_200)
+    made = plan(talk.messages, 10_000)
+    assert isinstance(made, ClearResults)
+    shown = {m.id: clear_results(m, made.cleared) for m in talk.messages}
+    arguments = {
+        m: [part.arguments for part in shown[m].parts if isinstance(part, ToolCall)] for m in (old, short, recent)
+    }
+    assert arguments[old] == ['{"cleared": "[Old arguments cleared]"}']
+    assert all("yyy" in text for m in (short, recent) for text in arguments[m])
+    assert problems(list(shown.values())) == []
 
 
 def test_a_summary_where_clearing_is_not_enough() -> None:

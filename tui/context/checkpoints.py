@@ -7,13 +7,15 @@ editing a summary are records too, so that every earlier state can be had back, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 from tui.context.groups import unbind
-from tui.messages import Message, ToolResult
+from tui.messages import Message, Part, ToolCall, ToolResult
 
 CLEARED = "[Old tool result content cleared]"  # SPEC 5
+CLEARED_ARGUMENTS = '{"cleared": "[Old arguments cleared]"}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +206,16 @@ def _apply(
 
 
 def clear_results(message: Message, cleared: Sequence[tuple[str, str]]) -> Message:
-    """`message` with the named tool results (message id, call id) replaced by the fixed line."""
+    """`message` with the named tool results, or arguments of calls (message id, call id), replaced by a fixed line."""
     calls = {call for owner, call in cleared if owner == message.id}
-    if not calls:
-        return message
-    parts = tuple(
-        replace(p, text=CLEARED) if isinstance(p, ToolResult) and p.call_id in calls else p for p in message.parts
-    )
-    return replace(message, parts=parts)
+    return replace(message, parts=tuple(_cleared(part, calls) for part in message.parts)) if calls else message
+
+
+def _cleared(part: Part, calls: AbstractSet[str]) -> Part:
+    match part:
+        case ToolResult(call_id=call) if call in calls:
+            return replace(part, text=CLEARED)
+        case ToolCall(id=call) if call in calls:
+            return replace(part, arguments=CLEARED_ARGUMENTS)
+        case _:
+            return part

@@ -20,7 +20,7 @@ from tui.context.compaction_rules import (
 )
 from tui.context.groups import Group, group_messages, open_group, starts_turn
 from tui.context.usage import ContextUsage
-from tui.messages import Message, ToolResult
+from tui.messages import Message, ToolCall, ToolResult
 
 __all__ = [
     "DEFAULT_COMPACTION",
@@ -53,6 +53,7 @@ class CompactionConfig:
     preserve_recent_turns: int = 4
     tool_result_age_steps: int = 5
     min_clear_tokens: int = 100
+    min_clear_arguments: int = 2_000
 
 
 DEFAULT_COMPACTION = CompactionConfig()
@@ -174,14 +175,20 @@ class _Plan:
         return tuple(pairs), int(freed * self._scale)
 
     def _clearable(self, message: Message) -> list[tuple[str, str]]:
-        alone = len(message.parts) == 1
-        return [
-            (message.id, part.call_id)
-            for part in message.parts
-            if isinstance(part, ToolResult)
-            and not part.is_error
-            and self._count(message if alone else Message("tool", (part,))) > self._config.min_clear_tokens
-        ]
+        """Its results that are no errors, and arguments of a call that are as long as a file."""
+        found = []
+        for part in message.parts:
+            match part:
+                case ToolResult(call_id=call, is_error=False):
+                    least = self._config.min_clear_tokens
+                case ToolCall(id=call):
+                    least = self._config.min_clear_arguments
+                case _:
+                    continue
+            alone = message if len(message.parts) == 1 else Message(message.role, (part,))
+            if self._count(alone) > least:
+                found.append((message.id, call))
+        return found
 
     def cut(self, cleared: Sequence[tuple[str, str]]) -> int:
         """The position up to which messages are replaced: the earliest one that reaches the target.
