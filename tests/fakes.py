@@ -228,8 +228,10 @@ class FakeSession:
 
     async def refresh_usage(self) -> ContextUsage:
         """The same numbers, with or without a threshold."""
-        total, window = (self.usage.total, self.usage.limits.context) if self.usage else (0, 200_000)
-        self.usage = make_usage(total, window, rolling=self.rolling)
+        if self.usage is None:
+            self.usage = make_usage(0, 200_000, rolling=self.rolling)
+        elif self.usage.limits.context and self.rolling == (self.usage.budget.compaction_at is not None):
+            self.usage = make_usage(self.usage.total, self.usage.limits.context, rolling=self.rolling)
         return self.usage
 
     def draft_tokens(self, text: str) -> int | None:

@@ -10,7 +10,7 @@ from tui.chat.calls import CallRow
 from tui.context.limits import ModelLimits
 from tui.context.rows import UsageItem, UsageRow
 from tui.context.usage import ContextUsage
-from tui.messages import Message, Reasoning, Role, Text, ToolCall, ToolResult, Usage
+from tui.messages import Message, Reasoning, Role, Text, ToolCall, ToolResult, ToolSchema, Usage
 
 NOW = 1_781_000_000.0
 """The clock: 9 June 2026, 10:13 UTC, in seconds since the epoch."""
@@ -130,6 +130,15 @@ def long_talk() -> list[Message]:
         size += 3_000 + 4_000 * (number % 4)
     return messages
 
+
+SEARCH = ToolSchema(
+    "search_files",
+    "Looks for a regular expression in the files below a folder, and returns every line that has it, with the name of"
+    " its file and its number. 日本語 and 🧪 are found like any other text.",
+    '{"properties":{"folder":{"description":"where to look","type":"string"},"pattern":{"type":"string"}},'
+    '"required":["pattern"],"type":"object"}',
+)
+"""A tool with a long description."""
 
 CALL = CallRow(
     "c", "s1", None, "chat", "anthropic", "claude-opus-5-1", NOW - 600, "success", 50_100, 50_300, "exact", 50_000, 100,

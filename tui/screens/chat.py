@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from textual import work
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -268,6 +268,11 @@ class ChatScreen(BaseScreen):
             offers = []
         if self.composer.area.text == words:
             self.composer.completions.offer(offers, words)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """What was laid out for another width."""
+        self.composer.completions.offer(self.composer.completions.choices, self.composer.completions.words)
+        self.turns.show_rest()
 
     def on_composer_paste_wanted(self) -> None:
         """A picture, perhaps: the terminal pastes only text."""

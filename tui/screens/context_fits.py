@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import work
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -42,6 +42,7 @@ class FitsPanel(Panel[None]):
         super().__init__()
         self.usage = usage
         self.workspace = workspace
+        self._models: list[tuple[str, ModelLimits | None]] = []
 
     def compose(self) -> ComposeResult:
         """The models, then what the figures mean."""
@@ -54,8 +55,11 @@ class FitsPanel(Panel[None]):
     def on_mount(self) -> None:
         """The model in use at once, the others when they are known."""
         self.query_one(OptionList).focus()
-        self._show([])
         self._load()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Draw for the new width."""
+        self._show()
 
     @work(exit_on_error=False)
     async def _load(self) -> None:
@@ -66,13 +70,14 @@ class FitsPanel(Panel[None]):
             log.warning("models could not be listed", exc_info=True)
             note.update(plain(f"The models could not be listed: {' '.join(str(error).split())}"))
             return
-        self._show([(f"{provider}/{info.id}", info.limits) for provider, info in models])
+        self._models = [(f"{provider}/{info.id}", info.limits) for provider, info in models]
+        self._show()
         note.update("Counted for the present model; others may differ by some percent.")
 
-    def _show(self, models: list[tuple[str, ModelLimits | None]]) -> None:
+    def _show(self) -> None:
         width = max(20, min(112, self.app.size.width) - (4 if self.app.size.width < 60 else 6) - 1)
         options = self.query_one(OptionList)
         options.clear_options()
-        found = fits(self.usage, models)
+        found = fits(self.usage, self._models)
         options.add_options(Option(fit_line(fit, width)) for fit in found)
         options.highlighted = next((index for index, fit in enumerate(found) if fit.current), 0)

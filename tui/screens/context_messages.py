@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -48,6 +49,10 @@ class MessagesPanel(Panel[str]):
         self.query_one(LineList).focus()
         self.redraw(at=-1)
 
+    def on_resize(self, _event: events.Resize) -> None:
+        """The keys below the list depend on the width."""
+        self.redraw()
+
     def redraw(self, at: int | None = None) -> None:
         """Draw the list; the cursor stays on its message, or goes to place `at`."""
         rows = self.query_one(LineList)
@@ -71,7 +76,7 @@ class MessagesPanel(Panel[str]):
         panel.border_subtitle = (
             f"p pin   x leave out   {order}   enter go to   esc back"
             if wide
-            else "p pin  x leave out  s sort  esc back"
+            else "p pin  x out  s sort  esc back"
         )
 
     @property

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import ClassVar
 
 from rich.cells import cell_len
-from textual import work
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -100,9 +100,21 @@ class Picker(Panel[str]):
             self._say(" ".join(str(error).split()) or type(error).__name__)
             return
         self._say("" if self.items else self.empty)
-        options = self.query_one(OptionList)
-        at = options.highlighted if query == self._shown else None  # loaded again: the cursor stays
+        at = self.query_one(OptionList).highlighted if query == self._shown else None  # loaded again: the cursor stays
         self._shown = query
+        current = next((index for index, item in enumerate(self.items) if item.current and not query), 0)
+        wanted = next((index for index, item in enumerate(self.items) if item.key == self.wanted), None)
+        if wanted is not None:
+            at, self.wanted = wanted, ""
+        self._draw(current if at is None else at)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Lay the list out for the new width, once that is known."""
+        self.call_after_refresh(lambda: self._draw(self.query_one(OptionList).highlighted or 0))
+
+    def _draw(self, at: int) -> None:
+        """The items at the present width, the cursor at one of them."""
+        options = self.query_one(OptionList)
         options.clear_options()
         room = max(20, options.size.width or self.app.size.width - 8)
         narrow = room < 50
@@ -113,11 +125,7 @@ class Picker(Panel[str]):
         options.add_options(
             Option(self._line(item, detail, label, room)) for item, detail in zip(self.items, details, strict=True)
         )
-        current = next((index for index, item in enumerate(self.items) if item.current and not query), 0)
-        wanted = next((index for index, item in enumerate(self.items) if item.key == self.wanted), None)
-        if wanted is not None:
-            at, self.wanted = wanted, ""
-        options.highlighted = min(current if at is None else at, len(self.items) - 1) if self.items else None
+        options.highlighted = min(at, len(self.items) - 1) if self.items else None
 
     def _line(self, item: Item, detail: str, label: int, room: int) -> Content:
         return Content.assemble(

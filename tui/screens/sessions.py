@@ -48,6 +48,10 @@ class SessionPicker(Picker):
         """Say what can be done (after the base class's own handler, which is called too)."""
         self._explain()
 
+    def on_resize(self) -> None:
+        """The line of keys depends on the width."""
+        self._explain()
+
     def _explain(self) -> None:
         panel = self.query_one(".panel")
         if self._naming is not None:

@@ -38,22 +38,26 @@ def usage_lines(
         sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out{spent}"
         calls = f"{before.calls:,} call" + ("s" if before.calls > 1 else "")
         text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
-        lines += [Content(""), *(Content.styled(line, "$text-muted") for line in textwrap.wrap(text, width))]
+        lines += [Content(""), *_sentence(text, width)]
     if trims.requests:
         average = trims.average_utilisation
         use = f", {average:.0f} % of the budget used on average" if average is not None else ""
         text = f"rolling context: {trims.trimmed:,} of {trims.requests:,} requests trimmed{use}"
-        lines += [Content(""), Content.styled(clip(text, width), "$text-muted")]
+        lines += [Content(""), *_sentence(text, width)]
     if trims.recent:
         tokens, count = sum(trim.tokens for trim in trims.recent), len(trims.recent)
         last = f"the last {count}" if count > 1 else "the last one"
         text = f"{last} left out {tokens_exact(tokens)} tokens, {tokens_exact(trims.recent[-1].tokens)} the latest"
-        lines.append(Content.styled(clip(text, width), "$text-muted"))
+        lines += _sentence(text, width)
     if models:
         lines += [Content(""), *_models(models, width)]
     if any(tokens for _, tokens in days):
         lines += [Content(""), *_days(days, width)]
     return lines
+
+
+def _sentence(text: str, width: int) -> list[Content]:
+    return [Content.styled(line, "$text-muted") for line in textwrap.wrap(text, width)]
 
 
 def _totals(columns: Sequence[Totals], width: int) -> list[Content]:

@@ -1,0 +1,85 @@
+"""Pictures of a screen at three sizes, dark and light, from one start of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+from pytest_textual_snapshot import SVGImageExtension
+from syrupy.assertion import SnapshotAssertion
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from tests.fakes import FakeSettings, FakeWorkspace, opener
+from tests.pictures import settled
+from tests.screens.conftest import screen_text, wait_until
+from tui.app import ChatApp
+from tui.chat.events import SessionEvent
+
+SIZES = ((120, 40), (80, 24), (40, 15))
+THEMES = ("chatctx-dark", "chatctx-light")
+
+Act: TypeAlias = Callable[[ChatApp], Awaitable[None]]
+
+
+class QuietApp(ChatApp):
+    """The program without what would differ from one picture to the next."""
+
+    def export_screenshot(self, **options: Any) -> str:
+        """Without what changes: an address of a font, a number."""
+        return settled(super().export_screenshot(**options))
+
+
+class Pictures:
+    """Compares what a screen shows with the pictures that were agreed on."""
+
+    def __init__(self, snapshot: SnapshotAssertion) -> None:
+        self._agreed = snapshot.use_extension(SVGImageExtension)
+
+    async def __call__(
+        self,
+        workspace: FakeWorkspace,
+        *keys: str,
+        until: str,
+        command: str = "",
+        event: SessionEvent | None = None,
+        name: str = "",
+    ) -> None:
+        """The screen after `event`, `command` and `keys`, once it shows `until`; `name` where a test has several."""
+        app = QuietApp(FakeSettings(theme=THEMES[0]), opener(workspace))
+        app.animation_level = "none"
+        async with app.run_test(size=SIZES[0]) as pilot:
+            chat = app.chat
+            chat.composer.area.cursor_blink = False
+            await chat.theming.load()
+            await wait_until(pilot, lambda: chat.session is not None and chat.cost is not None)
+            if event is not None:
+                chat.turns.show(event)
+            if command:
+                chat.action_command(command)
+            for key in keys:
+                await pilot.press(key)
+            await wait_until(pilot, lambda: until in screen_text(app))
+            for line in app.screen.query(Input):
+                line.cursor_blink = False
+            different = [label async for label in self._compared(app, pilot, name)]
+        assert not different, f"not as agreed on: {', '.join(different)}; --snapshot-update, then look"
+
+    async def _compared(self, app: ChatApp, pilot: Pilot[Any], name: str) -> Any:
+        for width, height in SIZES:
+            await pilot.resize_terminal(width, height)
+            for theme in THEMES:
+                app.theme = theme
+                label = "-".join(filter(None, (name, f"{width}x{height}", theme.removeprefix("chatctx-"))))
+                if await still(app, pilot) != self._agreed(name=label):
+                    yield label
+
+
+async def still(app: ChatApp, pilot: Pilot[Any]) -> str:
+    """The picture, once nothing is under way and it does not change any more."""
+    await pilot.pause()
+    await wait_until(pilot, lambda: not any(worker.is_running for worker in app.workers))
+    text = ""
+    while text != (text := screen_text(app)):
+        await pilot.pause()
+    return app.export_screenshot(simplify=True)
