@@ -37,7 +37,7 @@ class MessageCommands(CommandBase):
         if not args:
             number, count = transcript.find_next()
         else:
-            count = transcript.find(args)
+            count = await transcript.look_for(args)
             number, count = transcript.find_previous() if count else (0, 0)
         if count:
             self.screen.notify(f"{number} of {count}   /find for the next one", markup=False)

