@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.shared.dispatcher import ProgressFnT
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 Hear: TypeAlias = Callable[[Literal["changed", "gone"]], None]
 
@@ -30,6 +32,9 @@ MOST_PAGES = 50
 
 START_WAIT = 60.0
 """Seconds a server gets to answer for the first time: some are downloaded first."""
+
+LISTEN_AGAIN = 10.0
+"""Seconds after which a subscription that was cut off is made anew."""
 
 CLOSED = -32000
 """The SDK's code for a connection that is gone."""
@@ -92,16 +97,22 @@ class Connection:
         tools, prompts, resources = (bool(it and it.list_changed) for it in (has.tools, has.prompts, has.resources))
         if not (tools or prompts or resources):
             return
-        try:
-            async with self._client.listen(
-                tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
-            ) as events:
-                async for _ in events:
-                    changed()
-        except ListenNotSupportedError:
-            return  # older servers tell unasked
-        except (MCPError, SubscriptionLost, TimeoutError) as error:
-            logging.getLogger(__name__).info("changes of a server's lists are not heard of: %s", error)
+        while True:
+            try:
+                async with self._client.listen(
+                    tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
+                ) as events:
+                    async for _ in events:
+                        changed()
+            except ListenNotSupportedError:
+                return  # older servers tell unasked
+            except (MCPError, TimeoutError) as error:
+                log.info("changes of a server's lists are not heard of: %s", error)
+                return
+            except SubscriptionLost:
+                log.info("a server's word on changes was cut off; asking again")
+            await asyncio.sleep(LISTEN_AGAIN)
+            changed()  # what was missed meanwhile
 
     async def _patiently(self, work: Callable[[ProgressFnT], Awaitable[T]], what: str) -> T:
         loop = asyncio.get_running_loop()

@@ -73,8 +73,9 @@ class McpHub:
 
     def _heard(self, name: str) -> None:
         """In the servers' thread."""
-        if self._home is not None and not self._home.is_closed():
-            self._home.call_soon_threadsafe(self._tell, name)
+        if self._home is not None:
+            with contextlib.suppress(RuntimeError):  # that loop has ended: nobody is there to hear of it
+                self._home.call_soon_threadsafe(self._tell, name)
 
     def _tell(self, name: str) -> None:
         self._news.set()
