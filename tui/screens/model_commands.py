@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tui.chat.attachments import not_taken
 from tui.config_values import parse_tokens
-from tui.context.usage import surely_fits
 from tui.messages import Attachment
 from tui.screens.command_base import CommandBase
 from tui.screens.model_switch import COMPACT, STAY, too_small
@@ -47,6 +46,8 @@ class ModelCommands(CommandBase):
             self.screen.refresh_title()
         if self.idle() is not session:  # a message was sent meanwhile, or another conversation opened
             return
+        from tui.context.usage import surely_fits  # with the tokenizers: not before the first frame
+
         if session.messages and not surely_fits(there):
             switch = partial(self._switch_answered, session, name)
             self.screen.app.push_screen(too_small(session, name, there), switch)
