@@ -65,7 +65,7 @@ async def test_the_panel_lists_servers_their_tools_and_what_is_not_sent() -> Non
     async with running(workspace()) as run:
         await run.command("/mcp")
         await run.shows("MCP servers", "● docs", "✗ mail", "it ended before it was ready (bad [bold]password[/bold])")
-        await run.shows("1 tool, ~120 tokens with every request; deferred: 1 tool, ~9.0k not sent")
+        await run.shows("1 tool, ~120 tokens with every request; 1 deferred, ~9.0k not sent")
         await run.shows("2 resources · 2 prompts", "Docs 1.2", "deferred")
         await run.press("enter")  # unfold docs
         await run.shows("stdio · npx -y docs-server --token ***", "● find", "○ open", "│ listening [bold]now[/bold]")
@@ -184,7 +184,7 @@ async def test_a_prompt_goes_into_the_draft_and_asks_for_what_is_missing() -> No
 async def test_what_is_deferred_stands_in_context() -> None:
     async with running(workspace()) as run:
         await run.command("/context")
-        await run.shows("deferred: 1 tool, ~9.0k not sent")
+        await run.shows("1 deferred, ~9.0k not sent")
 
 
 def test_no_line_is_wider_than_the_panel_whatever_a_server_says() -> None:

@@ -87,7 +87,7 @@ def summary(tools: Iterable[ToolLine], servers: Sequence[ServerLine], deferred: 
 
 def deferred_words(count: int, tokens: int) -> str:
     """What waits until the model searches for it."""
-    return f"deferred: {_count(count, 'tool')}, ~{tokens_short(tokens)} not sent"
+    return f"{count:,} deferred, ~{tokens_short(tokens)} not sent"
 
 
 def _project(project: ProjectFile | None, width: int) -> list[Row]:
