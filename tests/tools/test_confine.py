@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tui.tools import confine
 from tui.tools.base import ToolError
 from tui.tools.confine import BY_FOLDER, Confinement
 from tui.tools.read_file import read_file
@@ -126,3 +127,22 @@ def test_a_walk_does_not_follow_links(inside: Path) -> None:
     assert set(found) == {"out", "up", "sub", "sub/a.txt"}
     assert found["out"].is_link
     assert not found["out"].is_folder
+
+
+def test_a_link_put_in_place_between_a_look_and_the_opening_is_refused(
+    inside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = confine.wrong_kind
+    swapped = []
+
+    def look(mode: int, kind: confine.Kind) -> str:
+        if not swapped:
+            swapped.append(True)
+            (inside / "sub" / "a.txt").unlink()
+            (inside / "sub" / "a.txt").symlink_to("../../outside/a.txt")
+        return real(mode, kind)
+
+    monkeypatch.setattr(confine, "wrong_kind", look)
+    with pytest.raises(ToolError, match="became a symbolic link"):
+        read(inside, "sub/a.txt")
+    assert swapped
