@@ -12,12 +12,31 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
 
 from tests.cli.conftest import Run, one_line
+from tests.fakes import make_usage
+from tui.chat.events import (
+    ApprovalAsked,
+    ContextTrimmed,
+    ReplyDelta,
+    ReplyFinished,
+    ReplyStarted,
+    SessionEvent,
+    TurnFailed,
+)
 from tui.chat.store import SessionStore
 from tui.cli.lines import Lines
-from tui.messages import Text
+from tui.cli.plain_turn import Speaker
+from tui.messages import Message, Text, ToolCall
+
+if TYPE_CHECKING:
+    from tui.cli.plain import PlainChat
 
 
 def test_mcp_servers_in_lines(run: Run, tmp_path: Path) -> None:
@@ -153,3 +172,41 @@ def test_a_model_with_a_window_too_small_is_asked_about(run: Run, tmp_path: Path
     assert done.returncode == 0
     assert "tiny/m, which takes 225: /model tiny/m --compact summarises it first, with guide" in one_line(done.stderr)
     assert done.stdout.count("answers from now on") == 2
+
+
+async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ToolCall("c1", "write_file", '{"path": "a\x1b[2J"}')
+    reply = Message("assistant", (Text("hi"), call), "m1", status="cancelled", model="vendor/model-x")
+    answers, decided = ["s"], []
+
+    async def ask(question: str) -> str:
+        assert "y yes" in question
+        return answers.pop()
+
+    async def events() -> AsyncIterator[SessionEvent]:
+        yield ReplyStarted("m1", "p", "vendor/model-x")
+        yield ReplyDelta("m1", "reasoning", "hm")
+        yield ReplyDelta("m1", "text", "hi \x1b[31mred")
+        yield ReplyFinished(reply)
+        yield ApprovalAsked("a1", call, "files", "writes", "")
+        yield ContextTrimmed(2, 300, ())
+        yield TurnFailed("It did not work. /retry asks again.")
+
+    tools = SimpleNamespace(approve=lambda ask_id, decision: decided.append((ask_id, decision)))
+    chat = SimpleNamespace(talks=True, ask=ask, session=SimpleNamespace(usage=make_usage(52_100), tools=tools))
+    await Speaker(cast("PlainChat", chat)).turn(events())
+    said = capsys.readouterr()
+    assert said.out == "model-x:\nhi ␛[31mred\n(52,100 of 200,000 tokens, 26 %)\n"
+    assert decided == [("a1", "session")]
+    lines = said.err.splitlines()
+    assert "\x1b" not in said.err
+    assert lines[0].startswith("chatctx: calls write_file")
+    assert "stopped by you" in lines[1]
+    assert lines[2].startswith("chatctx: wants to run write_file (files)")
+    assert lines[3:] == [
+        "chatctx: Context trimmed: 2 messages, 300 tokens left out", "chatctx: It did not work. /retry asks again.",
+    ]  # fmt: skip
+    chat.talks = False
+    await Speaker(cast("PlainChat", chat)).turn(events())
+    assert decided[1:] == [("a1", "no")]
+    assert "write_file was not run: nobody can be asked here" in capsys.readouterr().err

@@ -72,9 +72,14 @@ class Speaker:
                     complain(line)
 
     async def _approve(self, asked: ApprovalAsked) -> None:
-        """Ask about a call that is not read-only; the end of all input is a no."""
+        """Ask about a call that is not read-only. The end of all input is a no, and so is a pipe: it holds messages."""
         self._end_line()
-        call = f"{clean_line(asked.call.name)} ({clean_line(asked.origin)}) {clean_line(asked.call.arguments)}"
+        name = clean_line(asked.call.name)
+        if not self._chat.talks:
+            complain(f"{name} was not run: nobody can be asked here; /tools in the chat allows it")
+            self._chat.session.tools.approve(asked.id, "no")
+            return
+        call = f"{name} ({clean_line(asked.origin)}) {clean_line(asked.call.arguments)}"
         complain(f"wants to run {call}" + (f": {asked.why}" if asked.why else ""))
         answer = await self._chat.ask("Run it? y yes, s in this conversation always, a always, n no, never:")
         decision = ANSWERS.get(answer.lower(), "no")
