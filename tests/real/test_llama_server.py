@@ -13,7 +13,7 @@ import pytest
 
 from tests.providers.collect import Answer, collect
 from tests.real.conftest import LlamaServer, StartServer
-from tui.messages import Message, Reasoning, Request, Text
+from tui.messages import Message, Reasoning, Request, Text, ToolSchema
 from tui.providers.base import ProviderError, StreamEnd, TextDelta
 from tui.providers.config import Dialect
 from tui.providers.registry import make_provider
@@ -149,6 +149,17 @@ async def test_thinking_can_be_switched_off(llama_server: StartServer, think_tem
     got = await answer(server, dialect, replace(ask(server, "What is two and two?"), reasoning="off"))
     assert got.error is None
     assert got.thoughts == ""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_error_in_mid_stream_comes_under_http_200(llama_server: StartServer, dialect: Dialect) -> None:
+    """The model does not keep to the format that the server made of the chat template; only then it says so."""
+    server = llama_server(window=1024, template=Path(__file__).parent / "strict_tools.jinja")
+    tool = ToolSchema("look", "Looks.", '{"properties":{"x":{"type":"string"}},"required":["x"],"type":"object"}')
+    got = await answer(server, dialect, replace(ask(server, "Say hello.", max_output=6), tools=(tool,)))
+    assert got.error is not None and got.error.kind == "server", got
+    assert "does not match the expected" in str(got.error) and "\n" not in str(got.error)
+    assert got.end is None and not got.calls
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
