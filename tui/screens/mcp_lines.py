@@ -170,18 +170,20 @@ def _tool(tool: ToolLine, width: int, deferred: Deferred) -> Row:
 
 
 def project_text(project: ProjectFile) -> str:
-    """All that a person has to know before the programs of a project's file are started."""
+    """All that a person has to know before the programs of a project's file are started: nothing of it is left out.
+
+    What may be a secret is shown too: it stands in the project's file, and what is hidden could be what does harm.
+    """
     lines = [f"{project.path}", "comes with this folder and would start, on this machine and as you:", ""]
     for server in project.servers:
-        lines.append(f"{server.name}: {server.error or server.shown}")
+        what = server.url or " ".join((server.command, *map(repr, server.args)))
+        lines.append(f"{server.name}: {server.error or what}")
         if server.cwd:
             lines.append(f"    in {server.cwd}")
         if names := server.variables:
             lines.append(f"    is given from your environment: {', '.join(names)}")
-        if server.env:
-            lines.append(f"    sets: {', '.join(server.env)}")
-        if server.headers:
-            lines.append(f"    sends headers: {', '.join(server.headers)}")
+        lines += [f"    sets {name}={value}" for name, value in server.env.items()]
+        lines += [f"    sends {name}: {value}" for name, value in server.headers.items()]
     lines += ["", "What you say holds for this content of the file: when it changes you are asked again."]
     return "\n".join(lines)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -17,13 +19,23 @@ from tui.widgets.cells import pad, plain
 
 
 class Question(Panel[str]):
-    """Shows what is asked and the answers; dismissed with an answer's key, or None for Esc."""
+    """Shows what is asked and the answers; dismissed with an answer's key, or None for Esc.
+
+    A long text scrolls (page up, page down): the answers are always in view.
+    """
 
     DEFAULT_CSS = """
     Question > .panel { max-width: 84; }
+    Question VerticalScroll { height: auto; max-height: 60vh; scrollbar-size-vertical: 1; }
+    Question.-short VerticalScroll { max-height: 40vh; }
     Question Static { height: auto; color: $foreground; }
     Question OptionList { height: auto; border: none; padding: 0; background: transparent; margin-top: 1; }
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "scroll(-1)", show=False, priority=True),
+        Binding("pagedown", "scroll(1)", show=False, priority=True),
+    ]
 
     def __init__(self, title: str, text: str, answers: Sequence[Item]) -> None:
         super().__init__()
@@ -36,7 +48,8 @@ class Question(Panel[str]):
         with Vertical(classes="panel") as panel:
             panel.border_title = self.heading
             panel.border_subtitle = "enter choose   esc leave it"
-            yield Static("\n".join(map(plain, self.text.split("\n"))), markup=False)
+            with VerticalScroll(can_focus=False):
+                yield Static("\n".join(map(plain, self.text.split("\n"))), markup=False)
             yield OptionList(*(Option(self._line(item)) for item in self.answers), compact=True)
 
     def on_mount(self) -> None:
@@ -44,6 +57,11 @@ class Question(Panel[str]):
         options = self.query_one(OptionList)
         options.focus()
         options.highlighted = 0
+
+    def action_scroll(self, pages: int) -> None:
+        """Read on, or back."""
+        text = self.query_one(VerticalScroll)
+        text.scroll_relative(y=pages * max(1, text.size.height - 1), animate=False)
 
     def _line(self, item: Item) -> Content:
         label = plain(item.label)
