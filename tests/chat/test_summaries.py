@@ -129,6 +129,51 @@ async def test_a_draft_can_be_cancelled_and_of_nothing_there_is_none(tmp_path: P
         assert provider.closed == len(provider.requests)
 
 
+async def test_a_draft_cancelled_before_the_call_makes_none(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await talked(workspace)
+        draft = asyncio.create_task(session.summaries.draft())
+        await asyncio.sleep(0)
+        assert session.running
+        session.cancel()
+        with pytest.raises(SummaryFailedError, match="cancelled"):
+            await draft
+        assert summary_calls(provider) == []
+
+
+async def test_a_task_that_is_cancelled_is_not_taken_for_the_persons_wish(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await talked(workspace)
+        provider.script = [[30.0]]
+        provider.asked.clear()
+        draft = asyncio.create_task(session.summaries.draft())
+        await provider.asked.wait()
+        draft.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await draft
+
+
+async def test_of_several_compactions_the_newest_summary_is_the_one_in_force(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session, first = await compacted(workspace)
+        await drain(session.send(f"on {LONG}"))
+        await session.summaries.accept(await session.summaries.draft(), "And then of gulls.")
+        assert session.summaries.standing(first.message.id) is None
+        second = session.summaries.standing()
+        assert second is not None
+        assert second.text == "And then of gulls."
+        await session.pin(second.message.id, True)  # stays beside the next one
+        for number in range(3):
+            await drain(session.send(f"{number} {LONG}"))
+        await session.summaries.accept(await session.summaries.draft(), "And then of sails.")
+        assert sum(m.kind == "summary" for m in session._conversation.request().messages) == 2
+        newest = session.summaries.standing()
+        assert newest is not None
+        assert newest.text == "And then of sails."
+
+
 async def test_edits_are_taken_back_level_by_level_also_after_restarts(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     sizes: list[int] = []

@@ -193,6 +193,7 @@ async def test_the_summary_in_force_is_changed_by_command_and_from_its_message()
         await run.press("ctrl+s")
         await run.shows("Edited the summary: 18,300 -> 18,900 tokens (+3 %)")
         assert run.session.summaries.edited == ["Boats. Goal: fix the parser."]
+        assert "m300" in run.chat.transcript.document.index
         run.session.summaries.in_force = None
         await run.press("e")
         await run.shows("This summary is not in force any more.")

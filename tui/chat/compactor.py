@@ -57,7 +57,7 @@ class Compactor:
         self._services = services
         self._tried_at: str | None = None
         self._running: asyncio.Task[Summary] | None = None
-        self.cancelled = False  # since the last draft was begun
+        self.cancelled = False  # since the draft under way was begun
         self.measurement = ""  # names the latest completed call; at most one automatic compaction for each
 
     def cancel(self) -> None:
@@ -89,7 +89,6 @@ class Compactor:
 
         Raises as `run` does, and `CancelledError` after `cancel`.
         """
-        self.cancelled = False
         await self._meter.in_thread(self._wanted, "manual", usage)
         plan = await self._meter.in_thread(self._plan, "manual", usage)
         if not isinstance(plan, Summarise):

@@ -80,7 +80,7 @@ class Summaries:
 
         Raises `CompactionRefusedError`, `SummaryFailedError`, `ProviderError`.
         """
-        self.drafting = True
+        self.drafting, self._compactor.cancelled = True, False
         try:
             usage = await self._meter.usage()
             stamp = self._conversation.stamp
