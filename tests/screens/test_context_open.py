@@ -9,7 +9,7 @@ from tui.context.deferral import ToolPlan
 from tui.context.rows import UsageItem, UsageRow
 from tui.messages import Attachment, Message, Text, ToolCall, ToolResult, ToolSchema
 from tui.screens.context_open import attachment_text
-from tui.screens.text_panel import SHOWN, TextPanel, wrapped
+from tui.screens.pager import WRAPPED, Pager, TextLines, laid_out
 
 LONG = "\n".join(f"output line {number}" for number in range(90))
 
@@ -73,7 +73,7 @@ async def test_a_text_is_shown_and_esc_leads_back() -> None:
         for row, item, shown in SHOWN_OF:
             await unfold(run, row, item)
             await run.press("enter")
-            await run.shows(*shown, "esc back")
+            await run.shows(*shown, "esc close")
             await run.press("escape")
             await run.shows("210 / 200,000", f"{row} ▾")
             await run.press("escape")
@@ -101,9 +101,9 @@ async def test_a_click_opens_too_and_what_is_gone_is_said() -> None:
 
 
 def test_text_is_harmless_and_bounded() -> None:
-    assert wrapped("a\x1b[31mb\tc", 40) == ["a␛[31mb c"]
-    lines = wrapped("x" * (SHOWN + 5), 1_000)
-    assert len(lines) == SHOWN // 1_000 + 1
+    assert laid_out([("x", "a\x1b[31mb\tc\x07")], 40) == ["ab  c␇"]
+    lines = laid_out([("x", "x" * (WRAPPED + 5))], 1_000)
+    assert len(lines) == WRAPPED // 1_000 + 1
     assert lines[-1] == "… 5 more characters are not shown here"
 
 
@@ -115,10 +115,8 @@ def test_of_a_picture_its_size_is_told() -> None:
 
 async def test_it_wraps_again_for_another_width() -> None:
     async with running() as run:
-        panel = TextPanel("title", "word " * 60)
-        run.app.push_screen(panel)
-        await run.until(lambda: bool(panel.lines))
-        wide = len(panel.lines)
+        run.app.push_screen(Pager([("title", "word " * 60)], wraps=True))
+        await run.shows("title: 3 lines", "word word", "esc close")
         await run.pilot.resize_terminal(50, 20)
-        await run.until(lambda: len(panel.lines) > wide)
-        assert max(map(len, panel.lines)) <= 45
+        await run.shows("title: 7 lines")
+        assert max(map(len, run.app.screen.query_one(TextLines)._lines)) <= 45

@@ -19,7 +19,7 @@ from tui.screens.context_fits import FitsPanel
 from tui.screens.context_history import HistoryPanel
 from tui.screens.context_messages import MessagesPanel
 from tui.screens.context_open import FOLDED_ROWS, opened
-from tui.screens.text_panel import TextPanel
+from tui.screens.pager import Pager
 from tui.widgets.cells import clip
 from tui.widgets.context_picture import MESSAGE_KEYS, picture_lines
 from tui.widgets.context_table import Line, basis_lines, headline, table_lines
@@ -193,7 +193,7 @@ class ContextPanel(Panel[str]):
     def _open(self, row: str, item: UsageItem) -> None:
         """A text to read, or the message in the conversation; what changes either is elsewhere."""
         if (found := opened(self.session, row, item)) is not None:
-            self.app.push_screen(TextPanel(found.title, found.text, found.note))
+            self.app.push_screen(Pager([(found.title, found.text)], wraps=True, note=found.note))
         elif row in MESSAGE_KEYS:
             self.dismiss(f"{'unfold' if row in FOLDED_ROWS else 'open'}:{item.ref}")
         else:

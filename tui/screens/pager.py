@@ -1,12 +1,14 @@
-"""Long text to read: all of what tools returned, however much that is."""
+"""Long text to read: all of what tools returned, a memory file, a tool's schema; however much that is."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -17,11 +19,34 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from tui.render.clean import clean_line, clean_output
+from tui.render.wrap import plain_rows
 from tui.screens.base import Panel
-from tui.widgets.cells import plain
+from tui.widgets.cells import clip, plain
 
 LONGEST = 20_000
 """Characters of a line that can be scrolled to."""
+
+WRAPPED = 1_000_000
+"""Characters of a text that are laid out to the width; the text itself has the rest."""
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Clean `text` as lines of at most `width` cells. A tenth of a second for a megabyte: not on the event loop."""
+    lines = [row.text for row in plain_rows(text[:WRAPPED], Style.null(), width)]
+    if len(text) > WRAPPED:
+        lines.append(f"… {len(text) - WRAPPED:,} more characters are not shown here")
+    return lines
+
+
+def laid_out(texts: Sequence[tuple[str, str]], width: int | None) -> list[str]:
+    """The lines of all texts, each under its name where there are several; with `width` none is wider."""
+    lines: list[str] = []
+    for name, text in texts:
+        if len(texts) > 1:
+            lines += [f"── {clean_line(name)} ──"]
+        clean = clean_output(text)
+        lines += clean.split("\n") if width is None else wrapped(clean, width)
+    return lines
 
 
 class TextLines(ScrollView, can_focus=True):
@@ -31,10 +56,15 @@ class TextLines(ScrollView, can_focus=True):
     TextLines { height: 1fr; background: transparent; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; }
     """
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self) -> None:
         super().__init__()
+        self._lines: Sequence[str] = ()
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Show these; the place stays."""
         self._lines = lines
         self.virtual_size = Size(min(LONGEST, max(map(len, lines), default=0)), len(lines))
+        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """One line as far as it is in sight."""
@@ -47,10 +77,15 @@ class TextLines(ScrollView, can_focus=True):
 
 
 class Pager(Panel[None]):
-    """Shows texts one under the other, each under its name."""
+    """Shows texts one under the other, each under its name.
+
+    What programs wrote keeps its lines and scrolls sideways; with `wraps` the lines of prose are broken to the width.
+    `note` is a word about the text.
+    """
 
     DEFAULT_CSS = """
     Pager > .panel { max-width: 100%; height: 100%; margin-top: 0; }
+    Pager.-wraps > .panel { max-width: 112; }
     Pager .pager-keys { height: 1; color: $text-muted; }
     """
 
@@ -63,27 +98,39 @@ class Pager(Panel[None]):
         Binding("pagedown,space", "page(1)", show=False, priority=True),
     ]
 
-    def __init__(self, texts: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, texts: Sequence[tuple[str, str]], *, wraps: bool = False, note: str = "") -> None:
         super().__init__()
-        self._texts = texts
+        self._texts, self._wraps, self._note = texts, wraps, note
+        self._width = 0  # that was laid out to
+        self.set_class(wraps, "-wraps")
 
     def compose(self) -> ComposeResult:
         """The lines, and the keys under them."""
-        lines: list[str] = []
-        for name, text in self._texts:
-            if len(self._texts) > 1:
-                lines += [f"── {clean_line(name)} ──"]
-            lines += clean_output(text).split("\n")
-        names = ", ".join(dict.fromkeys(clean_line(name) for name, _ in self._texts))
-        with Vertical(classes="panel") as panel:
-            panel.border_title = plain(f"{names}: {len(lines):,} lines")
-            yield TextLines(lines)
-            keys = Content.styled("↑ ↓ page up/down scroll   c copy all   esc close", "$text-muted")
-            yield Static(keys, classes="pager-keys", markup=False)
+        with Vertical(classes="panel"):
+            yield TextLines()
+            yield Static("", classes="pager-keys", markup=False)
 
     def on_mount(self) -> None:
         """The lines have the keys."""
         self.query_one(TextLines).focus()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Lay out for this width, in a thread."""
+        narrow = self.app.size.width < 60
+        most = min(112, self.app.size.width) if self._wraps else self.app.size.width
+        width = max(20, most - (5 if narrow else 7))
+        keys = "↑ ↓ page up/down scroll   c copy all   esc close"
+        self.query_one(".pager-keys", Static).update(Content.styled(clip(keys, width), "$text-muted"))
+        if width != self._width:
+            self._width = width
+            self.run_worker(self._lay_out(width), exclusive=True)
+
+    async def _lay_out(self, width: int) -> None:
+        lines = await asyncio.to_thread(laid_out, self._texts, width if self._wraps else None)
+        self.query_one(TextLines).show(lines)
+        names = ", ".join(dict.fromkeys(clean_line(name) for name, _ in self._texts))
+        about = f" · {self._note}" if self._note else f": {len(lines):,} lines"
+        self.query_one(".panel").border_title = plain(clip(names + about, width))
 
     def action_copy(self) -> None:
         """All of it to the clipboard, by the terminal."""

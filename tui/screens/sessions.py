@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, OptionList
 
@@ -48,7 +49,7 @@ class SessionPicker(Picker):
         """Say what can be done (after the base class's own handler, which is called too)."""
         self._explain()
 
-    def on_resize(self) -> None:
+    def on_resize(self, _event: events.Resize) -> None:
         """The line of keys depends on the width."""
         self._explain()
 
