@@ -216,4 +216,6 @@ def test_resources_are_found_by_name_or_address_and_not_by_chance() -> None:
     assert [choice.text for choice in resource_offers("docs:g", RESOURCES)] == ["docs:guide.md"]
     assert resource_offers("", RESOURCES) == []
     assert resources_named("see @docs:guide.md, @docs:doc://api and docs:guide.md", RESOURCES) == list(RESOURCES)
-    assert resources_named("mail me @docs", RESOURCES) == []
+    assert resources_named("mail me @docs or @other:doc://x", RESOURCES) == []
+    (by_pattern,) = resources_named("see @docs:doc://page/7.", RESOURCES)
+    assert (by_pattern.server, by_pattern.uri) == ("docs", "doc://page/7")

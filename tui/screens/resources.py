@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from tui.chat.attachments import AttachmentError
 from tui.commands import match
 from tui.screens.mentions import mentioned_names
+from tui.tools.mcp_results import ServerResource
 from tui.widgets.cells import plain
 from tui.widgets.completion import Choice
 
 if TYPE_CHECKING:
     from tui.screens.mcp_ports import ServersLike
     from tui.screens.ports import SessionLike
-    from tui.tools.mcp_results import ServerResource
 
 OFFERED = 20
 
@@ -62,11 +63,22 @@ class ResourceSizes:
 
 
 def resources_named(text: str, resources: Sequence[ServerResource]) -> list[ServerResource]:
-    """The resources a draft names with `@server:name` or `@server:uri`, each once."""
+    """The resources a draft names with `@server:name` or `@server:uri`, each once.
+
+    A URI need not be among those the server lists: servers also have resources by pattern.
+    """
     found: dict[str, ServerResource] = {}
     known = {f"{r.server}:{r.name}": r for r in reversed(resources)} | {f"{r.server}:{r.uri}": r for r in resources}
+    servers = {resource.server for resource in resources}
     for candidates in mentioned_names(text):
-        named = next((known[name] for name in candidates if name in known), None)
+        named = next((known[name] for name in candidates if name in known), None) or _by_pattern(
+            candidates[-1], servers
+        )
         if named is not None:
             found[f"{named.server} {named.uri}"] = named
     return list(found.values())
+
+
+def _by_pattern(name: str, servers: AbstractSet[str]) -> ServerResource | None:
+    server, _, uri = name.partition(":")
+    return ServerResource(server, uri, uri, "", "") if server in servers and "://" in uri else None
