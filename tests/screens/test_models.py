@@ -112,3 +112,12 @@ async def test_enter_right_behind_a_search_takes_what_was_searched_for() -> None
         await run.shows("local/smol")
         await run.press(*"gpt", "enter")  # faster than the list
         await run.until(lambda: run.session.log == ["model openai/gpt-x"])
+
+
+async def test_of_hundreds_of_models_the_first_are_shown_and_all_are_searched() -> None:
+    many = tuple(("openrouter", FakeModel(f"vendor/model-{number}")) for number in range(400))
+    async with running(FakeWorkspace(known_models=many)) as run:
+        await run.command("/model")
+        await run.shows("vendor/model-0", "340 more: type to search")
+        await run.type("399")
+        await run.shows("openrouter/vendor/model-399", "enter choose")

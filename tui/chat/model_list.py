@@ -78,6 +78,7 @@ class ModelList:
         self._windows = windows
         self._configs = configs
         self._provider = provider
+        self._decoded: dict[str, tuple[str, list[ModelInfo], float]] = {}  # by provider, with the text it was read from
 
     async def cached(self) -> Listing:
         """As it was listed last. Asks nobody."""
@@ -152,8 +153,11 @@ class ModelList:
         text = self._store.get_state(_KEY + name)
         if text is None:
             return [], None
-        kept: dict[str, Any] = json.loads(text)
-        return [_info(entry) for entry in kept["models"]], kept["at"]
+        if self._decoded.get(name, ("",))[0] != text:
+            kept: dict[str, Any] = json.loads(text)
+            self._decoded[name] = (text, [_info(entry) for entry in kept["models"]], kept["at"])
+        _, infos, at = self._decoded[name]
+        return infos, at
 
     def _listed(self, provider: Provider, info: ModelInfo, used: Mapping[str, float]) -> ListedModel:
         known = self._windows.known(provider.name, info.id)

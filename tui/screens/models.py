@@ -14,7 +14,7 @@ from textual.widgets import Input, OptionList, Static
 from tui.commands import match
 from tui.screens.items import Item
 from tui.screens.model_words import about_model, price_text, window_text
-from tui.screens.picker import Picker
+from tui.screens.picker import KEYS, Picker
 from tui.widgets.cells import plain
 from tui.widgets.figures import age
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tui.screens.ports import ModelListLike
 
 log = logging.getLogger(__name__)
+
+MOST = 60
+"""Lines of the list: OpenRouter alone has hundreds, and each costs time at every key."""
 
 
 class ModelPicker(Picker):
@@ -74,8 +77,10 @@ class ModelPicker(Picker):
             when = f" as of {age(old, time.time())} ago" if old and time.time() - old > 60 else ""
             self._title_says(f"Models{when}; asking …")
             self.empty = "asking the servers …"
-        ranked = [(match(query, f"{m.full_name} {m.info.name or ''}"), m) for m in self.listing.models]
-        ranked.sort(key=lambda pair: -pair[0])  # stable: the last used first
+        scored = [(match(query, f"{m.full_name} {m.info.name or ''}"), m) for m in self.listing.models]
+        ranked = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: -pair[0])  # stable: last used first
+        more = len(ranked) - MOST
+        self.query_one(".panel", Vertical).border_subtitle = f"{more:,} more: type to search" if more > 0 else KEYS
         return [
             Item(
                 m.full_name,
@@ -84,8 +89,7 @@ class ModelPicker(Picker):
                 m.full_name == self.present,
                 f"{window_text(m.limits):>5} {price_text(m.info.price)}",
             )
-            for score, m in ranked
-            if score > 0
+            for _, m in ranked[:MOST]
         ]
 
     def _about(self, name: str) -> None:

@@ -23,6 +23,8 @@ from tui.widgets.cells import clip, pad, plain
 
 log = logging.getLogger(__name__)
 
+KEYS = "enter choose   esc close"
+
 
 class Picker(Panel[str]):
     """Shows a source's items; dismissed with the chosen key, or None."""
@@ -71,7 +73,7 @@ class Picker(Panel[str]):
         """Search line, list, or a line that says why there is no list."""
         with Vertical(classes="panel") as panel:
             panel.border_title = self.heading
-            panel.border_subtitle = "enter choose   esc close"
+            panel.border_subtitle = KEYS
             yield Input(placeholder=self.placeholder, compact=True, select_on_focus=False)
             yield Static("looking …", classes="empty", markup=False)
             yield OptionList(compact=True)
