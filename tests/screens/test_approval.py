@@ -106,7 +106,7 @@ async def test_a_special_call_is_asked_about_each_time() -> None:
 async def test_everything_that_would_be_done_can_be_read(size: tuple[int, int]) -> None:
     async with running(script(asked()), size=size) as run:
         await asking(run)
-        await run.shows("Run github__create_issue?", "y  run it, once", "n  not this time", "esc stops")
+        await run.shows("Run github__create_issue?", "y  run it, once", "n  not this time", "esc stop")
         assert "\x1b" not in run.text
         if size[1] > 20:
             assert "[red]now[/]" in run.text

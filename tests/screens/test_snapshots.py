@@ -10,7 +10,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from tests.fakes import FakeSession, FakeWorkspace, make_usage
-from tests.screens import mcp_scene, scenes
+from tests.screens import mcp_scene, scenes, tool_scene
 from tests.screens.pictures import Pictures
 from tui.chat.events import ContextTrimmed
 from tui.context.deferral import ToolPlan
@@ -78,6 +78,14 @@ async def test_models(pictures: Pictures) -> None:
 
 async def test_mcp(pictures: Pictures) -> None:
     await pictures(mcp_scene.workspace(), "down", "enter", command="mcp", until="log, all")
+
+
+async def test_tools(pictures: Pictures) -> None:
+    await pictures(tool_scene.workspace(), "down", command="tools", until="old__tool")
+
+
+async def test_an_approval(pictures: Pictures) -> None:
+    await pictures(scenes.workspace(), event=tool_scene.ASKED, until="Run github__create_issue?")
 
 
 async def test_help(pictures: Pictures) -> None:

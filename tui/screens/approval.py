@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import Panel
+from tui.screens.base import SHORT, Panel
 from tui.widgets.call_text import readable_arguments, said_of_itself
 from tui.widgets.cells import plain
 
@@ -34,10 +34,9 @@ class ApprovalPanel(Panel["Decision"]):
     ApprovalPanel Static { height: auto; }
     ApprovalPanel .about { color: $text-muted; }
     ApprovalPanel .why { color: $text-warning; margin-top: 1; }
-    ApprovalPanel VerticalScroll { height: auto; max-height: 40%; margin-top: 1; scrollbar-size-vertical: 1; }
+    ApprovalPanel VerticalScroll { height: auto; margin-top: 1; scrollbar-size-vertical: 1; }
     ApprovalPanel.-short .why, ApprovalPanel.-short VerticalScroll, ApprovalPanel.-short OptionList { margin-top: 0; }
     ApprovalPanel.-short .about { max-height: 2; }
-    ApprovalPanel.-short VerticalScroll { max-height: 25%; }
     ApprovalPanel OptionList { height: auto; border: none; padding: 0; background: transparent; margin-top: 1; }
     """
 
@@ -59,8 +58,8 @@ class ApprovalPanel(Panel["Decision"]):
         self._last_key = clock()
         self.answers: list[tuple[Decision, str, str]] = [("once", "y", "run it, once")]
         if not asked.why:  # a call that is special asks each time
-            self.answers += [("session", "s", "run it, always in this conversation")]
-            self.answers += [("always", "a", "run it, always and everywhere")]
+            self.answers += [("session", "s", "run it, in this conversation")]
+            self.answers += [("always", "a", "run it, everywhere")]
         self.answers += [("no", "n", "not this time")]
         if not asked.why:
             self.answers += [("never", "d", "never")]
@@ -70,7 +69,7 @@ class ApprovalPanel(Panel["Decision"]):
         call = self.asked.call
         with Vertical(classes="panel") as panel:
             panel.border_title = plain(f"Run {call.name}?")
-            panel.border_subtitle = "esc stops the answer"
+            panel.border_subtitle = "esc stop the answer"
             if self.asked.origin != "built-in":
                 about = said_of_itself(f"MCP server {self.asked.origin}", self.asked.description, 240)
                 yield Static(plain(about), classes="about", markup=False)
@@ -85,6 +84,16 @@ class ApprovalPanel(Panel["Decision"]):
         options = self.query_one(OptionList)
         options.focus()
         options.highlighted = None
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """The arguments get what the rest leaves of the screen; they scroll where that is not enough."""
+        others = len(self.answers) + (6 if self.app.size.height < SHORT else 14)
+        self.query_one(VerticalScroll).styles.max_height = max(2, self.app.size.height - others)
+        self.call_after_refresh(self._say_keys)
+
+    def _say_keys(self) -> None:
+        more = "page down more   " if self.query_one(VerticalScroll).max_scroll_y else ""
+        self.query_one(".panel").border_subtitle = f"{more}esc stop the answer"
 
     @staticmethod
     def _line(key: str, words: str) -> Content:

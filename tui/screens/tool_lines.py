@@ -108,4 +108,5 @@ def summary(
     on = sum(line.on for line in lines) - waiting
     mark = "" if source in MEASURED else "~"
     text = f"{on} tool{'' if on == 1 else 's'}, {mark}{tokens_exact(tokens)} tokens with every request ({source})"
-    return f"{text}; {waiting} wait until the model searches for them" if waiting else text
+    wait = "1 waits until the model searches for it" if waiting == 1 else f"{waiting} wait until they are searched for"
+    return f"{text}; {wait}" if waiting else text

@@ -10,6 +10,7 @@ from textual.content import Content
 from tui.render.clean import clean_line, clean_output, clean_text
 
 MOST_LINES = 2_000
+LONG_VALUE = 60  # characters of a list or object, from which it gets lines of its own
 
 
 def readable_arguments(arguments: str) -> Content:
@@ -24,7 +25,9 @@ def readable_arguments(arguments: str) -> Content:
         return Content.styled("no arguments", "$text-muted")
     lines: list[Content] = []
     for name, entry in value.items():
-        text = entry if isinstance(entry, str) else json.dumps(entry, ensure_ascii=False, indent=2)
+        text = entry if isinstance(entry, str) else json.dumps(entry, ensure_ascii=False)
+        if not isinstance(entry, str) and len(text) > LONG_VALUE:
+            text = json.dumps(entry, ensure_ascii=False, indent=2)
         rows = clean_text(text).split("\n")
         label = (f"{clean_line(str(name))}: ", "$text-muted")
         if len(rows) == 1:
