@@ -84,6 +84,8 @@ class PlainChat:
                 if known_error(error) is None:
                     log.exception("in --plain")
                 complain(f"{error} Nothing was lost." if known_error(error) is None else str(error))
+        if text is None and self.talks and not self._code:
+            write("")  # the terminal's cursor stands behind the prompt
         return self._code
 
     def introduce(self) -> None:
