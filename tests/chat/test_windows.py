@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.chat.fakes import ScriptedProvider, drain, open_workspace
 from tui.chat.store import SessionStore
 from tui.chat.windows import Windows
 from tui.config import ModelSettings, Settings
 from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
+from tui.widgets.context_table import headline
 
 ASKED = ModelLimits(200_000, 150_000, 64_000, "probe", "the server")
 
@@ -53,6 +55,26 @@ async def test_a_learned_limit_over_what_the_server_says_means_nothing(store: Se
     asked = windows(store)
     asked.learn("p", "m", 300_000)
     assert await asked.find("p", "m") == ASKED
+
+
+async def test_a_learned_limit_is_shown_with_its_source_outlives_the_program_and_is_reset(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=2_000, claimed=8_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("words " * 2_600))  # refused: the server names its limit
+        ident = session.id
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.resume(ident)
+        limits = (await session.refresh_usage()).limits
+        assert (limits.context, limits.source, limits.detail) == (2_000, "learned", "named by the server's refusal")
+        assert "2k window (named by the server's refusal)" in "\n".join(
+            line.plain for line in headline(await session.refresh_usage(), 100)
+        )
+        await session.set_window(None)
+        assert session.usage is not None and session.usage.limits.context == 8_000
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.resume(ident)
+        assert (await session.refresh_usage()).limits.source == "probe"
 
 
 async def test_nothing_is_learned_below_what_has_been_seen_to_fit(store: SessionStore) -> None:

@@ -249,7 +249,7 @@ async def test_find_goes_to_the_words() -> None:
 async def test_the_window_is_set_and_reset() -> None:
     async with running() as run:
         await run.command("/window 128k")
-        await run.shows("The window of this model is 128k tokens.", "/ 128k")
+        await run.shows("The window of this model is 128k tokens (models API).", "/ 128k")
         await run.command("/window reset")
         await run.until(lambda: run.session.log == ["window 128000", "window None"])
 

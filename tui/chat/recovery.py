@@ -99,6 +99,13 @@ class Recovery:
         return Wait(seconds, self.waits)
 
 
+def kept_text(error: ProviderError) -> str:
+    """What a person is told of a failure that nothing more is done about: why, what is kept, what to do next."""
+    told = error.kind != "auth" or "/provider" in str(error)
+    step = "/retry asks again" if told else "/provider tries the key, /retry asks again"
+    return f"{str(error).rstrip('.')}. Your message is kept; {step}."
+
+
 def _room(error: ProviderError) -> int | None:
     """Tokens left for the answer by the server's own numbers, less a margin of 1 % for a count it called "at least"."""
     if error.limit is None or error.input_tokens is None:

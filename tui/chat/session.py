@@ -21,6 +21,7 @@ from tui.chat.events import (
 )
 from tui.chat.ids import new_id
 from tui.chat.open_session import OpenSession
+from tui.chat.recovery import kept_text
 from tui.chat.room import Room
 from tui.chat.services import Services
 from tui.chat.summaries import Summaries
@@ -165,7 +166,7 @@ class ChatSession(OpenSession):
         except (TurnError, ContextOverflowError, StoreError) as error:
             yield TurnFailed(str(error))
         except ProviderError as error:
-            yield TurnFailed(f"{str(error).rstrip('.')}. Your message is kept; /retry asks again.")
+            yield TurnFailed(kept_text(error))
 
     def _remember(self) -> None:
         """The number for the next time this is opened; the model for the next session: it answered."""

@@ -33,6 +33,7 @@ from tui.chat.recovery import (
     WithoutAttachment,
     WithoutReasoning,
     WithoutTools,
+    kept_text,
 )
 from tui.chat.results import Results, result_limit
 from tui.chat.room import Room
@@ -217,7 +218,7 @@ class Turn:
         error = self._error
         if error is None:
             return "The server ended the answer before it began. Your message is kept; /retry asks again."
-        return f"{str(error).rstrip('.')}. Your message is kept; /retry asks again."
+        return kept_text(error)
 
     # -- tools ---------------------------------------------------------------------------------------------------
 

@@ -66,7 +66,9 @@ class ProviderConfig:
             if self.needs_key:
                 names = " or ".join(self.key_env) or "a variable named by api_key_env"
                 raise ProviderError(
-                    "auth", f"{self.name}: no API key. Set {names}, or api_key_command in the config file."
+                    "auth",
+                    f"{self.name}: no API key. Set {names}, or api_key_command in the config file; /provider in the "
+                    "chat tries it out.",
                 )
             return None
         hold_secret(key)

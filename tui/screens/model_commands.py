@@ -13,7 +13,6 @@ from tui.screens.command_base import CommandBase
 from tui.screens.model_switch import COMPACT, STAY, too_small
 from tui.screens.model_words import window_text
 from tui.widgets.completion import Choice
-from tui.widgets.figures import tokens_short
 
 if TYPE_CHECKING:
     from tui.screens.ports import SessionLike
@@ -89,9 +88,10 @@ class ModelCommands(CommandBase):
                 return
             await session.set_window(tokens)
             self.recounted()
-        size = tokens_short(session.usage.limits.context if session.usage else None, strip=True)
-        more = "" if args else " /window 128k sets it, /window reset forgets that."
-        self.say(f"The window of this model is {size} tokens.{more}")
+        limits = session.usage.limits if session.usage else None
+        source = f" ({limits.detail})" if limits and limits.context and limits.detail else ""
+        more = "" if args else " /window 128k sets it, /window reset forgets what was set and learned."
+        self.say(f"The window of this model is {window_text(limits)} tokens{source}.{more}")
 
     async def system(self, args: str) -> None:
         """`/system [text]`: show, or change."""
