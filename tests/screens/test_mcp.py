@@ -141,6 +141,11 @@ async def test_commands_restart_and_switch_and_say_what_they_take() -> None:
         await run.shows("There is no MCP server 'nobody'")
         await run.command("/mcp dance")
         await run.shows("/mcp restart NAME")
+        await run.type("/mcp re")
+        await run.shows("restart docs", "restart mail")
+        await run.press("escape", "ctrl+u")
+        await run.type("/prompt doc")
+        await run.shows("docs:weather city [unit]")
 
 
 async def test_a_failure_is_said_once_and_not_over_the_draft() -> None:
@@ -194,6 +199,8 @@ async def test_a_prompt_goes_into_the_draft_and_asks_for_what_is_missing() -> No
         await run.shows("There is no prompt 'docs:nothing'")
         await run.command("/prompt")
         await run.shows("Prompts of MCP servers", "docs:weather city [unit]")
+        await run.press("enter")
+        await run.until(lambda: run.chat.composer.value == "Please review.")
 
 
 async def test_what_is_deferred_stands_in_context() -> None:
