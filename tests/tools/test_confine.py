@@ -133,7 +133,7 @@ def test_a_link_put_in_place_between_a_look_and_the_opening_is_refused(
     inside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = confine.wrong_kind
-    swapped = []
+    swapped: list[bool] = []
 
     def look(mode: int, kind: confine.Kind) -> str:
         if not swapped:

@@ -52,8 +52,9 @@ async def server_takes_tools(client: AsyncOpenAI | AsyncAnthropic, config: Provi
         words = shown.get("capabilities") if isinstance(shown, Mapping) else None
         if isinstance(words, list):
             return "tools" in words
-    except ProviderError:
-        pass  # it is not Ollama
+    except ProviderError as error:
+        if error.kind == "network":
+            return None  # nobody is there to ask; otherwise it is not Ollama
     try:
         props = await get_json(client, f"{root}/props", config.name)
         able = props.get("chat_template_caps") if isinstance(props, Mapping) else None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tui.tools.globs import Glob, make_glob
 
 IGNORE_FILE = ".gitignore"
 ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})
@@ -18,7 +19,7 @@ LARGEST = 200_000  # bytes of an ignore file that are read
 class IgnoreRule:
     """One line. `folder` is where its file is, relative to what is walked, "" for the top."""
 
-    pattern: re.Pattern[str]
+    pattern: Glob
     negated: bool
     folders_only: bool
     folder: str
@@ -41,45 +42,11 @@ def parse_ignore(text: str, folder: str) -> list[IgnoreRule]:
             continue
         anchored = "/" in line
         try:
-            pattern = re.compile(glob_regex(line.lstrip("/"), anchored=anchored))
-        except re.error:
+            pattern = make_glob(line, anchored=anchored)
+        except ValueError:
             continue
         rules.append(IgnoreRule(pattern, negated, folders_only, folder))
     return rules
-
-
-def glob_regex(glob: str, *, anchored: bool) -> str:
-    """A glob as a regular expression for a whole relative path; not `anchored`, it may begin in any folder."""
-    out = ["" if anchored else "(?:.*/)?"]
-    at = 0
-    while at < len(glob):
-        char = glob[at]
-        if glob.startswith("**/", at) and (at == 0 or glob[at - 1] == "/"):
-            out.append("(?:.*/)?")
-            at += 3
-        elif glob.startswith("**", at):
-            out.append(".*")
-            at += 2
-        elif char == "*":
-            out.append("[^/]*")
-            at += 1
-        elif char == "?":
-            out.append("[^/]")
-            at += 1
-        elif char == "[" and (end := glob.find("]", at + 2)) > 0:
-            inner = glob[at + 1 : end].replace("\\", "\\\\")
-            out.append(f"[^/{inner[1:]}]" if inner[0] in "!^" else f"(?!/)[{inner}]")
-            at = end + 1
-        elif char == "{" and (end := glob.find("}", at)) > 0:
-            options = "|".join(glob_regex(option, anchored=True)[:-2] for option in glob[at + 1 : end].split(","))
-            out.append(f"(?:{options})")
-            at = end + 1
-        else:
-            if char == "\\" and at + 1 < len(glob):
-                at += 1
-            out.append(re.escape(glob[at]))
-            at += 1
-    return "".join(out) + r"\Z"
 
 
 def ignore_verdict(path: str, is_folder: bool, rules: Sequence[IgnoreRule]) -> bool | None:

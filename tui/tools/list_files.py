@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from tui.messages import ToolSchema
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.confine import Confinement
-from tui.tools.ignore import glob_regex
+from tui.tools.globs import Glob, expanded, fits_any, make_glob
 from tui.tools.walk import Found, Walk
 
 SCHEMA = ToolSchema(
@@ -35,7 +34,7 @@ def list_files(arguments: Mapping[str, Any], confinement: Confinement) -> ToolOu
     shown: list[str] = []
     count = 0
     for found in walk.entries():
-        if fits is not None and (found.is_folder or not fits.match(found.path)):
+        if fits is not None and (found.is_folder or not fits_any(fits, found.path)):
             continue
         count += 1
         if len(shown) < MOST_LISTED:
@@ -43,12 +42,13 @@ def list_files(arguments: Mapping[str, Any], confinement: Confinement) -> ToolOu
     return ToolOutput("\n".join([*shown, *_notes(place.shown, walk, count, len(shown), glob)]))
 
 
-def compiled(glob: str) -> re.Pattern[str]:
+def compiled(glob: str) -> list[Glob]:
     """A glob for paths: without "/" it fits a file's name in any folder. Raises `ToolError`."""
     try:
-        return re.compile(glob_regex(glob.removeprefix("./"), anchored="/" in glob))
-    except re.error:
-        raise ToolError(f"The glob {glob[:100]!r} can't be read: write it like *.py or src/**/*.ts") from None
+        forms = expanded(glob.removeprefix("./"))
+        return [make_glob(form, anchored="/" in form) for form in forms]
+    except ValueError as error:
+        raise ToolError(f"The glob {glob[:100]!r} can't be read ({error}): write it like *.py or src/**/*.ts") from None
 
 
 def _line(found: Found) -> str:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from tui.messages import ToolSchema
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.confine import Confinement, Place
+from tui.tools.globs import fits_any
 from tui.tools.list_files import compiled
 from tui.tools.texts import SAMPLE, encoding_of, may_hold_secrets
 from tui.tools.walk import Walk
@@ -101,7 +102,7 @@ def _candidates(
     walk = Walk(confinement, place, deadline)
     files, large, secret = [], 0, 0
     for found in walk.entries():
-        if found.is_folder or found.size is None or (fits is not None and not fits.match(found.path)):
+        if found.is_folder or found.size is None or (fits is not None and not fits_any(fits, found.path)):
             continue
         if may_hold_secrets(found.path):
             secret += 1

@@ -1,0 +1,77 @@
+"""Globs over paths, matched in time that grows with path and glob only: both may come from strangers."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MOST_FORMS = 64  # alternatives that braces may stand for
+LONGEST = 1_000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """One form of a glob: an expression for each component, None for "**"."""
+
+    steps: tuple[re.Pattern[str] | None, ...]
+
+    def match(self, path: str) -> bool:
+        """Whether it fits all of a relative path with "/"."""
+        parts = path.split("/")
+        at = {0}  # how many components may be used up by now
+        for number, step in enumerate(self.steps):
+            if not at:
+                return False
+            if step is None:
+                first = min(at) + (number == len(self.steps) - 1)  # "a/**" is what is in a, not a
+                at = set(range(first, len(parts) + 1))
+            else:
+                at = {place + 1 for place in at if place < len(parts) and step.match(parts[place])}
+        return len(parts) in at
+
+
+def make_glob(glob: str, *, anchored: bool) -> Glob:
+    """A glob with `*`, `?`, `[...]`, `**` and `\\`; not `anchored`, it may begin in any folder.
+
+    Raises ValueError for one that can't be read.
+    """
+    if len(glob) > LONGEST:
+        raise ValueError("it is too long")
+    words = [word for word in glob.split("/") if word]
+    if not anchored:
+        words = ["**", *words]
+    steps: list[re.Pattern[str] | None] = []
+    for word in words:
+        if word == "**":
+            if not steps or steps[-1] is not None:
+                steps.append(None)
+            continue
+        try:
+            steps.append(re.compile(fnmatch.translate(_plain(word))))
+        except re.error as error:
+            raise ValueError(str(error)) from None
+    return Glob(tuple(steps))
+
+
+def _plain(word: str) -> str:
+    """Without backslashes, which `fnmatch` does not know: what follows one is itself; stars in a row are one."""
+    word = re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], word)
+    return re.sub(r"\*+", "*", word)
+
+
+def expanded(glob: str) -> list[str]:
+    """`glob` without braces: `*.{py,md}` is `*.py` and `*.md`. Raises ValueError for too many."""
+    forms = [glob]
+    while (found := re.search(r"\{([^{}]*)\}", forms[0])) is not None:
+        options = found[1].split(",")
+        forms = [form.replace(found[0], option, 1) for form in forms for option in options]
+        if len(forms) > MOST_FORMS:
+            raise ValueError("its braces stand for too much")
+    return forms
+
+
+def fits_any(globs: Sequence[Glob], path: str) -> bool:
+    """Whether one of them fits."""
+    return any(glob.match(path) for glob in globs)
