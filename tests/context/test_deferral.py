@@ -49,6 +49,20 @@ def test_what_was_found_comes_last_in_the_order_it_was_found() -> None:
     assert after.tokens == before.tokens - 250
 
 
+def test_no_request_has_more_tools_than_openai_takes() -> None:
+    many = [tool(f"a__{n}", "a") for n in range(120)] + [tool(f"b__{n}", "b") for n in range(9)]
+    plan = plan_tools(many, [1] * 129, 10_000, loaded=(), search=search)
+    assert len(plan.sent) == 10  # the larger server waits, however little it costs
+    assert plan_tools(many[:128], [1] * 128, 10_000, loaded=(), search=search).deferred == ()
+    crowd = [tool(f"c__{n}", "c") for n in range(500)]
+    names = [t.name for t in crowd]
+    full = plan_tools(crowd, [100] * 500, 0, loaded=names, search=search)
+    assert len(full.sent) == 128
+    assert [t.name for t in full.sent[1:]] == names[-127:]
+    assert len(full.deferred) == 373
+    assert full.tokens == 37_300
+
+
 @given(
     st.lists(st.tuples(st.sampled_from(["built-in", "a", "b", "c"]), st.integers(0, 1_000)), max_size=12),
     st.integers(0, 3_000),

@@ -15,6 +15,9 @@ SHARE = 0.10
 MOST = 20_000
 """Tokens, likewise: the share of a large window is still a lot to send with every request."""
 
+MOST_TOOLS = 128
+"""Tools in a request: OpenAI refuses more ("array too long. Expected an array with maximum length 128")."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolPlan:
@@ -46,28 +49,30 @@ def plan_tools(
 ) -> ToolPlan:
     """What to send of `tools`, whose `costs` are in tokens; a `budget` of None sends everything.
 
-    Where the servers' schemas are over the budget, those of the most expensive servers wait, as few servers as will
-    do. `search` makes the tool that finds them, from how many tools of which server wait. What it has found
-    (`loaded`, names in the order they were found) comes last, so that everything before it stays as it was sent:
-    providers cache the tools as the beginning of a request.
+    Where the servers' schemas are over the budget, or more than `MOST_TOOLS`, those of the most expensive servers wait,
+    as few servers as will do. `search` makes the tool that finds them, from how many tools of which server wait. What
+    it has found (`loaded`, names in the order they were found) comes last, so that everything before it stays as it
+    was sent: providers cache the tools as the beginning of a request.
     """
     by_server: dict[str, int] = {}
     for tool, cost in zip(tools, costs, strict=True):
         if tool.origin != BUILT_IN:
             by_server[tool.origin] = by_server.get(tool.origin, 0) + cost
-    rest = sum(by_server.values())
-    if budget is None or rest <= budget:
+    rest, left = sum(by_server.values()), len(tools)
+    if budget is None or (rest <= budget and left <= MOST_TOOLS):
         return ToolPlan(tuple(tools))
     waiting: set[str] = set()
     for server in sorted(by_server, key=lambda server: (-by_server[server], server)):
-        if rest <= budget:
+        if rest <= budget and left < MOST_TOOLS:  # one less: the search is a tool too
             break
         waiting.add(server)
         rest -= by_server[server]
+        left -= sum(tool.origin == server for tool in tools)
     always = [tool for tool in tools if tool.origin not in waiting]
     late = {tool.name: (tool, cost) for tool, cost in zip(tools, costs, strict=True) if tool.origin in waiting}
     counts = {server: sum(tool.origin == server for tool, _ in late.values()) for server in sorted(waiting)}
     found = [late[name][0] for name in dict.fromkeys(loaded) if name in late]
+    found = found[-max(1, MOST_TOOLS - 1 - len(always)) :]  # the earliest found wait again
     names = {tool.name for tool in found}
     deferred = [(tool, cost) for tool, cost in late.values() if tool.name not in names]
     return ToolPlan(
