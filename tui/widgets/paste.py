@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
-from urllib.parse import unquote
 
 from tui.widgets.figures import bytes_short
 
@@ -18,6 +16,9 @@ def dropped_files(text: str) -> list[str]:
     """The pictures and PDFs whose paths are all of `text`: what terminals paste when files are dropped on them."""
     if len(text) > 4_000 or not text.strip() or "\n" in text.strip():
         return []
+    import shlex  # not before the first frame
+    from urllib.parse import unquote
+
     try:
         words = shlex.split(text)
     except ValueError:  # a quotation mark without its partner
