@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from tui.context.limits import ModelLimits
-from tui.providers.base import Capabilities, ModelInfo
+from typing import TYPE_CHECKING
+
 from tui.widgets.figures import dollars, tokens_short
+
+if TYPE_CHECKING:  # not before the first frame
+    from tui.context.limits import ModelLimits
+    from tui.providers.base import Capabilities, ModelInfo
 
 _THOUGHTS = {
     "always": "its thoughts go back to it",
