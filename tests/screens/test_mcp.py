@@ -117,6 +117,7 @@ async def test_a_projects_file_is_shown_whole_before_anything_starts_and_the_fir
         await run.press("enter", "down", "enter")
         await run.until(lambda: fake.servers.did == [("agree", "True")])
         await run.until(lambda: "would start" not in run.text)
+        await run.shows("/p/.mcp.json (evil): started, you agreed. Enter asks again.")
 
 
 async def test_however_long_a_projects_file_is_the_answers_are_in_view() -> None:

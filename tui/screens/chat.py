@@ -364,6 +364,7 @@ class ChatScreen(BaseScreen):
                 await self.drafts.save()
                 unsaved = ""
             if self.workspace is not None:
+                self.commands.leaving()
                 await asyncio.shield(self.workspace.close())
         except Exception as error:
             log.exception("leaving")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 NEWS_SHOWN = 10.0  # seconds
+LEAVING_SILENT = 0.5  # seconds
 
 
 class McpCommands(CommandBase):
@@ -45,6 +46,12 @@ class McpCommands(CommandBase):
                     self.screen.notify(plain(line), severity="warning", timeout=NEWS_SHOWN, markup=False)
                 else:
                     self.refuse(plain(line))
+
+    def leaving(self) -> None:
+        """The program ends its servers, which some take their time over: up to four seconds, then they are killed."""
+        workspace = self.screen.workspace
+        if workspace is not None and any(line.status.state == "ready" for line in workspace.servers.lines):
+            self.screen.set_timer(LEAVING_SILENT, lambda: self.screen.notify("Ending the MCP servers …", markup=False))
 
     async def _recount(self) -> None:
         if self.screen.session is not None:

@@ -91,11 +91,12 @@ def deferred_words(count: int, tokens: int) -> str:
 
 
 def _project(project: ProjectFile | None, width: int) -> list[Row]:
-    if project is None or project.word == "yes":
+    if project is None:
         return []
     names = ", ".join(plain(server.name) for server in project.servers) or "nothing"
-    if project.word == "no":
-        text = f"{plain(str(project.path))} ({names}): not started, you said no. Enter asks again."
+    if project.word != "unsaid":
+        said = "not started, you said no" if project.word == "no" else "started, you agreed"
+        text = f"{plain(str(project.path))} ({names}): {said}. Enter asks again."
         return [Row(Content.styled(clip(text, width), "$text-muted"), "project")]
     text = f"! {plain(str(project.path))} would start: {names}. Enter shows it and asks."
     return [Row(Content.styled(clip(text, width), "$text-warning"), "project")]
