@@ -70,6 +70,7 @@ def test_any_text_can_be_capped(text: str, limit: int) -> None:
         ("\x89PNG\r\n\x1a\n" + NOISE.decode("latin-1"), "[a PNG image, "),
         ("\0" * 5_000, "[binary data, 5,000 bytes, not shown]"),
     ],
+    ids=["url", "pdf", "lines", "json", "bytes", "nul"],
 )
 def test_payloads_are_described(text: str, shown: str) -> None:
     found = without_payloads(text)
@@ -93,6 +94,7 @@ def test_what_stands_around_a_payload_stays() -> None:
         "\x1b[31mred\x1b[0m " * 500,
         "a key: " + "Ab3" * 100,
     ],
+    ids=["letter", "path", "genes", "hex", "colours", "key"],
 )
 def test_what_only_looks_like_a_payload_stays(text: str) -> None:
     assert without_payloads(text) is text or without_payloads(text) == text

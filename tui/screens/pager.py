@@ -44,13 +44,12 @@ def laid_out(texts: Sequence[tuple[str, str]], width: int | None) -> list[str]:
     for name, text in texts:
         if len(texts) > 1:
             lines += [f"── {clean_line(name)} ──"]
-        clean = clean_output(text)
-        lines += clean.split("\n") if width is None else wrapped(clean, width)
+        lines += text.split("\n") if width is None else wrapped(clean_output(text), width)
     return lines
 
 
 class TextLines(ScrollView, can_focus=True):
-    """Lines of text; only those in sight are made."""
+    """Lines of text as somebody else wrote them; only those in sight are cleaned and made."""
 
     DEFAULT_CSS = """
     TextLines { height: 1fr; background: transparent; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; }
@@ -71,7 +70,8 @@ class TextLines(ScrollView, can_focus=True):
         x, top = self.scroll_offset
         at = top + y
         style = self.rich_style
-        text = self._lines[at][:LONGEST].expandtabs(4) if at < len(self._lines) else ""
+        text = self._lines[at][:LONGEST] if at < len(self._lines) else ""
+        text = clean_output(text.removesuffix("\r")).replace("\n", " ").expandtabs(4)
         strip = Strip([Segment(text, Style(color=style.color, bgcolor=style.bgcolor))])
         return strip.crop_extend(x, x + self.size.width, style)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 HEAD_SHARE = 2 / 3  # of what is kept: beginnings tell more than ends
 MARKER_TOKENS = 60
@@ -16,11 +16,11 @@ _PROBE = 12  # characters a token that are looked at in the first place; denser 
 LEAST_PAYLOAD = 800  # characters: shorter runs may be keys, hashes, or words
 _BINARY_SHARE = 0.1  # of control characters: more is no text
 
-# Base64, in one piece or in lines (RFC 2045 breaks them at 76), as a data URL or bare.
-_RUN = re.compile(
-    r"(?:data:(?P<type>[\w.+-]{1,60}/[\w.+-]{1,60})[^,\s]{0,100};base64,)?"
-    r"(?P<data>(?:[A-Za-z0-9+/_-]{60,}[\r\n]{0,2}){1,}[A-Za-z0-9+/_-]{0,100}={0,2})"
-)
+# Base64, in one piece or in lines (RFC 2045 breaks them at 76); a data URL says before it what it is.
+_RUN = re.compile(r"[A-Za-z0-9+/_-]{60,}={0,2}")
+_PREFIX = re.compile(r"data:([\w.+-]{1,60}/[\w.+-]{1,60})[^,\s]{0,100};base64,\Z")
+_LONGEST_PREFIX = 250  # characters
+_WINDOW = 32_768  # characters searched in one go: the interpreter stands still meanwhile
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
@@ -47,25 +47,48 @@ def without_payloads(text: str) -> str:
     if control > _BINARY_SHARE * min(len(text), 100_000):
         size = len(text.encode("utf-8", "surrogatepass"))
         return f"[{kind_of(text[:16].encode('latin-1', 'replace'))}, {size:,} bytes, not shown]"
-    return _RUN.sub(_described, text) if len(text) >= LEAST_PAYLOAD else text
+    if len(text) < LEAST_PAYLOAD:
+        return text
+    pieces: list[str] = []
+    done = 0
+    for start, end in _runs(text):
+        if end - start >= LEAST_PAYLOAD and _looks_encoded(text[start : start + 2_000]):
+            head, what = _named(text, start, done)
+            pieces += [text[done:head], f"[base64: {what}, about {(end - start) * 3 // 4:,} bytes, not shown]"]
+            done = end
+    return "".join([*pieces, text[done:]]) if pieces else text
 
 
-def _described(match: re.Match[str]) -> str:
-    data = match["data"]
-    if len(data) < LEAST_PAYLOAD or not _looks_encoded(data):
-        return match.group()
-    packed = re.sub(r"\s", "", data[:400]).replace("-", "+").replace("_", "/")[:64]
+def _runs(text: str) -> Iterator[tuple[int, int]]:
+    """Stretches that may be base64: those in lines, and those that a window cut, are joined."""
+    start = end = 0
+    for at in range(0, len(text), _WINDOW):
+        for found in _RUN.finditer(text, at, at + _WINDOW):
+            if end and not text[end : found.start()].strip("\r\n") and found.start() - end <= 2:
+                end = found.end()
+                continue
+            if end:
+                yield start, end
+            start, end = found.span()
+    if end:
+        yield start, end
+
+
+def _named(text: str, start: int, done: int) -> tuple[int, str]:
+    """Where a payload begins, its data URL's head included, and what it is."""
+    near = max(done, start - _LONGEST_PREFIX)
+    if prefix := _PREFIX.search(text[near:start]):
+        return near + prefix.start(), prefix[1]
+    packed = re.sub(r"\s", "", text[start : start + 400]).replace("-", "+").replace("_", "/")[:64]
     try:
         what = kind_of(base64.b64decode(packed))
     except (binascii.Error, ValueError):
         what = "binary data"
-    what = match["type"] or what
-    return f"[base64: {what}, about {len(data) * 3 // 4:,} bytes, not shown]"
+    return start, what
 
 
-def _looks_encoded(data: str) -> bool:
+def _looks_encoded(sample: str) -> bool:
     """Real payloads mix capitals, small letters and digits; a long run of one letter or a path does not."""
-    sample = data[:2_000]
     kinds = (any(map(str.isupper, sample)), any(map(str.islower, sample)), any(map(str.isdigit, sample)))
     return all(kinds) and len(set(sample)) >= 24
 
