@@ -105,7 +105,7 @@ async def test_servers_that_do_not_start_say_why_and_what_to_do(monkeypatch: pyt
     hub = make_hub(
         {
             "late": {"command": sys.executable, "args": ["-c", "import sys; sys.exit('can not open the database')"]},
-            "mute": {"command": sys.executable, "args": ["-c", "import time; time.sleep(3600)"]},
+            "mute": {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]},
             "missing": {"command": "no-such-program-anywhere"},
             "nowhere": {"command": sys.executable, "cwd": "/no/such/folder"},
             "unset": {"command": sys.executable, "env": {"KEY": "${CHATCTX_SURELY_NOT_SET}"}},
