@@ -24,6 +24,7 @@ RESOURCES = (
 )
 PROMPTS = (
     ServerPrompt("docs", "review", "Review some code", ()),
+    ServerPrompt("docs", "review all", "Review everything", ()),
     ServerPrompt(
         "docs", "weather", "", (PromptArgument("city", "Name of the city", True), PromptArgument("unit", "", False))
     ),
@@ -51,7 +52,12 @@ def workspace() -> FakeWorkspace:
     ]
     fake.servers.resources = list(RESOURCES)
     fake.servers.prompts = list(PROMPTS)
-    fake.servers.contents = {"doc://guide": "GUIDE", "review": "Please review.", "weather": "Weather in {city}?"}
+    fake.servers.contents = {
+        "doc://guide": "GUIDE",
+        "review": "Please review.",
+        "review all": "Review it all.",
+        "weather": "Weather in {city}?",
+    }
     fake.session.tools.listed = [
         tool("docs", "find"),
         tool("docs", "open", on=False),
@@ -66,7 +72,7 @@ async def test_the_panel_lists_servers_their_tools_and_what_is_not_sent() -> Non
         await run.command("/mcp")
         await run.shows("MCP servers", "● docs", "✗ mail", "it ended before it was ready (bad [bold]password[/bold])")
         await run.shows("1 tool, ~120 tokens with every request; 1 deferred, ~9.0k not sent")
-        await run.shows("2 resources · 2 prompts", "Docs 1.2", "deferred")
+        await run.shows("2 resources · 3 prompts", "Docs 1.2", "deferred")
         await run.press("enter")  # unfold docs
         await run.shows("stdio · npx -y docs-server --token ***", "● find", "○ open", "│ listening [bold]now[/bold]")
         await run.press("down", "o")  # the tool under the cursor
@@ -183,6 +189,9 @@ async def test_a_prompt_goes_into_the_draft_and_asks_for_what_is_missing() -> No
     async with running(workspace()) as run:
         await run.command("/prompt docs:review")
         await run.until(lambda: run.chat.composer.value == "Please review.")
+        run.chat.composer.value = ""
+        await run.command("/prompt docs:review all")
+        await run.until(lambda: run.chat.composer.value == "Review it all.")
         run.chat.composer.value = ""
         await run.command("/prompt docs:weather city='New York'")
         await run.until(lambda: run.chat.composer.value == "Weather in New York?")

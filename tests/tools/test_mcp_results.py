@@ -11,7 +11,10 @@ import pytest
 
 from tests.tools.mcp_running import NAUGHTY
 from tui.tools.base import ToolImage
+from tui.tools.mcp_config import ServerConfig
+from tui.tools.mcp_connection import Offer
 from tui.tools.mcp_results import content_of, output_of, prompt_text, resource_content, server_tool
+from tui.tools.mcp_status import ready_status
 
 assert NAUGHTY  # that module skips all of this where the SDK is not installed
 
@@ -80,6 +83,22 @@ def test_a_schema_becomes_an_object_with_properties(types: Any, schema: dict[str
     found = server_tool(tool)
     assert found.parameters == '{"properties":{},"type":"object"}'
     assert (found.description, found.read_only) == ("A title", False)
+
+
+def test_a_name_that_can_not_stand_in_a_draft_gives_way_to_the_address(types: Any) -> None:
+    names = ("fine name", "two\nlines", 'a "quote"', "esc\x1b[2J", "", "x" * 300)
+    resources = [types.Resource(name=name, uri=f"x://{n}") for n, name in enumerate(names)]
+    offer = Offer((), (*resources, types.Resource(name="odd", uri="x://\x07")), ())
+    status = ready_status(ServerConfig("s", "f"), offer, "About\x1b[2J\n it")
+    assert status.about == "About [2J it"
+    assert [resource.name for resource in status.resources] == [
+        "fine name",
+        "x://1",
+        "x://2",
+        "x://3",
+        "x://4",
+        "x://5",
+    ]
 
 
 def test_a_description_loses_the_indentation_of_the_program_it_comes_from(types: Any) -> None:

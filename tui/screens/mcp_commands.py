@@ -140,15 +140,16 @@ class McpCommands(CommandBase):
         if not prompts:
             self.say("No MCP server that runs offers prompts. /mcp lists the servers.")
             return
-        name, _, rest = args.partition(" ")
-        if not name:
+        if not args:
             self.pick("Prompts of MCP servers", filtered(self._prompt_items), self._prompt_chosen, "search prompts")
             return
-        found = next((prompt for prompt in prompts if f"{prompt.server}:{prompt.name}" == name), None)
-        if found is None:
-            self.refuse(f"There is no prompt {plain(name)!r}: /prompt lists what there is.")
+        named = {f"{prompt.server}:{prompt.name}": prompt for prompt in prompts}
+        name = max((name for name in named if f"{args} ".startswith(f"{name} ")), key=len, default=None)
+        if name is None:
+            self.refuse(f"There is no prompt {plain(args.split()[0])!r}: /prompt lists what there is.")
             return
-        given = self._arguments(found, rest)
+        found = named[name]
+        given = self._arguments(found, args.removeprefix(name))
         if given is not None:
             await self._fill_in(found, given)
 

@@ -20,6 +20,7 @@ MOST_TOOLS = 2_000
 """Tools of one server that are looked at."""
 
 LONGEST_REASON = 300  # characters
+LONGEST_NAME = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,11 @@ def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus
         about=line(about),
         tools=tuple(server_tool(tool) for tool in offer.tools[:MOST_TOOLS] if tool.name not in off),
         resources=tuple(
-            ServerResource(server, item.name or item.uri, item.uri, item.description or "", item.mime_type or "")
+            ServerResource(
+                server, _mentioned(item.name, item.uri), item.uri, item.description or "", item.mime_type or ""
+            )
             for item in offer.resources
+            if item.uri.isprintable()
         ),
         prompts=tuple(
             ServerPrompt(
@@ -57,8 +61,14 @@ def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus
                 tuple(PromptArgument(a.name, a.description or "", bool(a.required)) for a in item.arguments or ()),
             )
             for item in offer.prompts
+            if item.name.isprintable()
         ),
     )
+
+
+def _mentioned(name: str, uri: str) -> str:
+    """What a resource is called in a draft: its name, if that is one that can be written there."""
+    return name if name.isprintable() and '"' not in name and 0 < len(name) <= LONGEST_NAME else uri
 
 
 def _not_started(config: ServerConfig, error: OSError) -> str:
@@ -108,5 +118,6 @@ def leaf(error: BaseException) -> BaseException:
 
 
 def line(text: str) -> str:
-    """One line of foreign text, without keys."""
-    return redact(" ".join(text.split()))[:LONGEST_REASON]
+    """One line of foreign text, without keys and without what a terminal would act on."""
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return redact(" ".join(printable.split()))[:LONGEST_REASON]
