@@ -16,6 +16,7 @@ from tui.config import ModelSettings, ProviderSettings, Settings
 from tui.context.limits import ModelLimits
 from tui.messages import Request
 from tui.providers.discovery import entry_info
+from tui.providers.local import LocalProvider, missing_part
 
 LIST = {
     "data": [
@@ -134,3 +135,13 @@ def test_what_a_list_says_of_a_model(
 ) -> None:
     info = entry_info(entry, "m", None, None)
     assert (info.images, info.pdfs, info.tools, info.price) == (images, pdfs, tools, None)
+
+
+async def test_a_list_starts_no_embedded_server(server: ReplayServer, tmp_path: Path) -> None:
+    async with opened(tmp_path, server.url) as workspace:
+        names = [m.full_name for m in (await workspace.model_list.ask()).models]
+        assert "demo/guide" in names
+        provider = workspace.provider("local")
+        assert isinstance(provider, LocalProvider) and not provider.server.running
+        there = "local/smollm2-135m" in names
+        assert there is (missing_part() is None)

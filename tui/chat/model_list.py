@@ -19,6 +19,7 @@ from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError
 from tui.providers.capabilities import known_to_see_and_call
 from tui.providers.catalog import known_limits, list_price
 from tui.providers.config import ProviderConfig
+from tui.providers.local import DEFAULT_WINDOW, missing_part
 from tui.providers.presets import LOCAL_SERVERS
 from tui.providers.registry import answering
 
@@ -117,6 +118,8 @@ class ModelList:
         return found
 
     async def _ask_one(self, name: str) -> tuple[list[ModelInfo] | None, str]:
+        if self._configs()[name].dialect == "local":
+            return None, ""  # nobody to ask: a list does not start the embedded server
         try:
             infos = await self._provider(name).models()
         except ProviderError as error:
@@ -148,7 +151,11 @@ class ModelList:
 
     def _kept(self, name: str) -> tuple[list[ModelInfo], float | None]:
         config = self._configs()[name]
-        if config.dialect in ("local", "demo"):
+        if config.dialect == "local":
+            window = ModelLimits(config.window or DEFAULT_WINDOW, source="table", detail="as it is started")
+            found = [] if missing_part(config.gguf) else [ModelInfo(config.default_model, limits=window)]
+            return [_priced(name, info) for info in found], time.time()
+        if config.dialect == "demo":
             return [_priced(name, ModelInfo(config.default_model))], time.time()
         text = self._store.get_state(_KEY + name)
         if text is None:
