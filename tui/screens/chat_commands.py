@@ -15,7 +15,6 @@ from tui.screens.editor import EditorError, edit
 from tui.screens.import_command import ImportCommand
 from tui.screens.items import Item, filtered
 from tui.screens.mcp_commands import McpCommands
-from tui.screens.mcp_lines import deferred_words
 from tui.screens.memory_commands import MemoryCommands
 from tui.screens.message_commands import MessageCommands
 from tui.screens.model_commands import ModelCommands
@@ -74,6 +73,8 @@ class ChatCommands(
         """What can be done about each row, only what works here."""
         hints = {"messages": "m  list messages"}
         if self.screen.session is not None and (plan := self.screen.session.tools.plan).deferred:
+            from tui.screens.mcp_lines import deferred_words
+
             hints["tools"] = deferred_words(len(plan.deferred), plan.tokens)
         if usage.compaction_buffer:
             hints["buffer"] = "kept free; c compacts now"

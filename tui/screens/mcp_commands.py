@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -155,6 +154,8 @@ class McpCommands(CommandBase):
 
     def _arguments(self, prompt: ServerPrompt, text: str) -> dict[str, str] | None:
         """`city=Paris state="New York"`; words without a name go to the arguments in their order."""
+        import shlex  # not before the first frame
+
         try:
             words = shlex.split(text)
         except ValueError as error:

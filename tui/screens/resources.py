@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from tui.chat.attachments import AttachmentError
 from tui.commands import match
 from tui.screens.mentions import mentioned_names
-from tui.tools.mcp_results import ServerResource
 from tui.widgets.cells import plain
 from tui.widgets.completion import Choice
 
 if TYPE_CHECKING:
     from tui.screens.mcp_ports import ServersLike
     from tui.screens.ports import SessionLike
+    from tui.tools.mcp_results import ServerResource
 
 OFFERED = 20
 
@@ -80,5 +80,7 @@ def resources_named(text: str, resources: Sequence[ServerResource]) -> list[Serv
 
 
 def _by_pattern(name: str, servers: AbstractSet[str]) -> ServerResource | None:
+    from tui.tools.mcp_results import ServerResource  # not before the first frame
+
     server, _, uri = name.partition(":")
     return ServerResource(server, uri, uri, "", "") if server in servers and "://" in uri else None
