@@ -64,7 +64,10 @@ class Listing:
 
 
 class ModelList:
-    """The lists of all providers that can be used now. What was listed is kept in the store."""
+    """The lists of all providers that can be used now. What was listed is kept in the store.
+
+    `takes_tools` is what is known of a model without asking: what its server said when it was used.
+    """
 
     def __init__(
         self,
@@ -73,12 +76,14 @@ class ModelList:
         windows: Windows,
         configs: Callable[[], Mapping[str, ProviderConfig]],
         provider: Callable[[str], Provider],
+        takes_tools: Callable[[str, str], bool | None],
     ) -> None:
         self._store = store
         self._calls = calls
         self._windows = windows
         self._configs = configs
         self._provider = provider
+        self._takes_tools = takes_tools
         self._decoded: dict[str, tuple[str, list[ModelInfo], float]] = {}  # by provider, with the text it was read from
 
     async def cached(self) -> Listing:
@@ -179,7 +184,7 @@ class ModelList:
             limits=known if known.context else None,
             images=_sure(info.images, sure, able.images),
             pdfs=info.pdfs if info.pdfs is not None else able.pdfs or None,
-            tools=_sure(info.tools, sure, able.tools),
+            tools=_sure(_first(self._takes_tools(provider.name, info.id), info.tools), sure, able.tools),
         )
         return ListedModel(provider.name, info, able, used.get(f"{provider.name}/{info.id}"))
 
@@ -194,6 +199,10 @@ def best_match(name: str, models: Sequence[ListedModel]) -> str:
             return model.full_name
     near = [model.full_name for model in models if wanted in model.full_name.lower()]
     return near[0] if len(near) == 1 else ""
+
+
+def _first(*known: bool | None) -> bool | None:
+    return next((value for value in known if value is not None), None)
 
 
 def _sure(listed: bool | None, family: bool | None, able: bool) -> bool | None:

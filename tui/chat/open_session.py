@@ -135,9 +135,10 @@ class OpenSession:
         return await (await self._meter_for(full_name)).settled()
 
     async def _meter_for(self, full_name: str) -> Meter:
-        target = self._target_for(full_name)
-        await self._services.windows.find(target.provider, target.model)
-        return Meter(self._conversation, self._services, target)
+        provider, _, model = full_name.partition("/")
+        found = self._services.provider(provider)
+        await asyncio.gather(self._services.windows.find(provider, model), self.tools.box.support.find(found, model))
+        return Meter(self._conversation, self._services, self._target_for(full_name))
 
     def _target_for(self, full_name: str) -> Target:
         provider, _, model = full_name.partition("/")

@@ -82,8 +82,9 @@ class Workspace:
         )
         self.servers = Servers(settings, store, self.services.tools)
         self.setup = ProviderSetup(self._configs, self._drop, settings.config_file, settings.providers)
+        known, support = self.services, self.services.tools.support
         self.model_list = ModelList(
-            store, self.services.calls, self.services.windows, lambda: self._configs, self.provider
+            store, known.calls, known.windows, lambda: self._configs, self.provider, support.known
         )
 
     @classmethod
