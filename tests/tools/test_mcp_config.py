@@ -164,6 +164,23 @@ def test_a_projects_file_starts_nothing_until_the_person_agrees_to_this_very_con
     assert refused.project.word == "no"
 
 
+def test_a_projects_file_is_that_of_its_repository(tmp_path: Path) -> None:
+    below = tmp_path / "project" / "src" / "deep"
+    below.mkdir(parents=True)
+    places = {"a": {}, "b": {"cwd": "sub"}, "c": {"cwd": "/else"}, "d": {"cwd": "${HOME}/d"}}
+    text = json.dumps({"mcpServers": {name: {"command": "x", **place} for name, place in places.items()}})
+    file = folder_with(tmp_path, text) / ".mcp.json"
+    assert find_servers({}, tmp_path / "config.toml", below, {}).project is None  # no repository: only this folder
+    (tmp_path / "project" / ".git").mkdir()
+    found = find_servers({}, tmp_path / "config.toml", below, {})
+    assert found.project is not None
+    assert found.project.path == file
+    here = file.parent
+    assert [s.cwd for s in found.project.servers] == [str(here), str(here / "sub"), "/else", "${HOME}/d"]
+    (tmp_path / "project" / "src" / ".git").mkdir()
+    assert find_servers({}, tmp_path / "config.toml", below, {}).project is None  # one above it is another's
+
+
 def test_the_persons_own_file_in_the_working_directory_is_no_projects_file(tmp_path: Path) -> None:
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "b"}}}')
     found = find_servers({}, tmp_path / "config.toml", tmp_path, {})

@@ -20,7 +20,10 @@ Word: TypeAlias = Literal["yes", "no", "unsaid"]
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """A file in the working directory that would start programs. `word` is what the person said to this content."""
+    """A file of the working directory, or of the repository it is in, that would start programs, in its own folder.
+
+    `word` is what the person said to this content.
+    """
 
     path: Path
     sha256: str
@@ -72,15 +75,33 @@ def find_servers(
         if (file := read(path)) is not None:
             take(file[1])
     project = None
-    path = folder.absolute() / PROJECT_FILE
+    place = _project_folder(folder.absolute())
+    path = place / PROJECT_FILE
     if path not in own and (file := read(path)) is not None:
         text, servers = file
         # What a project's file says is not the person's word on what may run unasked.
-        servers = tuple(replace(server, trust_read_only=False) for server in servers)
+        servers = tuple(replace(s, trust_read_only=False, cwd=_own_folder(s.cwd, place)) for s in servers)
         project = ProjectFile(path, content_hash(text), servers, _word(words.get(str(path)), content_hash(text)))
         if project.word == "yes":
             take(servers)
     return Configured(tuple(found.values()), project, tuple(problems))
+
+
+def _own_folder(cwd: str | None, place: Path) -> str:
+    """Where a project's server runs: beside the file, unless that says another place."""
+    return cwd if cwd and cwd.startswith(("~", "${")) else str(place / (cwd or ""))
+
+
+def _project_folder(folder: Path) -> Path:
+    """The nearest folder with a project's file, from `folder` up to its repository's root; `folder` where none is."""
+    places = []
+    for place in (folder, *folder.parents):
+        places.append(place)
+        if (place / ".git").exists():
+            break
+    else:
+        places = [folder]
+    return next((place for place in places if (place / PROJECT_FILE).is_file()), folder)
 
 
 def _word(said: tuple[str, bool] | None, sha256: str) -> Word:
