@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tui.context.limits import ModelLimits
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.config import ProviderConfig
+from tui.providers.probing import probe
 from tui.providers.transport import get_json, post_json
 from tui.providers.wire import Json
 
@@ -171,9 +172,9 @@ async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str)
     if config.needs_key:
         return None
     root = str(client.base_url).rstrip("/").removesuffix("/v1")
-    for probe in (_ollama_limits, _props_limits, _lmstudio_limits):
+    for ask in (_ollama_limits, _props_limits, _lmstudio_limits):
         try:
-            found = await probe(client, root, model, config.name)
+            found = await ask(client, root, model, config.name)
         except ProviderError:
             continue  # not that kind of server
         if found is not None:
@@ -183,10 +184,10 @@ async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str)
 
 async def _ollama_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
     """Ollama: the window the model is loaded with; before it is loaded, what its Modelfile sets."""
-    running = find_entry(model_entries(await get_json(client, f"{root}/api/ps", provider)), model)
+    running = find_entry(model_entries(await probe(client, f"{root}/api/ps", provider)), model)
     if running is not None and (context := find_count(running, ("context_length",))):
         return ModelLimits(context, source="probe", detail="Ollama, as loaded (/api/ps)")
-    shown = await post_json(client, f"{root}/api/show", {"model": model}, provider)
+    shown = await probe(client, f"{root}/api/show", provider, {"model": model})
     parameters = shown.get("parameters") if isinstance(shown, Mapping) else None
     for line in parameters.splitlines() if isinstance(parameters, str) else ():
         words = line.split()
@@ -197,14 +198,14 @@ async def _ollama_limits(client: AsyncOpenAI, root: str, model: str, provider: s
 
 async def _props_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
     """llama.cpp: the window of one slot."""
-    props = await get_json(client, f"{root}/props", provider)
+    props = await probe(client, f"{root}/props", provider)
     context = find_count(props, ("default_generation_settings.n_ctx", "n_ctx")) if isinstance(props, Mapping) else None
     return None if context is None else ModelLimits(context, source="probe", detail="llama.cpp (/props)")
 
 
 async def _lmstudio_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
     """LM Studio: the window the model is loaded with, else the most it takes."""
-    entry = find_entry(model_entries(await get_json(client, f"{root}/api/v0/models", provider)), model)
+    entry = find_entry(model_entries(await probe(client, f"{root}/api/v0/models", provider)), model)
     if entry is None:
         return None
     context = find_count(entry, ("loaded_context_length", "max_context_length"))

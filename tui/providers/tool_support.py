@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from tui.providers import discovery
 from tui.providers.base import ProviderError
 from tui.providers.config import ProviderConfig
-from tui.providers.transport import get_json, post_json
+from tui.providers.probing import probe
+from tui.providers.transport import get_json
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -48,7 +49,7 @@ async def server_takes_tools(client: AsyncOpenAI | AsyncAnthropic, config: Provi
         return None
     root = str(client.base_url).rstrip("/").removesuffix("/v1")
     try:
-        shown = await post_json(client, f"{root}/api/show", {"model": model}, config.name)
+        shown = await probe(client, f"{root}/api/show", config.name, {"model": model})
         words = shown.get("capabilities") if isinstance(shown, Mapping) else None
         if isinstance(words, list):
             return "tools" in words
@@ -56,7 +57,7 @@ async def server_takes_tools(client: AsyncOpenAI | AsyncAnthropic, config: Provi
         if error.kind == "network":
             return None  # nobody is there to ask; otherwise it is not Ollama
     try:
-        props = await get_json(client, f"{root}/props", config.name)
+        props = await probe(client, f"{root}/props", config.name)
         able = props.get("chat_template_caps") if isinstance(props, Mapping) else None
         said = able.get("supports_tools") if isinstance(able, Mapping) else None
         if isinstance(said, bool):
