@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.style import Style
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -31,13 +32,26 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+_PRESSED = {
+    "enter": "open", "m": "messages", "h": "history", "f": "fits", "e": "exact", "c": "compact", "t": "rolling",
+    "esc": "close",
+}  # fmt: skip
+"""What a click on a key of the footer does."""
+
+
 def footer_keys(keys: Mapping[str, str], width: int) -> Content:
-    """`m messages   h history …` in `width` cells; narrow, only as many as fit, the last one always."""
+    """`m messages   h history …` in `width` cells; narrow, only as many as fit, the last one always.
+
+    Where each of them is, the cells say which key it is, so that a click can do the same.
+    """
     pairs = list(keys.items())
     gap = "   " if sum(len(key) + len(word) + 4 for key, word in pairs) <= width else "  "
     while len(pairs) > 1 and sum(len(key) + len(word) + 1 + len(gap) for key, word in pairs) - len(gap) > width:
         pairs.pop(-2)
-    pieces = [Content.assemble((key, "bold $primary"), (f" {word}", "$text-muted")) for key, word in pairs]
+    pieces = [
+        Content.assemble((key, "bold $primary"), (f" {word}", "$text-muted")).stylize(Style.from_meta({"key": key}))
+        for key, word in pairs
+    ]
     return Content(gap).join(pieces)
 
 
@@ -172,6 +186,15 @@ class ContextPanel(Panel[str]):
         """Put a line in the place of the keys."""
         self._note = text
         self.query_one(".context-keys", Static).update(self._footer(self.room))
+
+    async def on_click(self, event: events.Click) -> None:
+        """A click on a key in the footer."""
+        if action := _PRESSED.get(event.style.meta.get("key", "")):
+            await self.run_action(action)
+
+    def action_open(self) -> None:
+        """What enter does."""
+        self.query_one(OptionList).action_select()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter or a click folds a row, or opens what it stands for."""

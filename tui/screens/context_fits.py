@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.context.limits import ModelLimits
-from tui.screens.base import Panel
+from tui.screens.base import BACK, Panel, clickable
 from tui.widgets.cells import plain
 from tui.widgets.context_fits import fit_line, fits
 
@@ -48,7 +48,7 @@ class FitsPanel(Panel[None]):
         """The models, then what the figures mean."""
         with Vertical(classes="panel") as panel:
             panel.border_title = "Fits where?"
-            panel.border_subtitle = "esc back"
+            panel.border_subtitle = clickable(BACK)
             yield OptionList(compact=True)
             yield Static("asking the servers …", markup=False)
 

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
-from tui.screens.base import Panel
+from tui.screens.base import BACK, Panel, clickable
 from tui.widgets.context_messages import MessageLine, listed, message_line, message_lines
 from tui.widgets.line_list import LineList
 
@@ -71,13 +71,16 @@ class MessagesPanel(Panel[str]):
         rows.show(len(shown), lambda index, width: message_line(shown[index], width, now), cursor)
         panel = self.query_one(".panel")
         panel.border_title = f"Messages · {listed(self.lines)}"
-        order = "s in order" if self.by_size else "s biggest first"
         wide = self.app.size.width >= 70
-        panel.border_subtitle = (
-            f"p pin   x leave out   {order}   enter go to   esc back"
-            if wide
-            else "p pin  x out  s sort  esc back"
-        )
+        order = "in order" if self.by_size else "biggest first"
+        pin = ("p", "pin", "pin")
+        if wide:
+            keys = clickable(
+                pin, ("x", "leave out", "exclude"), ("s", order, "sort"), ("enter", "go to", "choose"), BACK
+            )
+        else:
+            keys = clickable(pin, ("x", "out", "exclude"), ("s", "sort", "sort"), BACK)
+        panel.border_subtitle = keys
 
     @property
     def chosen(self) -> MessageLine | None:
@@ -95,6 +98,10 @@ class MessagesPanel(Panel[str]):
         """In order, or biggest first."""
         self.by_size = not self.by_size
         self.redraw(at=0 if self.by_size else None)
+
+    def action_choose(self) -> None:
+        """Go to the message under the cursor."""
+        self.query_one(LineList).action_choose()
 
     async def action_pin(self) -> None:
         """Keep this message whatever is trimmed; again: no longer."""

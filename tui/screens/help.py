@@ -15,7 +15,7 @@ from textual.dom import DOMNode
 from textual.widgets import Static
 
 from tui.commands import Command
-from tui.screens.base import Panel
+from tui.screens.base import CLOSE, Panel, clickable
 from tui.widgets.cells import clip, pad
 
 
@@ -82,7 +82,7 @@ class HelpPanel(Panel[None]):
         """One text."""
         with Vertical(classes="panel") as panel:
             panel.border_title = "Help"
-            panel.border_subtitle = "esc close"
+            panel.border_subtitle = clickable(CLOSE)
             with VerticalScroll():
                 yield Static("", markup=False)
 

@@ -17,13 +17,13 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import WorkerError
 
-from tui.screens.base import Panel
+from tui.screens.base import CLOSE, Panel, clickable
 from tui.screens.items import Item, Source
 from tui.widgets.cells import clip, pad, plain
 
 log = logging.getLogger(__name__)
 
-KEYS = "enter choose   esc close"
+KEYS = clickable(("enter", "choose", "choose"), CLOSE)
 
 
 class Picker(Panel[str]):

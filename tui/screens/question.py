@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import Panel
+from tui.screens.base import Panel, clickable
 from tui.screens.items import Item
 from tui.widgets.cells import pad, plain
 
@@ -47,7 +47,7 @@ class Question(Panel[str]):
         """The text, then the answers."""
         with Vertical(classes="panel") as panel:
             panel.border_title = self.heading
-            panel.border_subtitle = "enter choose   esc leave it"
+            panel.border_subtitle = clickable(("enter", "choose", "choose"), ("esc", "leave it", "close"))
             with VerticalScroll(can_focus=False):
                 yield Static("\n".join(map(plain, self.text.split("\n"))), markup=False)
             yield OptionList(*(Option(self._line(item)) for item in self.answers), compact=True)
@@ -68,6 +68,10 @@ class Question(Panel[str]):
         if self.app.size.width >= 80:  # else most details are on a line of their own
             label = pad(label, max(cell_len(one.label) for one in self.answers))
         return Content.assemble((label, "$foreground"), (f"  {plain(item.detail)}", "$text-muted"))
+
+    def action_choose(self) -> None:
+        """A click on the key: the answer under the cursor."""
+        self.query_one(OptionList).action_select()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """An answer was chosen."""

@@ -9,6 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, OptionList
 
+from tui.screens.base import BACK, CLOSE, clickable
 from tui.screens.items import Item, Source
 from tui.screens.picker import Picker
 
@@ -56,12 +57,14 @@ class SessionPicker(Picker):
     def _explain(self) -> None:
         panel = self.query_one(".panel")
         if self._naming is not None:
-            panel.border_title, panel.border_subtitle = "New title", "enter rename   esc back"
+            panel.border_title = "New title"
+            panel.border_subtitle = clickable(("enter", "rename", "choose"), BACK)
             return
         panel.border_title = self.heading
-        back = "   ^z bring back" if self._deleted else ""
+        keys = [("enter", "open", "choose"), ("^r", "rename", "rename"), ("^d", "delete", "delete")]
+        keys += [("^z", "bring back", "undelete")] if self._deleted else []
         narrow = self.app.size.width < 60
-        panel.border_subtitle = f"enter open   ^r rename   ^d delete{back}" + ("" if narrow else "   esc close")
+        panel.border_subtitle = clickable(*keys, *(() if narrow else (CLOSE,)))
 
     @property
     def chosen(self) -> Item | None:

@@ -17,7 +17,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui.chat.usage_report import Call, Totals, by_day, by_model, inherited, totals
-from tui.screens.base import Panel
+from tui.screens.base import CLOSE, Panel, clickable
 from tui.widgets.cells import plain
 from tui.widgets.usage_table import NO_TRIMS, usage_lines
 
@@ -52,7 +52,7 @@ class UsagePanel(Panel[None]):
         """One text."""
         with Vertical(classes="panel") as panel:
             panel.border_title = "Usage"
-            panel.border_subtitle = "esc close"
+            panel.border_subtitle = clickable(CLOSE)
             with VerticalScroll():
                 yield Static("adding up …", markup=False)
 

@@ -1,0 +1,50 @@
+"""Keys that a panel shows at its edge can be clicked."""
+
+from __future__ import annotations
+
+from tests.fakes import FakeInfo, FakeSession, FakeWorkspace, assistant, user
+from tests.screens.conftest import Running, running
+
+
+async def click(run: Running, words: str) -> None:
+    """Click on `words`, wherever they are."""
+    await run.shows(words)
+    lines = run.text.splitlines()
+    y = next(number for number, line in enumerate(lines) if words in line)
+    await run.pilot.click(offset=(lines[y].index(words) + 1, y))
+
+
+async def test_everything_about_context_can_be_clicked() -> None:
+    session = FakeSession(messages=[user("hi", "m1"), assistant("ho", "m2")])
+    async with running(FakeWorkspace(session=session)) as run:
+        await click(run, "/context for more")
+        await click(run, "m messages")
+        await click(run, "p pin")
+        await run.until(lambda: session.pinned == {"m2"})
+        await click(run, "s biggest first")
+        await click(run, "s in order")
+        await click(run, "x leave out")
+        await run.until(lambda: session.not_sent == {"m2": "excluded"})
+        await click(run, "esc back")
+        await click(run, "h history")
+        await click(run, "esc back")
+        await click(run, "f fits where?")
+        await click(run, "esc back")
+        await click(run, "t rolling on")
+        await run.until(lambda: session.rolling)
+        await click(run, "system prompt")
+        await click(run, "esc close")
+        await run.until(lambda: run.app.screen is run.chat)
+
+
+async def test_conversations_are_deleted_brought_back_and_opened_by_mouse() -> None:
+    workspace = FakeWorkspace(infos=[FakeInfo("s8", "one"), FakeInfo("s9", "two")])
+    async with running(workspace) as run:
+        await run.command("/sessions")
+        await run.shows("one", "two")
+        await click(run, "^d delete")
+        await run.until(lambda: bool(workspace.deleted))
+        await click(run, "^z bring back")
+        await run.until(lambda: not workspace.deleted)
+        await click(run, "enter open")
+        await run.until(lambda: bool(workspace.resumed))
