@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.providers.base import ReasoningDelta, StreamEvent, TextDelta
-from tui.providers.chat_reader import ChatReader
-from tui.providers.think_tags import MARKS, ThinkTags
+from tests.providers.collect import collect
+from tests.providers.replay import Answer, sse
+from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, RESPONSES, USAGE, chunk, serving
+from tui.messages import Usage
+from tui.providers.base import ReasoningDelta, StreamEnd, StreamEvent, TextDelta, ToolCallDelta, UsageUpdate
+from tui.providers.config import Dialect
+from tui.providers.think_tags import MARKS, ThinkTags, Thoughts
 
 CASES = [
     ("<think>\nLet me see.\n</think>\n\nYes.", "Let me see.", "Yes."),
@@ -64,28 +68,49 @@ def test_how_it_is_cut_makes_no_difference(start: str, thought: str, end: str, a
         assert whole == ("", text)
 
 
-def chunk(**delta: object) -> dict[str, object]:
-    return {"choices": [{"index": 0, "delta": delta}]}
+def text(piece: str, block: int | None = None) -> TextDelta:
+    return TextDelta(piece, block)
 
 
 def test_text_streams_at_once_where_there_is_no_tag() -> None:
-    reader = ChatReader()
-    assert list(reader.feed(chunk(content="Hello"))) == [TextDelta("Hello")]
-    assert list(reader.feed(chunk(content=" <think>"))) == [TextDelta(" <think>")]
+    thoughts = Thoughts()
+    assert list(thoughts.read([text("Hello", 3)])) == [text("Hello", 3)]
+    assert list(thoughts.read([text(" <think>", 3)])) == [text(" <think>", 3)]
 
 
 def test_a_server_with_a_parser_is_left_alone() -> None:
-    reader = ChatReader()
-    events = [*reader.feed(chunk(reasoning_content="Hmm")), *reader.feed(chunk(content="<think> is a tag"))]
-    assert joined(events) == ("Hmm", "<think> is a tag")
-    official = ChatReader(tags=False)
-    assert joined(list(official.feed(chunk(content="<think>x</think>y")))) == ("", "<think>x</think>y")
+    events: list[StreamEvent] = [ReasoningDelta("Hmm"), text("<think> is a tag")]
+    assert list(Thoughts().read(events)) == events
+    raw = [text("<think>x</think>y")]
+    assert list(Thoughts(on=False).read(raw)) == raw
 
 
-def test_what_is_held_back_comes_before_a_tool_call_and_at_the_end() -> None:
-    reader = ChatReader()
-    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}
-    events = [*reader.feed(chunk(content="<th")), *reader.feed(chunk(tool_calls=[call]))]
-    assert [type(event).__name__ for event in events] == ["TextDelta", "ToolCallDelta"]
-    reader = ChatReader()
-    assert joined([*reader.feed(chunk(content="<think>cut of")), *reader.finish()]) == ("cut of", "")
+def test_what_is_held_back_comes_before_a_tool_call_and_before_the_end() -> None:
+    for last in (ToolCallDelta(0, "c", "f", "{}"), StreamEnd("stop", "stop")):
+        assert list(Thoughts().read([text("<th", 0), UsageUpdate(Usage(1, 1)), last])) == [
+            UsageUpdate(Usage(1, 1)),
+            text("<th", 0),
+            last,
+        ]
+
+
+SPLIT = ("<th", "ink>Let me", " see.</thi", "nk>\n\n", "Yes.")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("whole", [True, False])
+async def test_every_dialect_of_a_server_without_a_parser(dialect: Dialect, whole: bool) -> None:
+    pieces = SPLIT if whole else SPLIT[:2]
+    match dialect:
+        case "openai-chat":
+            told = [chunk(piece) for piece in pieces] + [chunk(finish="stop"), USAGE] * whole
+        case "anthropic":
+            deltas = ({**ANTHROPIC[3], "delta": {"type": "text_delta", "text": piece}} for piece in pieces)
+            told = [*ANTHROPIC[:2], *deltas, *ANTHROPIC[-3:]] if whole else [*ANTHROPIC[:2], *deltas]
+        case _:
+            told = [*RESPONSES[:2], *({**RESPONSES[2], "delta": piece} for piece in pieces), *RESPONSES[-1:] * whole]
+    async with serving(dialect) as (server, provider):
+        server.answers.append(Answer([sse(event, named=True) for event in told], end="clean" if whole else "cut"))
+        got = await collect(provider, REQUEST)
+    assert (got.thoughts, got.text) == (("Let me see.", "Yes.") if whole else ("Let me", ""))
+    assert (got.end is not None) is whole and (got.error is None) is whole

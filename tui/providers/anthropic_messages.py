@@ -16,6 +16,7 @@ from tui.providers.anthropic_wire import to_wire
 from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
 from tui.providers.capabilities import anthropic_capabilities
 from tui.providers.config import ProviderConfig
+from tui.providers.think_tags import with_thoughts
 from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import anthropic_client, events
 
@@ -48,8 +49,11 @@ class AnthropicMessages:
             self._client = await anthropic_client(base_url, key, headers)
         return self._client
 
-    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
+        return with_thoughts(self._stream(request), on=not self.config.official)
+
+    async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()
         reader = AnthropicReader()
         body = await asyncio.to_thread(to_wire, request) | dict(self.config.extra_body)

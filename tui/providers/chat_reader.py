@@ -18,7 +18,6 @@ from tui.providers.base import (
     UsageUpdate,
 )
 from tui.providers.overflow import classify_error
-from tui.providers.think_tags import ThinkTags
 from tui.providers.usage_reading import read_usage
 from tui.providers.wire import Json
 
@@ -41,14 +40,10 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 
 
 class ChatReader:
-    """Reads one streamed answer. Feed every chunk, then call `finish` when the stream has ended.
+    """Reads one streamed answer. Feed every chunk, then call `finish` when the stream has ended."""
 
-    With `tags` a thought that the server left in the text is read as reasoning (see `ThinkTags`).
-    """
-
-    def __init__(self, provider: str = "", *, tags: bool = True) -> None:
+    def __init__(self, provider: str = "") -> None:
         self._provider = provider
-        self._tags = ThinkTags() if tags else None
         self._end: str | None = None
         self._calls = _Calls()
         self._details: list[Json] = []
@@ -77,7 +72,6 @@ class ChatReader:
 
     def finish(self) -> Iterator[StreamEvent]:
         """What can be said only now: collected reasoning details, and the end mark if there was one."""
-        yield from self.held()
         if self._details:
             yield ReasoningMeta(details=json.dumps(self._details, ensure_ascii=False))
         if self._end is not None:
@@ -91,14 +85,8 @@ class ChatReader:
         if not reasoning:
             reasoning = "".join(_text(item.get("text")) or _text(item.get("summary")) for item in details)
         if reasoning:
-            yield from self.held()
-            self._tags = None  # this server tells reasoning and text apart
             yield ReasoningDelta(reasoning)
-        for event in _content(delta.get("content")):
-            if self._tags is not None and isinstance(event, TextDelta):
-                yield from self._tags.feed(event.text)
-            else:
-                yield event
+        yield from _content(delta.get("content"))
         if refusal := _text(delta.get("refusal")):
             yield RefusalDelta(refusal)
         calls = delta.get("tool_calls")
@@ -107,13 +95,7 @@ class ChatReader:
             calls = [{"index": 0, "function": old}] if isinstance(old, dict) else []
         for call in calls:
             if isinstance(call, dict):
-                yield from self.held()
                 yield self._calls.read(call)
-
-    def held(self) -> Iterator[StreamEvent]:
-        """Text that waited to become a mark and does not any more."""
-        if self._tags is not None:
-            yield from self._tags.finish()
 
 
 def _text(value: object) -> str:

@@ -17,6 +17,7 @@ from tui.providers.capabilities import chat_capabilities
 from tui.providers.chat_reader import ChatReader
 from tui.providers.chat_wire import ChatStyle, to_wire
 from tui.providers.config import ProviderConfig
+from tui.providers.think_tags import with_thoughts
 from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import events, openai_client
 from tui.providers.wire import Json
@@ -59,10 +60,13 @@ class OpenAIChat:
             self._client = await openai_client(await self.base_url(), key, self.config.headers)
         return self._client
 
-    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
+        return with_thoughts(self._stream(request), on=not self.config.official)
+
+    async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()
-        reader = ChatReader(self.name, tags=not self.config.official)
+        reader = ChatReader(self.name)
         style = self._style
         while True:
             started = False
@@ -82,8 +86,6 @@ class OpenAIChat:
                     break  # the answer is whole; only its tail (usage) is lost
                 changed = None if started else _without_refused(style, error, body)
                 if changed is None:
-                    for event in reader.held():
-                        yield event
                     raise
                 style = changed
         for event in reader.finish():

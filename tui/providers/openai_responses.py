@@ -15,6 +15,7 @@ from tui.providers.capabilities import responses_capabilities
 from tui.providers.config import ProviderConfig
 from tui.providers.responses_reader import ResponsesReader
 from tui.providers.responses_wire import to_wire
+from tui.providers.think_tags import with_thoughts
 from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import events, openai_client
 
@@ -41,8 +42,11 @@ class OpenAIResponses:
             self._client = await openai_client(self.config.base_url, await self.config.key(), self.config.headers)
         return self._client
 
-    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
+        return with_thoughts(self._stream(request), on=not self.config.official)
+
+    async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()
         reader = ResponsesReader(self.name)
         wired = await asyncio.to_thread(to_wire, request, official=self.config.official)

@@ -7,9 +7,10 @@ sent back by the rules for reasoning, and never as text of the answer (facts, re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import aclosing
 
-from tui.providers.base import ReasoningDelta, TextDelta
+from tui.providers.base import ProviderError, ReasoningDelta, ReasoningMeta, StreamEvent, TextDelta, UsageUpdate
 
 # Opening marks and what closes them: DeepSeek R1, Qwen and most others; Kimi; Gemini's Chat endpoint.
 MARKS = {
@@ -82,6 +83,57 @@ class ThinkTags:
         if thought:
             self._begun = True
             yield ReasoningDelta(thought)
+
+
+class Thoughts:
+    """Passes an answer's events on, with a thought that the server left in its text read as reasoning.
+
+    Where the server tells reasoning and text apart itself, all text is text. `on` False passes everything on as it is.
+    """
+
+    def __init__(self, *, on: bool = True) -> None:
+        self._tags = ThinkTags() if on else None
+        self._block: int | None = None
+
+    def read(self, events: Iterable[StreamEvent]) -> Iterator[StreamEvent]:
+        """`events`, or what they are in truth."""
+        for event in events:
+            match event:
+                case TextDelta(text, block) if self._tags is not None:
+                    self._block = block
+                    yield from self._placed(self._tags.feed(text))
+                case UsageUpdate():
+                    yield event
+                case _:
+                    yield from self.held()
+                    if isinstance(event, ReasoningDelta | ReasoningMeta):
+                        self._tags = None
+                    yield event
+
+    def held(self) -> Iterator[StreamEvent]:
+        """Text that waited to become a mark and does not any more: the answer goes on otherwise, or broke off."""
+        if self._tags is not None:
+            yield from self._placed(self._tags.finish())
+
+    def _placed(self, events: Iterable[TextDelta | ReasoningDelta]) -> Iterator[StreamEvent]:
+        for event in events:
+            yield TextDelta(event.text, self._block) if isinstance(event, TextDelta) else event
+
+
+async def with_thoughts(stream: AsyncGenerator[StreamEvent, None], *, on: bool) -> AsyncGenerator[StreamEvent, None]:
+    """`stream` as `Thoughts` reads it; what is held back comes also where it breaks off. Raises `ProviderError`."""
+    thoughts = Thoughts(on=on)
+    async with aclosing(stream) as events:
+        try:
+            async for event in events:
+                for read in thoughts.read((event,)):
+                    yield read
+        except ProviderError:
+            for read in thoughts.held():
+                yield read
+            raise
+    for read in thoughts.held():
+        yield read
 
 
 def _beginning_of(mark: str, text: str) -> int:
