@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui.tools.mcp_names import offered_names
@@ -23,6 +23,7 @@ def test_names_that_would_meet_are_told_apart() -> None:
     assert offered_names("a__b", ["c"]) != offered_names("a", ["b__c"])
 
 
+@settings(max_examples=40)
 @given(st.text(min_size=1, max_size=80), st.lists(st.text(max_size=120), unique=True, max_size=20))
 def test_every_name_is_valid_unique_and_depends_on_nothing_else(server: str, tools: list[str]) -> None:
     names = offered_names(server, tools)

@@ -69,6 +69,8 @@ class McpServer:
         self._connection: Connection | None = None
         self._signals: asyncio.Queue[str] = asyncio.Queue()
         self._settled = asyncio.Event()
+        if state != "starting":
+            self._settled.set()
         self._make_tools()
 
     # -- as a source of tools ----------------------------------------------------------------------------------------
