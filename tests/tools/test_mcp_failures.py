@@ -133,7 +133,7 @@ async def test_a_server_that_is_off_or_was_never_ready_answers_no_call() -> None
     hub = make_hub({"n": {"command": "no-such-program-anywhere"}, "wrong": {"comand": "x"}})
     await hub.start()
     await hub.settle(START)
-    with pytest.raises(ToolError, match="The server wrong does not run: servers.json: mcpServers.wrong has neither"):
+    with pytest.raises(ToolError, match=r"The server wrong does not run: servers\.json: mcpServers\.wrong has"):
         await hub.servers["wrong"].read("x:y")
     with pytest.raises(ToolError, match="does not run: there is no program"):
         await hub.servers["n"].read("x:y")
