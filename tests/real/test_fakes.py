@@ -32,6 +32,7 @@ from tui.messages import Message, Request, Text
 from tui.providers.base import ErrorKind
 from tui.providers.config import ProviderConfig
 from tui.providers.registry import make_provider, provider_config
+from tui.tool_settings import ToolSettings
 
 QUESTION = "Tell me something about context windows, please."
 
@@ -117,7 +118,11 @@ MODELS = {
 @pytest.fixture
 async def workspace(llmock: str, tmp_path: Path) -> AsyncIterator[Workspace]:
     settings = Settings(
-        config_file=tmp_path / "config.toml", data_dir=tmp_path, log_dir=tmp_path, providers=tables(llmock)
+        config_file=tmp_path / "config.toml",
+        data_dir=tmp_path,
+        log_dir=tmp_path,
+        providers=tables(llmock),
+        tools=ToolSettings(off=("*",)),  # llmock calls what it is offered: what is scripted would hit another answer
     )
     opened = await Workspace.open(settings)
     yield opened
