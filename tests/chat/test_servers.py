@@ -14,7 +14,7 @@ from tests.chat.fakes import Answer, FakeWorkspace, ScriptedProvider, answer
 from tests.tools.mcp_running import NAUGHTY, START, until
 from tui.chat.attachments import AttachmentError
 from tui.chat.events import ApprovalAsked
-from tui.chat.servers import Servers, fingerprint
+from tui.chat.servers import KNOWN, Servers, fingerprint
 from tui.config import ProviderSettings, Settings
 from tui.messages import ToolResult
 from tui.providers.base import StreamEnd, ToolCallDelta
@@ -137,6 +137,15 @@ async def test_a_server_that_fails_is_a_line_said_once_and_again_after_a_restart
         assert len(servers.news()) == 1
         with pytest.raises(ToolError, match="no MCP server 'nobody'; there is: bad, worse"):
             await servers.restart("nobody")
+
+
+async def test_what_can_not_be_read_of_last_time_is_asked_anew(tmp_path: Path) -> None:
+    entry = {"command": sys.executable, "args": [NAUGHTY]}
+    async with opened(tmp_path, mcp_servers={"own": entry}) as servers:
+        kept = {"of": fingerprint(servers.lines[0].config), "tools": [{"nome": "x"}]}
+        servers._store.put_state(KNOWN + "own", json.dumps(kept))
+    async with opened(tmp_path, mcp_servers={"own": entry}) as servers:
+        assert (offered(servers), servers.lines[0].status.known) == ([], False)
 
 
 def test_another_command_is_another_server_and_no_secret_is_in_its_mark() -> None:

@@ -213,7 +213,11 @@ class Servers:
         if kept.get("of") != fingerprint(config):
             return ()
         off = set(config.disabled_tools)
-        return tuple(tool for tool in known_from_json(kept["tools"]) if tool.name not in off)
+        try:
+            return tuple(tool for tool in known_from_json(kept["tools"]) if tool.name not in off)
+        except (KeyError, TypeError) as error:
+            log.info("what is remembered of %s can't be read (%s): it is asked anew", config.name, error)
+            return ()
 
     def _keep(self, config: ServerConfig, tools: Sequence[ServerTool]) -> None:
         text = json.dumps({"of": fingerprint(config), "tools": known_to_json(tools)})
