@@ -30,7 +30,7 @@ async def test_what_was_imported_before_can_be_opened_or_had_twice(tmp_path: Pat
     async with running() as run:
         run.workspace.infos = [FakeInfo("s8", "an old talk")]
         await run.command(f"/import {file}")
-        await run.shows("Imported before", "All 4 messages are in this list already", "an old talk")
+        await run.shows("Imported before", "All 4 messages of this file are here already.", "an old talk")
         await run.press("escape")
         await run.until(lambda: run.app.screen is run.chat)
         assert run.workspace.resumed == []

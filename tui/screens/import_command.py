@@ -80,15 +80,13 @@ class ImportCommand(CommandBase):
 
         info = known.info
         title = info.title or "(no title)"
-        here = (
-            f"The first {info.messages:,} of its messages are" if known.more else f"All {info.messages:,} messages are"
-        )
-        new = f" {known.more:,} more are in the file." if known.more else ""
+        file = f"The first {info.messages:,}" if known.more else f"All {info.messages:,}"
+        new = f"; {known.more:,} more are new." if known.more else "."
         answers = (
             Item(OPEN, "Open what is here", title),
             Item(IMPORT, "Import it again", "as another conversation; its calls count once more in /usage"),
         )
-        question = Question("Imported before", f"{here} in this list already.{new}", answers)
+        question = Question("Imported before", f"{file} messages of this file are here already{new}", answers)
         self.screen.app.push_screen(question, partial(self._answered, info.id, name))
 
     def _answered(self, session_id: str, name: str, answer: str | None) -> None:
