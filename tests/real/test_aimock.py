@@ -1,7 +1,7 @@
 """aimock, a fake server that others wrote: reasoning and its way back in all three dialects, Responses above all.
 
-`CHATCTX_AIMOCK` holds the command that starts it: "npx --yes --package @copilotkit/aimock@1.43.0 llmock". (That name is
-also another project's, so the PATH is not searched for it.)
+`CHATCTX_AIMOCK` holds the command that starts it (.ci/run). Its name is also another project's, so the PATH is not
+searched for it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.corpus import required
 from tests.real.test_fakes import free_port, http, running
 from tui.chat.events import RetryScheduled
 from tui.chat.workspace import Workspace
@@ -41,7 +42,7 @@ MODELS = {"chat": "gpt-4o", "messages": "claude-sonnet-4-6", "responses": "gpt-5
 @pytest.fixture(scope="module")
 def aimock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if not os.environ.get("CHATCTX_AIMOCK"):
-        pytest.skip("aimock is not here: set CHATCTX_AIMOCK to the command that starts it")
+        required("aimock is not here: set CHATCTX_AIMOCK to the command that starts it")
     fixtures = tmp_path_factory.mktemp("aimock") / "fixtures.json"
     fixtures.write_text(json.dumps(FIXTURES))
     port = free_port()

@@ -1,7 +1,7 @@
 """MCP servers that others wrote, over both transports: what they offer and what comes of calling it.
 
 CI names the commands that start them (.ci/run): CHATCTX_MCP_TIME, CHATCTX_MCP_GIT and CHATCTX_MCP_TESTKIT from PyPI,
-CHATCTX_MCP_EVERYTHING from npm. What is not named is skipped.
+CHATCTX_MCP_EVERYTHING from npm. Elsewhere, what is not named is skipped.
 """
 
 from __future__ import annotations
