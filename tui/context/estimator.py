@@ -9,7 +9,6 @@ import logging
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import RLock
-from typing import NamedTuple
 
 from tui.context.bases import Anchored, Base, borrowed, corrected, trimmed
 from tui.context.calibration import Calibration, CalibrationBook
@@ -20,10 +19,11 @@ from tui.context.learning import derive_costs, learn, learn_refusal
 from tui.context.ledger import Account, Ledger, make_entry
 from tui.context.preamble import Preamble, estimate_preamble
 from tui.context.prediction import ConversationEstimate, TotalSource, after_edits, learned, predict
+from tui.context.situation import Situation
 from tui.context.tracker import ConversationStateTracker, Measurement, reply_as_sent
 from tui.messages import Message, Reasoning, Request, Usage
 
-__all__ = ["CallOutcome", "ConversationEstimate", "HybridTokenEstimator", "Situation", "TotalSource"]
+__all__ = ["CallOutcome", "ConversationEstimate", "HybridTokenEstimator", "TotalSource"]
 
 log = logging.getLogger("chatctx.context")
 
@@ -50,17 +50,6 @@ class CallOutcome:
     def error_percent(self) -> float | None:
         """`error` in percent of the actual number."""
         return None if not self.actual or self.error is None else 100 * self.error / self.actual
-
-
-class Situation(NamedTuple):
-    """All that a number is made from, at one moment."""
-
-    estimate: ConversationEstimate
-    base: Base
-    account: Account
-    preamble: Preamble
-    calibration: Calibration
-    last_error_percent: float | None
 
 
 class _Session:

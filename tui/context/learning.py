@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tui.context.calibration import Calibration
 from tui.context.costs import Cost
 from tui.context.prediction import learned
-
-if TYPE_CHECKING:
-    from tui.context.estimator import Situation
+from tui.context.situation import Situation
 
 TRUNCATED = 0.6  # of what is sure of the prediction: an input below was cut by the server (SPEC 6.4)
 PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # an estimate is off by a tenth; more than this share is not told apart

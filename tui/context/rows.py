@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import overload
 
 from tui.context.costs import CountSource
-from tui.context.estimator import Situation
 from tui.context.ledger import MESSAGE_ROWS, row_of
 from tui.context.preamble_rows import split_preamble
+from tui.context.situation import Situation
 from tui.messages import Message, Request
 
 NAMES = {

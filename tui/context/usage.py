@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tui.context.costs import CountSource
-from tui.context.estimator import ConversationEstimate, HybridTokenEstimator, Situation, TotalSource
+from tui.context.estimator import ConversationEstimate, HybridTokenEstimator, TotalSource
 from tui.context.limits import Budget, BudgetSettings, ModelLimits, check_budget, make_budget
 from tui.context.rows import UsageItem, UsageRow, make_rows
+from tui.context.situation import Situation
 from tui.messages import Request
 
 __all__ = [
