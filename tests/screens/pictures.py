@@ -76,9 +76,9 @@ class Pictures:
 
 
 async def still(app: ChatApp, pilot: Pilot[Any]) -> str:
-    """The picture, once nothing is under way and it does not change any more."""
+    """The picture, once nothing is under way (but a turn, which may wait for a person) and nothing changes any more."""
     await pilot.pause()
-    await wait_until(pilot, lambda: not any(worker.is_running for worker in app.workers))
+    await wait_until(pilot, lambda: not any(worker.is_running and worker.group != "turn" for worker in app.workers))
     text = ""
     while text != (text := screen_text(app)):
         await pilot.pause()

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tests.fakes import FakeInfo, FakeModel, FakeSession, FakeWorkspace, make_usage
 from tui.chat.calls import CallRow
+from tui.chat.memory_files import MemoryFile, MemoryFiles
 from tui.context.limits import ModelLimits
 from tui.context.rows import UsageItem, UsageRow
 from tui.context.usage import ContextUsage
@@ -139,6 +140,22 @@ SEARCH = ToolSchema(
     '"required":["pattern"],"type":"object"}',
 )
 """A tool with a long description."""
+
+SUMMARY = """\
+Goal: find out why parse() drops the last token, and mend it.
+
+- The loop stopped one short: `range(len(tokens) - 1)`.
+- Mended by going over the tokens themselves; 日本語 and 🧪 count as one token each.
+
+Open: a test that fails without the change."""
+
+MEMORY = MemoryFiles(
+    (
+        MemoryFile("/home/me/AGENTS.md", "~/AGENTS.md", "Be brief. " * 40, "1"),
+        MemoryFile("/home/me/parser/AGENTS.md", "AGENTS.md", "Tests before the change. " * 90, "2", on=False),
+        MemoryFile("/home/me/parser/文書/AGENTS.md", "文書/a-folder-with-a-long-name/AGENTS.md", "文字 " * 60, "3"),
+    )
+)
 
 CALL = CallRow(
     "c", "s1", None, "chat", "anthropic", "claude-opus-5-1", NOW - 600, "success", 50_100, 50_300, "exact", 50_000, 100,

@@ -110,3 +110,23 @@ async def test_a_text(pictures: Pictures) -> None:
 
 async def test_a_question(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), command="import twice.jsonl", until="Import it again")
+
+
+async def test_a_summary(pictures: Pictures) -> None:
+    workspace = scenes.workspace()
+    workspace.session.summaries.texts = [scenes.SUMMARY]
+    await pictures(workspace, command="compact --preview", until="not made yet")
+
+
+async def test_providers(pictures: Pictures) -> None:
+    await pictures(scenes.workspace(), command="provider", until="needs a key")
+
+
+async def test_a_provider(pictures: Pictures) -> None:
+    await pictures(scenes.workspace(), command="provider anthropic", until="keeps no keys")
+
+
+async def test_memory(pictures: Pictures) -> None:
+    workspace = scenes.workspace()
+    workspace.session.memory = scenes.MEMORY
+    await pictures(workspace, command="memory", until="Enter switches one")

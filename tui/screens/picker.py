@@ -33,7 +33,9 @@ class Picker(Panel[str]):
     Picker > .panel { max-width: 84; height: 24; max-height: 90%; }
     Picker Input { border: none; height: 1; padding: 0; background: transparent; }
     Picker Input:focus { border: none; }
-    Picker OptionList { height: 1fr; border: none; padding: 0; background: transparent; margin-top: 1; }
+    Picker OptionList {
+        height: 1fr; border: none; padding: 0; background: transparent; margin-top: 1; scrollbar-size-vertical: 1;
+    }
     Picker .empty { height: 1; color: $text-muted; display: none; margin-top: 1; }
     """
 
@@ -118,7 +120,8 @@ class Picker(Panel[str]):
         """The items at the present width, the cursor at one of them."""
         options = self.query_one(OptionList)
         options.clear_options()
-        room = max(20, options.size.width or self.app.size.width - 8)
+        width, height = options.outer_size
+        room = max(20, (width or self.app.size.width - 8) - (len(self.items) > height))  # less the scroll bar's cell
         narrow = room < 50
         details = [item.brief if narrow else item.detail for item in self.items]
         side = max(map(cell_len, details), default=0)

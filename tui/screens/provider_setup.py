@@ -68,7 +68,7 @@ class ProviderForm(Panel[Draft]):
         with VerticalScroll(classes="panel") as panel:
             panel.can_focus = False
             panel.border_title = choice.title if choice else f"Add {OWN['+' + self.kind]}"
-            panel.border_subtitle = "enter try it   tab next   esc close"
+            panel.border_subtitle = "enter try   tab next   esc close"
             yield Static(
                 "chatctx keeps no keys: it notes where yours comes from, and asks there each time.", markup=False
             )
