@@ -275,18 +275,35 @@ async def test_what_was_answered_holds_as_long_as_it_says(
         assert sum(isinstance(e, ApprovalAsked) for e in later) == asked_later
 
 
+@pytest.mark.parametrize(
+    ("decision", "questions", "ran"),
+    [("once", 2, 2), ("session", 1, 2), ("always", 1, 2), ("no", 2, 0), ("never", 1, 0)],
+)
+async def test_an_answer_holds_for_the_other_calls_of_the_same_reply(
+    tmp_path: Path, decision: Decision, questions: int, ran: int
+) -> None:
+    source = Source("gh", write=lambda _: "written")
+    provider = ScriptedProvider([calls("write", "write")])
+    async with open_workspace(tmp_path, provider, tools=source) as workspace:
+        session = await workspace.new_session()
+        events = await turn(session, lambda _: decision)
+        assert sum(isinstance(event, ApprovalAsked) for event in events) == questions
+        assert source.ran == ["write"] * ran
+        assert len(results(session)) == 2
+
+
 async def test_what_only_reads_does_not_wait_for_an_answer(tmp_path: Path, writes: Source) -> None:
     provider = ScriptedProvider([calls("write", "look")])
     async with open_workspace(tmp_path, provider, tools=writes) as workspace:
         session = await workspace.new_session()
-        question = None
+        seen: dict[type, object] = {}
         async for event in session.send("go"):
-            if isinstance(event, ApprovalAsked):
-                question = event
-            if isinstance(event, ToolFinished) and event.name == "look":
-                assert question is not None
-                assert writes.ran == ["look"]
-                session.tools.approve(question.id, "once")
+            if isinstance(event, ApprovalAsked | ToolFinished):
+                seen[type(event)] = event
+                question = seen.get(ApprovalAsked)
+                if isinstance(question, ApprovalAsked) and ToolFinished in seen:
+                    assert writes.ran in (["look"], ["look", "write"])
+                    session.tools.approve(question.id, "once")
         assert [r.text for r in results(session)] == ["written", "seen"]
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from tui.chat.events import SessionEvent, ToolFinished, ToolStarted
 from tui.chat.session_tools import SessionTools
 from tui.messages import ToolCall
+from tui.tools.approval import Decision
 from tui.tools.arguments import read_arguments
 from tui.tools.base import Tool, ToolError, ToolOutput
 
@@ -76,11 +77,13 @@ class ToolStep:
                 elif tool is not None:
                     asking.append((number, tool, call, why or ""))
             for number, tool, call, why in asking:
-                decision = await self._tools.ask(call, tool, why, self._events.put_nowait)
-                if decision in ("no", "never"):
-                    self._done(number, call, REFUSED, 0.0)
-                else:
-                    await self._run(number, call, tool)
+                match await self._answered(call, tool, why):
+                    case "no":
+                        self._done(number, call, REFUSED, 0.0)
+                    case "never":
+                        self._done(number, call, NEVER, 0.0)
+                    case _:
+                        await self._run(number, call, tool)
             if at_once:
                 await asyncio.gather(*at_once)
         finally:
@@ -89,6 +92,16 @@ class ToolStep:
             if at_once:
                 await asyncio.wait(at_once, timeout=LAST_WAIT)
             self._events.put_nowait(None)
+
+    async def _answered(self, call: ToolCall, tool: Tool, why: str) -> Decision:
+        """The person's word on a call; what they said of the one before may hold for it too."""
+        match await asyncio.to_thread(self._tools.rule, tool, wary=bool(why)):
+            case "allow":
+                return "once"
+            case "never":
+                return "never"
+            case "ask":
+                return await self._tools.ask(call, tool, why, self._events.put_nowait)
 
     async def _look_at(self, number: int, call: ToolCall) -> tuple[Tool | None, str | None]:
         """The tool, and why to ask first ("" for no special reason, None for no need); no tool once it is answered."""
