@@ -73,6 +73,8 @@ def _tool(line: ToolLine, said: str | None, width: int, now: float, waits: bool)
     mark = "~" if line.tokens is not None and line.source not in MEASURED else ""
     cost = f"{mark}{tokens_short(line.tokens)}" if line.on and not waits else "waits" if line.on else "off"
     rule = _rule(line.rule, said is not None)
+    if line.rule == "allow" and not line.read_only and said is None:
+        rule = "runs, as allowed"  # by the config file, or for this conversation
     used = f"used {time_text(line.used_at, now)}" if line.used_at else ""
     aside = f"  {pad(rule, 22)}{pad(used, 18)}" if width >= ASIDE else f"  {pad(rule, 12)}"
     room = max(10, width - 4 - 7 - len(aside) - 1)
