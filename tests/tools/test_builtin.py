@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from tui.tools.confine import Confinement
 from tui.tools.ignore import ignore_verdict, parse_ignore
 from tui.tools.list_files import MOST_LISTED, list_files
 from tui.tools.read_file import read_file, wary
-from tui.tools.search_files import MOST_MATCHES, search_files
+from tui.tools.search_files import MOST_MATCHES, WORKER, search_files
 from tui.tools.texts import may_hold_secrets
 
 RIPGREP = shutil.which("rg")
@@ -224,6 +226,18 @@ async def test_a_search_that_is_cancelled_leaves_no_process(tmp_path: Path, monk
     with pytest.raises(asyncio.CancelledError):
         await task
     assert started[0].returncode is not None
+
+
+def test_the_process_that_searches_ends_by_itself(tmp_path: Path) -> None:
+    """Also when the program that started it was killed."""
+    (tmp_path / "a").write_text("a" * 60 + "b")
+    task = {"pattern": r"(a+)+$", "ignore_case": False, "files": ["a"], "most": 9, "seconds": 0.2}
+    command = [sys.executable, "-I", str(WORKER)]
+    done = subprocess.run(
+        command, input=json.dumps(task), cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False
+    )
+    assert done.returncode == 1
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 async def test_nothing_in_the_searched_folder_is_run(tmp_path: Path) -> None:

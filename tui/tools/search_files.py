@@ -161,7 +161,8 @@ async def _by_ripgrep(
 
 
 async def _by_python(pattern: str, ignore_case: bool, place: Place, files: Sequence[str]) -> AsyncIterator[Match]:
-    task = json.dumps({"pattern": pattern, "ignore_case": ignore_case, "files": files, "most": MOST_MATCHES * 2})
+    asked = {"pattern": pattern, "ignore_case": ignore_case, "files": files, "most": MOST_MATCHES * 2}
+    task = json.dumps({**asked, "seconds": SECONDS + 5})
     command = [sys.executable, "-I", str(WORKER)]  # isolated: nothing in the searched folder is imported
     async for line in _lines_of(command, place.path, task, bad=2):
         path, number = json.loads(line)
