@@ -12,15 +12,13 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.content import Content
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widgets import Static
 
 from tui.render.clean import clean_line, clean_output
 from tui.render.wrap import plain_rows
-from tui.screens.base import Panel
+from tui.screens.base import CLOSE, Panel, clickable
 from tui.widgets.cells import clip, plain
 
 LONGEST = 20_000
@@ -86,7 +84,6 @@ class Pager(Panel[None]):
     DEFAULT_CSS = """
     Pager > .panel { max-width: 100%; height: 100%; margin-top: 0; }
     Pager.-wraps > .panel { max-width: 112; }
-    Pager .pager-keys { height: 1; color: $text-muted; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -105,10 +102,10 @@ class Pager(Panel[None]):
         self.set_class(wraps, "-wraps")
 
     def compose(self) -> ComposeResult:
-        """The lines, and the keys under them."""
-        with Vertical(classes="panel"):
+        """The lines."""
+        with Vertical(classes="panel") as panel:
+            panel.border_subtitle = clickable(("c", "copy all", "copy"), CLOSE)
             yield TextLines()
-            yield Static("", classes="pager-keys", markup=False)
 
     def on_mount(self) -> None:
         """The lines have the keys."""
@@ -119,8 +116,6 @@ class Pager(Panel[None]):
         narrow = self.app.size.width < 60
         most = min(112, self.app.size.width) if self._wraps else self.app.size.width
         width = max(20, most - (5 if narrow else 7))
-        keys = "↑ ↓ page up/down scroll   c copy all   esc close"
-        self.query_one(".pager-keys", Static).update(Content.styled(clip(keys, width), "$text-muted"))
         if width != self._width:
             self._width = width
             self.run_worker(self._lay_out(width), exclusive=True)
