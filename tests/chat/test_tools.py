@@ -388,6 +388,20 @@ async def test_images_of_a_tool_go_along_where_the_model_takes_them(tmp_path: Pa
             assert "this model takes no images" in results(session)[0].text
 
 
+async def test_a_model_that_turns_out_to_take_no_images_is_given_words(tmp_path: Path) -> None:
+    source = Source(reads=("plot",), plot=lambda _: ToolOutput("a plot", images=(ToolImage("image/png", PNG),)))
+    refusal = ProviderError("server", "image input is not supported - hint: mmproj", status=500)
+    provider = ScriptedProvider([calls("plot"), [refusal]])
+    async with open_workspace(tmp_path, provider, tools=source) as workspace:
+        session = await workspace.new_session()
+        events = await turn(session)
+        assert any(isinstance(e, Notice) and "takes no images" in e.text for e in events)
+        last = provider.requests[-1].messages[-1].parts
+        assert not any(isinstance(part, Attachment) for part in last)
+        assert "is not shown: this model takes no images" in str(last)
+        assert session.messages[-1].text == "Certainly."
+
+
 # -- what is offered -----------------------------------------------------------------------------------------------
 
 

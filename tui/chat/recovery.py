@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tui.providers.base import ErrorKind, ProviderError
-from tui.providers.tool_support import refuses_tools
+from tui.providers.tool_support import refuses_images, refuses_tools
 
 MOST_WAITS = 5
 FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own hint wins
@@ -51,7 +51,12 @@ class WithoutTools:
     """Repeat it without tools, and offer this model none from now on."""
 
 
-Action: TypeAlias = Wait | Clamp | MakeRoom | WithoutReasoning | WithoutAttachment | WithoutTools
+@dataclass(frozen=True, slots=True)
+class WithoutImages:
+    """Repeat it with words in place of pictures, and send this model none in this run."""
+
+
+Action: TypeAlias = Wait | Clamp | MakeRoom | WithoutReasoning | WithoutAttachment | WithoutTools | WithoutImages
 
 
 @dataclass(slots=True)
@@ -67,6 +72,8 @@ class Recovery:
             return None
         if refuses_tools(error):
             return self._once(WithoutTools())
+        if refuses_images(error):
+            return self._once(WithoutImages())
         match error.kind:
             case "overflow_output":
                 room = _room(error)

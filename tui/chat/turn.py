@@ -31,6 +31,7 @@ from tui.chat.recovery import (
     Recovery,
     Wait,
     WithoutAttachment,
+    WithoutImages,
     WithoutReasoning,
     WithoutTools,
     kept_text,
@@ -199,6 +200,10 @@ class Turn:
                 yield Notice("info", "The server refused earlier reasoning; asking again without it")
             case WithoutAttachment():
                 yield await self._drop_attachment()
+            case WithoutImages():
+                target = self._conversation.target
+                self._conversation.aim(replace(target, capabilities=replace(target.capabilities, images=False)))
+                yield Notice("info", "This model takes no images, its server says; asking again with words for them")
             case WithoutTools():
                 await self._tools.without()
                 yield Notice("info", "This model calls no tools, its server says; asking again without them")

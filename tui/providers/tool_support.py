@@ -1,4 +1,4 @@
-"""Whether a model calls tools: what its server says of it, and which refusals mean that it does not."""
+"""Whether a model calls tools: what its server says of it. Which refusals mean that it takes no tools, or no images."""
 
 from __future__ import annotations
 
@@ -33,6 +33,19 @@ class SaysTools(Protocol):
     async def takes_tools(self, model: str) -> bool | None:
         """What the server says; None where it says nothing. Raises `ProviderError`."""
         ...
+
+
+# llama.cpp, OpenRouter, vLLM, Ollama, LiteLLM.
+_NO_IMAGES = re.compile(
+    r"image input is not supported|support image input|does not support (?:images?|vision)|is not a multimodal model"
+    r"|(?:images?|image_url|vision|multimodal)\b.{0,40}\b(?:is|are) (?:not|un)[ -]?(?:supported|enabled|available)",
+    re.IGNORECASE,
+)
+
+
+def refuses_images(error: ProviderError) -> bool:
+    """Whether a request was refused because images were in it."""
+    return error.kind in _KINDS and _NO_IMAGES.search(str(error)) is not None
 
 
 def refuses_tools(error: ProviderError) -> bool:
