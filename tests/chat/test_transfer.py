@@ -108,3 +108,16 @@ def test_a_failed_import_leaves_nothing(stores: tuple[SessionStore, SessionStore
     (tmp_path / "bad.jsonl").write_text("nonsense", encoding="utf-8")
     with pytest.raises(RecordingError):
         import_file(tmp_path / "bad.jsonl", two)
+
+
+def test_calls_whose_ids_are_taken_get_ids_of_their_own(
+    stores: tuple[SessionStore, SessionStore], tmp_path: Path
+) -> None:
+    one, _ = stores
+    exported(one, tmp_path / "a.jsonl")
+    path = tmp_path / "changed by hand.jsonl"  # another session, the same calls
+    path.write_text((tmp_path / "a.jsonl").read_text().replace('"0a"', '"0b"'))
+    assert import_file(path, one).id == "0b"
+    rows = CallLog(one).rows()
+    assert sorted(row.session for row in rows) == ["0a", "0b"]
+    assert len({row.id for row in rows}) == 2

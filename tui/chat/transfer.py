@@ -7,6 +7,7 @@ their messages, and their compactions as records, so that everything can still b
 from __future__ import annotations
 
 import json
+from collections.abc import Set as AbstractSet
 from dataclasses import astuple, fields, replace
 from pathlib import Path
 
@@ -47,9 +48,12 @@ def import_recording(recording: Recording, store: SessionStore, *, model: str | 
             [(info.id, r.id, r.kind, r.at, json.dumps(r.data, separators=(",", ":"))) for r in recording.records],
         )
         names = [field.name for field in fields(CallRow)]
+        taken = {
+            call.id for call in recording.calls if db.execute("SELECT 1 FROM calls WHERE id = ?", (call.id,)).fetchone()
+        }
         db.executemany(
             f"INSERT INTO calls ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
-            [astuple(_call(call, info, recording)) for call in recording.calls],
+            [astuple(_call(call, info, recording, taken)) for call in recording.calls],
         )
     return replace(info, messages=len(recording.messages))
 
@@ -62,8 +66,8 @@ def _info(recording: Recording) -> SessionInfo:
     return SessionInfo(new_id(), recording.title, provider, model, min(times, default=0.0), max(times, default=0.0))
 
 
-def _call(call: CallRow, info: SessionInfo, recording: Recording) -> CallRow:
-    """A call of the session it is now in; where that is a second copy, under an id of its own."""
-    if recording.info is not None and recording.info.id == info.id:
+def _call(call: CallRow, info: SessionInfo, recording: Recording, taken: AbstractSet[str]) -> CallRow:
+    """A call of the session it is now in; where that is a second copy, or the id is taken, under an id of its own."""
+    if recording.info is not None and recording.info.id == info.id and call.id not in taken:
         return call
     return replace(call, id=new_id(), session=info.id)
