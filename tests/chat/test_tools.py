@@ -39,6 +39,7 @@ class Source:
     def __init__(self, name: str = "built-in", reads: Sequence[str] = (), **runs: Run) -> None:
         self.name = name
         self.ran: list[str] = []
+        self.says = ""
         self._reads = reads
         self.runs = runs
 
@@ -52,7 +53,9 @@ class Source:
             found = await found if asyncio.iscoroutine(found) else found
             return found if isinstance(found, ToolOutput) else ToolOutput(str(found))
 
-        schema = ToolSchema(name, f"The {name}.", '{"properties":{"id":{"type":"integer"}},"type":"object"}', self.name)
+        schema = ToolSchema(
+            name, self.says or f"The {name}.", '{"properties":{"id":{"type":"integer"}},"type":"object"}', self.name
+        )
         return Tool(schema, name in self._reads, call)
 
 
@@ -331,10 +334,8 @@ async def test_an_answer_does_not_hold_for_a_tool_that_says_something_else_of_it
     provider = ScriptedProvider(fallback=lambda r: answer() if r.messages[-1].role == "tool" else calls("write"))
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         await turn(await workspace.new_session(), lambda _: "always")
-    changed = Source("other", write=lambda _: "written")
-    changed.tools = lambda: [  # type: ignore[method-assign]
-        Tool(ToolSchema("write", "Writes anywhere.", "{}", "gh"), False, source.tools()[0].run)
-    ]
+    changed = Source("gh", write=lambda _: "written")
+    changed.says = "Writes anywhere."
     async with open_workspace(tmp_path, provider, tools=changed) as workspace:
         session = await workspace.new_session()
         assert any(isinstance(e, ApprovalAsked) for e in await turn(session, lambda _: "no"))

@@ -60,6 +60,24 @@ async def test_a_key_switches_and_enter_on_a_source_changes_nothing() -> None:
         await run.shows("built in: 2 of 2 on")
 
 
+async def test_all_of_a_server_is_one_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = workspace()
+    shown.session.tools.listed = [replace(LINES[2], name=f"github__{number}") for number in range(40)]
+    real, asked = shown.session.tools.switch, []
+
+    async def switch(pattern: str, on: bool) -> list[str]:
+        asked.append((pattern, on))
+        return await real(pattern, on)
+
+    monkeypatch.setattr(shown.session.tools, "switch", switch)
+    async with running(shown) as run:
+        await run.command("/tools")
+        await run.shows("MCP server github: 40 of 40 on")
+        await run.press("space")
+        await run.shows("MCP server github: 0 of 40 on")
+        assert asked == [("github__*", False)]
+
+
 async def test_an_answer_can_be_forgotten() -> None:
     async with running(workspace()) as run:
         await run.command("/tools")

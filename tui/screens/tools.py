@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, work
@@ -159,9 +159,10 @@ class ToolsPanel(Panel[None]):
         mine = [line for line in self._lines if (line.name if kind == "tool" else line.origin) == name]
         on = not any(line.on for line in mine)
         try:
-            for line in mine:
-                if line.on is not on:
-                    await self.session.tools.switch(line.name, on)
+            for pattern in _patterns(
+                name if kind == "source" else "", [line.name for line in mine if line.on is not on]
+            ):
+                await self.session.tools.switch(pattern, on)
         except Exception as error:
             log.exception("%s could not be switched", name)
             self._note = plain(" ".join(str(error).split())) or type(error).__name__
@@ -178,3 +179,9 @@ class ToolsPanel(Panel[None]):
             log.exception("the answer for %s could not be forgotten", name)
             self._note = plain(" ".join(str(error).split())) or type(error).__name__
         self.follow()
+
+
+def _patterns(source: str, names: Sequence[str]) -> Sequence[str]:
+    """What switches these tools: one pattern for all of a server's, whose names begin with its own."""
+    prefix = f"{source}__"
+    return [f"{prefix}*"] if source and all(name.startswith(prefix) for name in names) else names
