@@ -50,12 +50,16 @@ class Results:
     def _keep(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
         digest = hashlib.sha256(data).hexdigest()
+        return digest if self._put(digest, data) else ""
+
+    def _put(self, digest: str, data: bytes) -> bool:
+        """Whether the bytes are kept. On a full disk the message is held in memory, without them."""
         try:
             self.store.put_blob(digest, data)
-        except StoreError as error:  # a full disk: the part that is sent is kept in memory with the message
-            log.warning("the whole of a result was not kept: %s", error)
-            return ""
-        return digest
+        except StoreError as error:
+            log.warning("part of a result was not kept: %s", error)
+            return False
+        return True
 
     def _pictures(self, call: ToolCall, images: Sequence[ToolImage]) -> tuple[list[Attachment], list[str]]:
         """The images as attachments, and words in place of those that can't go along."""
@@ -74,9 +78,10 @@ class Results:
                 words.append(f"[{attachment.media_type}, {_pixels(attachment)}: this model takes no images]")
             elif attachment.size > LARGEST_IMAGE or len(kept) == MOST_IMAGES:
                 words.append(f"[{attachment.media_type}, {_pixels(attachment)}: too much to send along]")
-            else:
-                self.store.put_blob(attachment.sha256, image.data)
+            elif self._put(attachment.sha256, image.data):
                 kept.append(attachment)
+            else:
+                words.append(f"[{attachment.media_type}, {_pixels(attachment)}: it could not be kept]")
         return kept, words
 
 
