@@ -454,7 +454,7 @@ async def test_a_model_without_tools_is_offered_none(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_refuses_tools_is_asked_again_without_and_that_is_remembered(tmp_path: Path) -> None:
-    refusal = ProviderError("bad_request", "registry.ollama.ai/library/gemma:2b does not support tools", status=400)
+    refusal = ProviderError("bad_request", "gemma:2b does not support tools", status=400)
     provider = ScriptedProvider([[refusal]])
     async with open_workspace(tmp_path, provider, tools=Tools()) as workspace:
         session = await workspace.new_session()

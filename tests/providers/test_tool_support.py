@@ -89,7 +89,7 @@ async def test_a_server_is_asked_once_in_a_run_and_its_word_is_kept(tmp_path: Pa
 @pytest.mark.parametrize(
     ("kind", "text", "tools", "images"),
     [
-        ("bad_request", "registry.ollama.ai/library/gemma:2b does not support tools", True, False),
+        ("bad_request", "gemma:2b does not support tools", True, False),
         ("not_found", "No endpoints found that support tool use. To learn more about provider routing, …", True, False),
         ("bad_request", '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser', True, False),
         ("server", "tools param requires --jinja flag", True, False),
