@@ -14,8 +14,8 @@ from tui.messages import Message, ToolCall
 from tui.render.clean import clean_line, clean_text
 from tui.render.message import label_of, status_text
 from tui.render.words import arguments_summary, short_model
-from tui.widgets.context_table import mark
 from tui.widgets.figures import percent, tokens_exact
+from tui.widgets.urgency import mark
 
 if TYPE_CHECKING:
     from tui.cli.plain import PlainChat

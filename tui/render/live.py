@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui.render.clean import clean_line, clean_text
 from tui.render.message import View, fold_row, head_rows, indented
 from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, text_row
-from tui.render.stream import StreamRenderer
 from tui.render.words import seconds_text
 from tui.render.wrap import plain_rows
+
+if TYPE_CHECKING:
+    from tui.render.stream import StreamRenderer
 
 SLICE = 4_000
 """Characters taken in by one `update`: what arrived unseen is drawn in several, none of them longer than a frame."""
@@ -111,6 +113,8 @@ class LiveReply:
         if before is not None and part.kind != "tool_call" and "text" in (before, part.kind):
             self.rows.append(blank_row())
             self.stable = len(self.rows)
+        from tui.render.stream import StreamRenderer  # not before the first frame
+
         if part.kind == "text":
             self._stream = StreamRenderer(self._width, palette)
         elif part.kind == "reasoning" and index in self._view.open:

@@ -6,9 +6,7 @@ from collections.abc import MutableMapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tui.render.blocks import blocks_rows
 from tui.render.clean import clean_text
-from tui.render.code import find_lexer
 from tui.render.palette import Palette
 from tui.render.rows import Row
 
@@ -30,6 +28,8 @@ def parser() -> MarkdownIt:
 
 def warm_up() -> None:
     """Import the parser and the usual lexers; for a thread after the first frame, so that no reply waits for them."""
+    from tui.render.code import find_lexer
+
     parser()
     for language in ("python", "bash", "json"):
         if (lexer := find_lexer(language)) is not None:
@@ -43,6 +43,8 @@ def parse(source: str, references: MutableMapping[str, Any] | None = None) -> li
 
 def markdown_rows(source: str, width: int, palette: Palette) -> list[Row]:
     """`source` (any text, untrusted) as rows of at most `width` cells."""
+    from tui.render.blocks import blocks_rows  # not before the first frame
+
     return blocks_rows(parse(clean_text(source)), width, palette)
 
 

@@ -12,7 +12,6 @@ from rich.style import Style
 
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.render.clean import clean_line, clean_output, clean_text
-from tui.render.code import code_rows, find_lexer
 from tui.render.markdown import markdown_rows
 from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, prefixed, text_row
@@ -220,6 +219,8 @@ def _reasoning_rows(part: Reasoning, width: int, palette: Palette, view: View, o
 
 
 def _arguments_rows(arguments: str, width: int, palette: Palette) -> list[Row]:
+    from tui.render.code import code_rows
+
     return indented(code_rows(clean_text(arguments), "json", width - 2, palette), palette)
 
 
@@ -241,6 +242,8 @@ def _result_rows(
     if not opened:
         return [line]
     rows = _arguments_rows(call.arguments, width, palette) if call and len(call.arguments) > len(about) + 16 else []
+    from tui.render.code import code_rows, find_lexer
+
     suffix = _SUFFIX.search(about)
     language = suffix.group(1) if suffix and not part.is_error and find_lexer(suffix.group(1)) else ""
     return [line, *rows, *indented(code_rows(text or "(no output)", language, width - 2, palette), palette)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -83,6 +82,8 @@ def short_model(model: str) -> str:
 
 def arguments_summary(arguments: str) -> str:
     """The part of a tool call's JSON arguments that tells what it is about, on one line."""
+    import json  # not before the first frame
+
     try:
         parsed: object = json.loads(arguments or "{}")
     except ValueError:

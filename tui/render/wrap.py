@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells
@@ -20,12 +21,21 @@ MIN_WIDTH = 4
 _WIDE = (
     "\u2e80-\u303f\u3041-\ua4cf\uac00-\ud7af\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\U00020000-\U0003fffd"
 )
-_ATOMS = re.compile(f" +|[{_WIDE}]|[^ {_WIDE}]+")
-_IS_WIDE = re.compile(f"[{_WIDE}]").match
 _NO_START = frozenset(
     "、。，．！？；：）」』】》〉〕％々ーぁぃぅぇぉっゃゅょァィゥェォッャュョ"
 )  # JIS X 4051: not at a line's start
 _NO_END = frozenset("（「『【《〈〔")  # nor at its end
+
+
+@cache
+def _atoms() -> re.Pattern[str]:
+    """Blanks, wide characters one by one, everything else. Compiled when used: that takes as long as a small import."""
+    return re.compile(f" +|[{_WIDE}]|[^ {_WIDE}]+")
+
+
+@cache
+def _wide() -> re.Pattern[str]:
+    return re.compile(f"[{_WIDE}]")
 
 
 class Run(NamedTuple):
@@ -96,12 +106,13 @@ def _wrap_line(runs: Sequence[Run], width: int) -> list[Line]:
 
 def _words(runs: Sequence[Run]) -> Iterable[tuple[list[Run], list[Run], int]]:
     """Split into unbreakable words: the blanks before each, its runs, its cells."""
+    find_atoms = _atoms().findall
     space: list[Run] = []
     word: list[Run] = []
     cells = 0
     last = ""
     for text, style in runs:
-        for atom in _ATOMS.findall(text):
+        for atom in find_atoms(text):
             if atom[0] == " ":
                 if word:
                     yield space, word, cells
@@ -123,7 +134,8 @@ def _words(runs: Sequence[Run]) -> Iterable[tuple[list[Run], list[Run], int]]:
 def _may_break(before: str, after: str) -> bool:
     if before in _NO_END or after in _NO_START:
         return False
-    return bool(_IS_WIDE(before) or _IS_WIDE(after))
+    is_wide = _wide().match
+    return bool(is_wide(before) or is_wide(after))
 
 
 def _chop(word: Sequence[Run], width: int, line: Line, lines: list[Line]) -> Line:

@@ -7,7 +7,8 @@ import gc
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -16,10 +17,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from tui import commands
+from tui import commands as slash
 from tui.screens import clipboard, mentions
 from tui.screens.base import BaseScreen, run_quietly
-from tui.screens.chat_commands import ChatCommands
 from tui.screens.drafts import Drafts
 from tui.screens.resources import resource_offers
 from tui.screens.theming import Theming
@@ -34,11 +34,15 @@ from tui.widgets.welcome import welcome
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
+    from tui.screens.chat_commands import ChatCommands
     from tui.screens.ports import SessionLike, SettingsLike, WorkspaceLike
 
 log = logging.getLogger(__name__)
 
 OpenWorkspace: TypeAlias = "Callable[[], Awaitable[WorkspaceLike]]"
+
+LATER = ("tui.screens.chat_commands", "tui.render.stream")
+"""Loaded between the first frame and the first conversation."""
 
 HISTORY_LOADED = 500
 """Prompts of earlier sessions within reach of the up key."""
@@ -95,7 +99,13 @@ class ChatScreen(BaseScreen):
         self.files = mentions.FileIndex(Path.cwd())
         self.turns = Turns(self)
         self.drafts = Drafts(self)
-        self.commands = ChatCommands(self)
+
+    @cached_property
+    def commands(self) -> ChatCommands:
+        """What the slash commands do. Loaded after the first frame."""
+        from tui.screens.chat_commands import ChatCommands
+
+        return ChatCommands(self)
 
     def compose(self) -> ComposeResult:
         """From top to bottom; only the conversation gives way."""
@@ -118,6 +128,8 @@ class ChatScreen(BaseScreen):
             gc.freeze()
             gc.enable()
         try:
+            for name in LATER:
+                await asyncio.to_thread(import_module, name)  # longer than a frame
             self.workspace = await self.open_workspace()
             session = await self.workspace.start_session()
         except Exception as error:
@@ -224,9 +236,9 @@ class ChatScreen(BaseScreen):
     async def on_composer_submitted(self, event: Composer.Submitted) -> None:
         """A message goes to the session, a command is run; a command that isn't there leaves the draft alone."""
         text = event.text
-        if commands.is_command(text):
-            parsed = commands.parse(text)
-            if isinstance(parsed, commands.Unknown):
+        if slash.is_command(text):
+            parsed = slash.parse(text)
+            if isinstance(parsed, slash.Unknown):
                 self.transcript.add_notice("error", parsed.text)
                 return
             self.composer.clear()
@@ -241,7 +253,7 @@ class ChatScreen(BaseScreen):
         self.transcript.scroll_end(animate=False)
         self.turns.ask(text[1:] if text.startswith(" /") else text)
 
-    def run_command(self, command: commands.Command, args: str = "") -> None:
+    def run_command(self, command: slash.Command, args: str = "") -> None:
         """Run a command beside the event loop's other work; what goes wrong is a line in the conversation."""
         self.background(partial(command.run, self.commands, args), f"/{command.name}", again=True)
 
@@ -259,7 +271,7 @@ class ChatScreen(BaseScreen):
     async def complete(self, words: str, cursor: int) -> None:
         """Offer endings for what is being typed: a command, or a file after `@`."""
         if words.startswith("/"):
-            offers = await commands.complete(self.commands, words)
+            offers = await slash.complete(self.commands, words)
         elif (typed := mentions.open_mention(words[:cursor])) is not None:
             resources = self.workspace.servers.resources if self.workspace is not None else ()
             found = [*resource_offers(typed, resources), *await asyncio.to_thread(self.files.offers, typed)]
@@ -322,8 +334,8 @@ class ChatScreen(BaseScreen):
 
     def action_command(self, name: str) -> None:
         """Run a command by name, as a key or the palette does."""
-        parsed = commands.parse(f"/{name}")
-        if not isinstance(parsed, commands.Unknown):
+        parsed = slash.parse(f"/{name}")
+        if not isinstance(parsed, slash.Unknown):
             self.run_command(*parsed)
 
     def action_stop(self) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.widgets.context_table import urgency
+from tui.widgets.urgency import urgency
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage

@@ -13,6 +13,7 @@ from textual.content import Content
 from tui.widgets.cells import clip, pad, plain
 from tui.widgets.context_picture import CATEGORIES, MESSAGE_KEYS, category, picture_lines
 from tui.widgets.figures import percent, share, tokens_exact, tokens_short
+from tui.widgets.urgency import alarm, mark, urgency
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage, UsageItem, UsageRow
@@ -99,28 +100,6 @@ def headline(usage: ContextUsage, width: int) -> list[Content]:
     if number.cell_length + note.cell_length + 3 <= width:
         number = _spread(number, note, width)
     return [title, number.truncate(width, ellipsis=True)]
-
-
-def mark(usage: ContextUsage) -> str:
-    """ "~" before a total that is not measured throughout."""
-    return "" if usage.source == "exact" else "~"
-
-
-def urgency(usage: ContextUsage) -> str:
-    """The theme colour of how full the window is: amber from 75 %, red from 90 %, else ""."""
-    match usage.percent:
-        case None:
-            return ""
-        case value if value >= 90:
-            return "$text-error"
-        case value if value >= 75:
-            return "$text-warning"
-    return ""
-
-
-def alarm(usage: ContextUsage) -> str:
-    """ "!" from 90 % (and " !" reads without colour), else ""."""
-    return " !" if usage.percent is not None and usage.percent >= 90 else ""
 
 
 def table_lines(usage: ContextUsage, width: int, *, expanded: AbstractSet[str], hints: Mapping[str, str]) -> list[Line]:

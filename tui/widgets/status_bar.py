@@ -11,8 +11,8 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.widgets.context_bar import context_bar
-from tui.widgets.context_table import alarm, mark, urgency
 from tui.widgets.figures import money, percent, tokens_short
+from tui.widgets.urgency import alarm, mark, urgency
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
