@@ -35,7 +35,8 @@ from tui.widgets.welcome import welcome
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
     from tui.screens.chat_commands import ChatCommands
-    from tui.screens.ports import SessionLike, SettingsLike, WorkspaceLike
+    from tui.screens.ports import SettingsLike, WorkspaceLike
+    from tui.screens.session_ports import SessionLike
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,8 @@ from tui.screens.items import Source
 
 if TYPE_CHECKING:
     from tui.screens.chat import ChatScreen
-    from tui.screens.ports import SessionLike, WorkspaceLike
+    from tui.screens.ports import WorkspaceLike
+    from tui.screens.session_ports import SessionLike
 
 
 class CommandBase:

@@ -9,7 +9,7 @@ from tui.chat.events import CompactionStarted, Notice, SessionEvent, UsageChange
 from tui.screens.command_base import CommandBase
 
 if TYPE_CHECKING:
-    from tui.screens.ports import SessionLike
+    from tui.screens.session_ports import SessionLike
     from tui.screens.summary import SummaryPanel
     from tui.screens.summary_subject import PanelSubject
 

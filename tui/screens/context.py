@@ -27,7 +27,8 @@ from tui.widgets.context_table import Line, basis_lines, headline, table_lines
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage, UsageItem
-    from tui.screens.ports import SessionLike, WorkspaceLike
+    from tui.screens.ports import WorkspaceLike
+    from tui.screens.session_ports import SessionLike
 
 log = logging.getLogger(__name__)
 

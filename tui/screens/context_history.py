@@ -15,7 +15,7 @@ from tui.screens.base import BACK, Panel, clickable
 from tui.widgets.context_history import calls_of, chart_lines, legend
 
 if TYPE_CHECKING:
-    from tui.screens.ports import SessionLike
+    from tui.screens.session_ports import SessionLike
 
 
 class HistoryPanel(Panel[None]):

@@ -17,7 +17,7 @@ from tui.widgets.context_messages import MessageLine, listed, message_line, mess
 from tui.widgets.line_list import LineList
 
 if TYPE_CHECKING:
-    from tui.screens.ports import SessionLike
+    from tui.screens.session_ports import SessionLike
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from tui.widgets.figures import bytes_short, tokens_exact
 
 if TYPE_CHECKING:
     from tui.context.usage import UsageItem
-    from tui.screens.ports import SessionLike
+    from tui.screens.session_ports import SessionLike
 
 FOLDED_ROWS = frozenset({"user", "reasoning", "tool_calls", "tool_results", "summaries"})
 """Rows whose part of a message may be folded in the conversation: it is unfolded to be read."""

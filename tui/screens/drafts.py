@@ -17,7 +17,7 @@ from tui.widgets.figures import tokens_exact, tokens_short
 
 if TYPE_CHECKING:
     from tui.screens.chat import ChatScreen
-    from tui.screens.ports import SessionLike
+    from tui.screens.session_ports import SessionLike
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from tui.widgets.cells import plain
 if TYPE_CHECKING:
     from tui.chat.session_tools import ToolLine
     from tui.screens.mcp_ports import ServersLike
-    from tui.screens.ports import SessionLike
+    from tui.screens.session_ports import SessionLike
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tui.screens.command_base import CommandBase
 from tui.screens.items import Item, filtered
-from tui.screens.ports import SessionLike
+from tui.screens.session_ports import SessionLike
 from tui.widgets.cells import plain
 from tui.widgets.completion import Choice
 from tui.widgets.figures import tokens_exact

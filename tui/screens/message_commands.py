@@ -11,7 +11,7 @@ from tui.messages import Message
 from tui.screens.command_base import CommandBase
 
 if TYPE_CHECKING:
-    from tui.screens.ports import SessionLike
+    from tui.screens.session_ports import SessionLike
 from tui.screens.tool_commands import open_result
 
 

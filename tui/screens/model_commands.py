@@ -15,7 +15,7 @@ from tui.screens.model_words import window_text
 from tui.widgets.completion import Choice
 
 if TYPE_CHECKING:
-    from tui.screens.ports import SessionLike
+    from tui.screens.session_ports import SessionLike
 
 EFFORTS = ("off", "low", "medium", "high")
 

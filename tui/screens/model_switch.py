@@ -10,7 +10,7 @@ from tui.widgets.figures import tokens_exact
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
-    from tui.screens.ports import SessionLike
+    from tui.screens.session_ports import SessionLike
 
 COMPACT, SWITCH, STAY = "compact", "switch", "stay"
 

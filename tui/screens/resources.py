@@ -15,7 +15,7 @@ from tui.widgets.completion import Choice
 
 if TYPE_CHECKING:
     from tui.screens.mcp_ports import ServersLike
-    from tui.screens.ports import SessionLike
+    from tui.screens.session_ports import SessionLike
     from tui.tools.mcp_results import ServerResource
 
 OFFERED = 20

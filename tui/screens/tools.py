@@ -21,7 +21,7 @@ from tui.widgets.cells import clip, plain
 
 if TYPE_CHECKING:
     from tui.chat.session_tools import ToolLine
-    from tui.screens.ports import SessionLike
+    from tui.screens.session_ports import SessionLike
     from tui.tools.approval import Remembered
 
 log = logging.getLogger(__name__)

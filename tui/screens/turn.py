@@ -42,7 +42,7 @@ from tui.widgets.figures import duration, tokens_exact
 
 if TYPE_CHECKING:
     from tui.screens.chat import ChatScreen
-    from tui.screens.ports import SessionLike
+    from tui.screens.session_ports import SessionLike
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,8 @@ from tui.widgets.cells import plain
 from tui.widgets.usage_table import NO_TRIMS, usage_lines
 
 if TYPE_CHECKING:
-    from tui.screens.ports import SessionLike, WorkspaceLike
+    from tui.screens.ports import WorkspaceLike
+    from tui.screens.session_ports import SessionLike
 
 log = logging.getLogger(__name__)
 
