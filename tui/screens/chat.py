@@ -23,7 +23,6 @@ from tui.screens.base import BaseScreen, run_quietly
 from tui.screens.drafts import Drafts
 from tui.screens.resources import resource_offers
 from tui.screens.theming import Theming
-from tui.screens.turn import Turns
 from tui.widgets.composer import Composer
 from tui.widgets.context_messages import message_counts
 from tui.widgets.queue_list import QueueList
@@ -37,12 +36,13 @@ if TYPE_CHECKING:
     from tui.screens.chat_commands import ChatCommands
     from tui.screens.ports import SettingsLike, WorkspaceLike
     from tui.screens.session_ports import SessionLike
+    from tui.screens.turn import Turns
 
 log = logging.getLogger(__name__)
 
 OpenWorkspace: TypeAlias = "Callable[[], Awaitable[WorkspaceLike]]"
 
-LATER = ("tui.screens.chat_commands", "tui.render.stream")
+LATER = ("tui.screens.turn", "tui.screens.chat_commands", "tui.render.stream")
 """Loaded between the first frame and the first conversation."""
 
 HISTORY_LOADED = 500
@@ -98,8 +98,14 @@ class ChatScreen(BaseScreen):
         self.composer = Composer()
         self.status_bar = StatusBar()
         self.files = mentions.FileIndex(Path.cwd())
-        self.turns = Turns(self)
         self.drafts = Drafts(self)
+
+    @cached_property
+    def turns(self) -> Turns:
+        """What runs and what waits. Loaded after the first frame, too."""
+        from tui.screens.turn import Turns
+
+        return Turns(self)
 
     @cached_property
     def commands(self) -> ChatCommands:
@@ -120,8 +126,12 @@ class ChatScreen(BaseScreen):
         """Take keys at once; open everything else after the first frame."""
         self.composer.focus_prompt()
         self.title_bar.show("chatctx", "starting …")
-        self.set_interval(1.0, self.turns.tick)
+        self.set_interval(1.0, self._tick)
         self.call_after_refresh(self._open)
+
+    def _tick(self) -> None:
+        if self.session is not None:
+            self.turns.tick()
 
     @work(group="open", exit_on_error=False)
     async def _open(self) -> None:
@@ -285,7 +295,8 @@ class ChatScreen(BaseScreen):
     def on_resize(self, _event: events.Resize) -> None:
         """What was laid out for another width."""
         self.composer.completions.offer(self.composer.completions.choices, self.composer.completions.words)
-        self.turns.show_rest()
+        if self.session is not None:
+            self.turns.show_rest()
 
     def on_composer_paste_wanted(self) -> None:
         """A picture, perhaps: the terminal pastes only text."""
