@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.chat.fakes import Answer, FakeWorkspace, ScriptedProvider, Tools, answer, open_workspace
+from tui.chat.database import StoreError
 from tui.chat.events import ApprovalAsked, MessageAdded, Notice, ReplyFinished, ToolFinished, ToolStarted, TurnFailed
 from tui.chat.projection import NO_RESULT
 from tui.chat.session import ChatSession
+from tui.chat.toolbox import APPROVALS
 from tui.messages import Attachment, Message, Request, ToolCall, ToolResult, ToolSchema
 from tui.providers.base import Capabilities, ProviderError, StreamEnd, TextDelta, ToolCallDelta
 from tui.tool_settings import ToolSettings
 from tui.tools.approval import Decision
 from tui.tools.base import Tool, ToolError, ToolImage, ToolOutput
+from tui.tools.builtin import BuiltInTools
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04" + bytes(100)
 
@@ -295,6 +299,54 @@ async def test_an_answer_holds_for_the_other_calls_of_the_same_reply(
         assert len(results(session)) == 2
 
 
+@pytest.mark.parametrize(("decision", "ran"), [("always", 2), ("never", 0)])
+async def test_an_answer_that_a_full_disk_keeps_out_holds_for_the_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decision: Decision, ran: int
+) -> None:
+    def put_state(key: str, value: str | None) -> None:
+        if key == APPROVALS:
+            raise StoreError("the disk is full")
+        put(key, value)
+
+    source = Source("gh", write=lambda _: "written")
+    provider = ScriptedProvider([calls("write", "write")])
+    async with open_workspace(tmp_path, provider, tools=source) as workspace:
+        session = await workspace.new_session()
+        put = workspace.store.put_state
+        monkeypatch.setattr(workspace.store, "put_state", put_state)
+        events = await turn(session, lambda _: decision)
+        assert source.ran == ["write"] * ran
+        assert [result.is_error for result in results(session)] == [ran == 0] * 2
+        assert sum(isinstance(event, ApprovalAsked) for event in events) == 1
+        assert [event.text for event in events if isinstance(event, Notice)] == [
+            "the disk is full. Your answer holds until chatctx ends"
+        ]
+        assert not any("Cancelled" in result.text for result in results(session))
+
+
+def _say(decision: Decision, _: ApprovalAsked) -> Decision:
+    return decision
+
+
+async def test_an_answer_for_a_file_that_holds_secrets_is_for_this_call_alone(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("KEY=hunter2")
+    (tmp_path / "a.txt").write_text("alpha")
+    asked = [calls(("search_files", '{"path": ".env", "pattern": "KEY"}')), calls(("read_file", '{"path": ".env"}'))]
+    replies = [reply for pair in (asked, asked) for one in pair for reply in (one, answer())]
+    provider = ScriptedProvider([*replies, calls(("read_file", '{"path": "a.txt"}'))])
+    async with open_workspace(tmp_path, provider, tools=BuiltInTools(tmp_path)) as workspace:
+        session = await workspace.new_session()
+        decisions: list[Decision] = ["never", "session", "always", "no"]
+        for decision in decisions:
+            events = await turn(session, partial(_say, decision))
+            [question] = [event for event in events if isinstance(event, ApprovalAsked)]
+            assert ".env probably holds keys" in question.why
+        assert not any(isinstance(event, ApprovalAsked) for event in await turn(session))
+        texts = [result.text for result in results(session)]
+        assert ["hunter2" in text for text in texts] == [False, True, True, False, False]
+        assert "alpha" in texts[-1]
+
+
 async def test_what_only_reads_does_not_wait_for_an_answer(tmp_path: Path, writes: Source) -> None:
     provider = ScriptedProvider([calls("write", "look")])
     async with open_workspace(tmp_path, provider, tools=writes) as workspace:
@@ -433,6 +485,9 @@ async def test_tools_that_come_and_go_change_the_next_request(tmp_path: Path) ->
         box.add_source(Source("a-server", reads=("zeta", "alpha"), zeta=str, alpha=str))
         assert session.tools.names == ["fetch", "alpha", "zeta"]
         box.remove_source("a-server")
+        assert session.tools.names == ["fetch"]
+        box.add_source(Source("built-in", reads=("fetch", "mine"), fetch=str, mine=str))  # a server that is called so
+        box.remove_source("built-in")
         assert session.tools.names == ["fetch"]
 
 

@@ -118,6 +118,8 @@ def test_arguments_cannot_look_like_others() -> None:
     assert lines[0] == "title: Fix ␛[2Jit [red]now[/]"
     assert lines[1:5] == ["body: ", "  │ first", "  │ repo: other/place", "  │ third"]
     assert readable_arguments("{}").plain == "no arguments"
+    hidden = {"pa\u200dth": "notes\u200b.txt \u202e\u200fgpj\U000e0072\U000e006d\ufe0f\u3164 日本\u3000語"}
+    assert readable_arguments(json.dumps(hidden)).plain == "pa�th: notes�.txt ��gpj���� 日本\u3000語"
     assert readable_arguments("{broken\x1b").plain == "{broken␛"
 
 

@@ -107,6 +107,23 @@ def test_files_that_hold_secrets_ask(tmp_path: Path, name: str, secret: bool) ->
     assert bool(wary({"path": "link.txt"}, Confinement(tmp_path))) is secret
 
 
+async def test_a_search_in_a_file_that_holds_secrets_asks_as_reading_it_does(tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / "secret.d").mkdir()
+    for path in (".env", ".ssh/work", ".ssh/work.pub", "a.txt"):
+        (tmp_path / path).write_text("needle")
+    (tmp_path / "link.txt").symlink_to(".env")
+    for tool in BuiltInTools(tmp_path).tools():
+        if tool.wary is not None:
+            asks = [path for path in (".env", "link.txt", ".ssh/work", ".ssh/work.pub", ".ssh", "a.txt", "secret.d")
+                    if tool.wary({"path": path})]  # fmt: skip
+            assert asks == [".env", "link.txt", ".ssh/work"]
+            assert not tool.wary({})
+    assert [tool.schema.name for tool in BuiltInTools(tmp_path).tools() if tool.wary] == ["read_file", "search_files"]
+    text = await found(tmp_path, "needle", path=".ssh")
+    assert text.splitlines() == [".ssh/work.pub:1: needle", "[not searched: 1 file that probably hold secrets]"]
+
+
 # -- list_files ----------------------------------------------------------------------------------------------------
 
 
@@ -157,6 +174,14 @@ def test_ignore_rules_are_git_s(tmp_path: Path, nested: bool) -> None:
     assert sorted(mine) == sorted(kept)
 
 
+def test_a_pipe_in_place_of_an_ignore_file_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.o").write_text("")
+    os.mkfifo(tmp_path / ".gitignore")
+    assert listed(tmp_path, path="sub") == "a.o  0 B"
+
+
 def test_a_rule_that_makes_no_sense_is_left_out() -> None:
     rules = parse_ignore("[z-a]\n*.o\n", "")
     assert ignore_verdict("a.o", False, rules) is True
@@ -194,6 +219,12 @@ async def test_lines_are_found_by_both_engines_alike(tree: Path, engine: str | N
     assert "def parse" in await found(tree, r"(?<=def )parse", engine)  # ripgrep has no look-behind
     with pytest.raises(ToolError, match="can't be read"):
         await found(tree, "(", engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_name_with_a_line_break_makes_no_line_of_its_own(tmp_path: Path, engine: str | None) -> None:
+    (tmp_path / "a\nsetup.py:1: fine").write_text("needle")
+    assert len((await found(tmp_path, "needle", engine)).splitlines()) == 1
 
 
 @pytest.mark.parametrize("engine", ENGINES)

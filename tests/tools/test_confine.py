@@ -78,6 +78,15 @@ def test_special_files_are_refused_at_once(inside: Path, monkeypatch: pytest.Mon
         read(inside, "/dev/zero", Path("/dev"))
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="Linux")
+def test_at_the_root_the_system_s_own_files_are_no_files(inside: Path) -> None:
+    (inside / "keys").symlink_to("/proc/self/environ")
+    for path in ("proc/self/environ", "/proc/self/../self/maps", str(inside / "keys"), "dev/null", "sys/power/state"):
+        with pytest.raises(ToolError, match="belongs to the operating system"):
+            read(Path("/"), path)
+    assert "alpha" in read(Path("/"), str(inside / "sub" / "a.txt"))
+
+
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_a_link_put_in_place_while_it_is_opened_leads_nowhere(inside: Path, what: str) -> None:
     """A thread swaps what is read for a link that leads out, and back, as fast as it can."""

@@ -81,6 +81,12 @@ def test_one_wrong_server_leaves_the_others_alone() -> None:
     assert odd.error == "f: 'a b/../c' can't be a server's name; use letters, digits, - and _"
 
 
+@pytest.mark.parametrize("name", ["built-in", "Built-In"])
+def test_no_server_passes_for_the_built_in_tools(name: str) -> None:
+    (server,) = read_servers({name: {"command": "x"}}, "f")
+    assert server.error == f"f: mcpServers.{name}: the tools that come with chatctx are called that; use another name"
+
+
 def test_a_name_that_is_none_reaches_no_terminal_as_it_is() -> None:
     (server,) = read_servers({"a\x1b]0;x\x07b": {"command": "x"}}, "f")
     assert server.name == "a?]0;x?b"

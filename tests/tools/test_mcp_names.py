@@ -16,6 +16,11 @@ def test_plain_names_stay_readable() -> None:
     assert offered_names("github", ["create_issue", "get-me"]) == ["github__create_issue", "github__get-me"]
 
 
+def test_servers_whose_names_begin_alike_do_not_take_each_other_s_tools() -> None:
+    assert offered_names("gh", ["_push"]) != offered_names("gh_", ["push"])
+    assert offered_names("gh", ["a__b"]) != offered_names("gh__a", ["b"])
+
+
 def test_names_that_would_meet_are_told_apart() -> None:
     names = offered_names("s", ["a.b", "a/b", "a_b"])
     assert len(set(names)) == 3

@@ -14,7 +14,7 @@ from typing import Any
 from tui.chat import history
 from tui.chat.conversation import Conversation
 from tui.chat.database import StoreError
-from tui.chat.events import ApprovalAsked
+from tui.chat.events import ApprovalAsked, Notice, SessionEvent
 from tui.chat.ids import new_id
 from tui.chat.projection import Target
 from tui.chat.services import Services
@@ -160,8 +160,11 @@ class SessionTools:
             wary=wary,
         )
 
-    async def ask(self, call: ToolCall, tool: Tool, why: str, emit: Callable[[ApprovalAsked], None]) -> Decision:
-        """Wait for a person's word on a call, and remember it where that was said."""
+    async def ask(self, call: ToolCall, tool: Tool, why: str, emit: Callable[[SessionEvent], None]) -> Decision:
+        """Wait for a person's word on a call, and remember it where that was said.
+
+        A call that asks for a reason of its own (`why`) asks each time: the answer is for it alone.
+        """
         asked = ApprovalAsked(new_id(), call, tool.schema.origin, tool.schema.description, why)
         answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._waiting[asked.id] = answer
@@ -170,15 +173,16 @@ class SessionTools:
             decision = await answer
         finally:
             del self._waiting[asked.id]
-        match decision:
-            case "session":
-                self._allowed.add((tool.schema.name, seal(tool)))
-            case "always":
-                await asyncio.to_thread(self.box.remember, Remembered(tool.schema.name, "allow", seal(tool)))
-            case "never":
-                await asyncio.to_thread(self.box.remember, Remembered(tool.schema.name, "never", seal(tool)))
-            case "once" | "no":
-                pass
+        if why:
+            return "no" if decision in ("no", "never") else "once"
+        if decision == "session":
+            self._allowed.add((tool.schema.name, seal(tool)))
+        elif decision in ("always", "never"):
+            rule: Rule = "allow" if decision == "always" else "never"
+            try:
+                await asyncio.to_thread(self.box.remember, Remembered(tool.schema.name, rule, seal(tool)))
+            except StoreError as error:
+                emit(Notice("error", f"{error}. Your answer holds until chatctx ends"))
         return decision
 
     def approve(self, ask_id: str, decision: Decision) -> None:

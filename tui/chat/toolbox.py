@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from tui.chat.store import SessionStore
 from tui.chat.tool_support import ToolSupport
+from tui.context.deferral import BUILT_IN
 from tui.tool_settings import ToolSettings
 from tui.tools.approval import Remembered
 from tui.tools.base import Tool, ToolSource
 
 APPROVALS = "tool_approvals"  # key in the store's state: {tool: {"rule": "allow" | "never", "seal": hex}}
 USED = "tools_used"  # key in the store's state: {tool: seconds since the epoch}
-BUILT_IN = "built-in"
 
 
 class Toolbox:
@@ -32,9 +32,10 @@ class Toolbox:
     # -- what there is -------------------------------------------------------------------------------------------
 
     def add_source(self, source: ToolSource) -> None:
-        """Offer its tools from now on, in place of an earlier source of that name."""
-        self._sources[source.name] = source
-        self.changed()
+        """Offer its tools from now on, in place of an earlier source of that name, but never of the built-in ones."""
+        if source.name != BUILT_IN:
+            self._sources[source.name] = source
+            self.changed()
 
     def wait_with(self, settle: Callable[[], Awaitable[None]]) -> None:
         """Sources start: `settle` waits a moment for them."""
@@ -47,7 +48,7 @@ class Toolbox:
 
     def remove_source(self, name: str) -> None:
         """Offer them no longer."""
-        if self._sources.pop(name, None) is not None:
+        if name != BUILT_IN and self._sources.pop(name, None) is not None:
             self.changed()
 
     def changed(self) -> None:
@@ -101,8 +102,8 @@ class Toolbox:
 
     def _write(self, answers: Mapping[str, Remembered]) -> None:
         data = {name: {"rule": answer.rule, "seal": answer.seal} for name, answer in answers.items()}
+        self._remembered = answers  # holds in this program, also where a full disk keeps it out of the store
         self._store.put_state(APPROVALS, json.dumps(data))
-        self._remembered = answers
 
     # -- when each was used last (not on the event loop) ------------------------------------------------------------
 

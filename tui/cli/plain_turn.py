@@ -14,6 +14,7 @@ from tui.messages import Message, ToolCall
 from tui.render.clean import clean_line, clean_text
 from tui.render.message import label_of, status_text
 from tui.render.words import arguments_summary, short_model
+from tui.widgets.call_text import readable_arguments
 from tui.widgets.figures import percent, tokens_exact
 from tui.widgets.urgency import mark
 
@@ -79,9 +80,10 @@ class Speaker:
             complain(f"{name} was not run: nobody can be asked here; /tools in the chat allows it")
             self._chat.session.tools.approve(asked.id, "no")
             return
-        call = f"{name} ({clean_line(asked.origin)}) {clean_line(asked.call.arguments)}"
+        call = f"{name} ({clean_line(asked.origin)}) {clean_line(readable_arguments(asked.call.arguments).plain)}"
         complain(f"wants to run {call}" + (f": {asked.why}" if asked.why else ""))
-        answer = await self._chat.ask("Run it? y yes, s in this conversation always, a always, n no, never:")
+        answers = "y yes, n no" if asked.why else "y yes, s in this conversation always, a always, n no, never"
+        answer = await self._chat.ask(f"Run it? {answers}:")
         decision = ANSWERS.get(answer.lower(), "no")
         self._chat.session.tools.approve(asked.id, decision)
 

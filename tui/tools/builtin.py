@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tui.context.deferral import BUILT_IN
 from tui.tools import list_files, read_file, search_files
 from tui.tools.base import Tool, ToolError, ToolOutput
 from tui.tools.confine import Confinement
@@ -17,14 +18,14 @@ SLOW = 25.0  # seconds; each tool has its own, shorter limit: this one is for a 
 class BuiltInTools:
     """A `ToolSource`. `root` is the working directory, `allowed` are further folders."""
 
-    name = "built-in"
+    name = BUILT_IN
 
     def __init__(self, root: Path, allowed: Sequence[Path] = ()) -> None:
         self._confinement = Confinement(root, allowed)
         self._tools = (
             Tool(list_files.SCHEMA, True, self._threaded(list_files.list_files)),
             Tool(read_file.SCHEMA, True, self._threaded(read_file.read_file), self._wary),
-            Tool(search_files.SCHEMA, True, self._search),
+            Tool(search_files.SCHEMA, True, self._search, self._wary),
         )
 
     def tools(self) -> Sequence[Tool]:

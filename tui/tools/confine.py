@@ -27,6 +27,9 @@ _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0) |
 _FILE = _READ | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = _READ | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
 
+_KERNEL = frozenset({"dev", "proc", "sys"})
+"""Below the root: no files that anybody wrote. `/proc/self/environ` holds the keys this program was given."""
+
 Kind = Literal["file", "folder"]
 
 
@@ -68,6 +71,8 @@ class Confinement:
         for base in self._bases:
             if real.is_relative_to(base):
                 parts = real.relative_to(base).parts
+                if len(base.parts) == 1 and not _KERNEL.isdisjoint(parts[:1]):
+                    raise ToolError(f"{path[:200]} belongs to the operating system: only plain files can be read.")
                 return Place(base, parts, self._shown(base, parts))
         linked = " (it is a link that leads there)" if wanted.is_symlink() else ""
         raise ToolError(

@@ -66,28 +66,22 @@ def rules_above(folder: Path) -> list[tuple[str, list[IgnoreRule]]]:
     """The rules of the folders above `folder`, up to the top of its git repository: (way down to `folder`, rules)."""
     found: list[tuple[str, list[IgnoreRule]]] = []
     for above in folder.parents if not (folder / ".git").exists() else ():
-        text = _read(above / IGNORE_FILE)
-        if text:
+        if text := read_at(None, above):
             found.append((folder.relative_to(above).as_posix(), parse_ignore(text, "")))
         if (above / ".git").exists():
             return found[::-1]
     return []
 
 
-def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(LARGEST).decode("utf-8", "replace")
-    except OSError:
-        return ""  # there is none here, or it is not ours to read: git would not know it either
-
-
 def read_at(descriptor: int | None, folder: Path, name: str = IGNORE_FILE) -> str:
-    """An ignore file's text, by an open folder (or its path where folders can't be opened); "" where there is none."""
+    """An ignore file's text, by an open folder (or its path where folders can't be opened); "" where there is none.
+
+    Neither links are followed, as git does not, nor is a pipe waited for.
+    """
     try:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
         path = name if descriptor is not None else folder / name
         with os.fdopen(os.open(path, flags, dir_fd=descriptor), "rb") as file:
             return file.read(LARGEST).decode("utf-8", "replace")
     except OSError:
-        return ""
+        return ""  # there is none here, or it is not ours to read: git would not know it either

@@ -10,6 +10,7 @@ from tui.messages import ToolSchema
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.confine import Confinement
 from tui.tools.globs import Glob, expanded, fits_any, make_glob
+from tui.tools.texts import printable
 from tui.tools.walk import Found, Walk
 
 SCHEMA = ToolSchema(
@@ -52,7 +53,7 @@ def compiled(glob: str) -> list[Glob]:
 
 
 def _line(found: Found) -> str:
-    name = "".join(char if char.isprintable() else "\ufffd" for char in found.path)
+    name = printable(found.path)
     if found.is_link:
         return f"{name}@"
     return f"{name}/" if found.is_folder else f"{name}  {found.size:,} B" if found.size is not None else f"{name}="

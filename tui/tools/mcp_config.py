@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from tui.context.deferral import BUILT_IN
 from tui.providers.keys import redact
 
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
@@ -189,6 +190,8 @@ def _server(name: str, value: object, where: str) -> ServerConfig:
     key = f"{where}: mcpServers.{name}"
     if not NAME.fullmatch(name):
         raise McpConfigError(f"{where}: {name[:80]!r} can't be a server's name; use letters, digits, - and _")
+    if name.lower() == BUILT_IN:
+        raise McpConfigError(f"{key}: the tools that come with chatctx are called that; use another name")
     if not isinstance(value, dict):
         raise McpConfigError(f"{key} is a table: with command and args, or with url")
     url = value.get("url", value.get("httpUrl", value.get("serverUrl")))

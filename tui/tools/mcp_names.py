@@ -25,7 +25,7 @@ def offered_names(server: str, tools: Sequence[str]) -> list[str]:
 def _name(server: str, tool: str) -> str:
     plain = f"{server}{SEPARATOR}{tool}"
     clean = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
-    if clean == plain and len(plain) <= MOST and SEPARATOR not in server and tool:
+    if clean == plain and len(plain) <= MOST and SEPARATOR not in f"{server}_" and tool:
         return plain
     mark = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"{clean[: MOST - 7]}_{mark}"

@@ -32,15 +32,19 @@ SECONDS = 10.0
 
 
 def wary(arguments: Mapping[str, Any], confinement: Confinement) -> str:
-    """Why reading this file asks first; "" if it does not. A link is judged by what it leads to as well."""
-    path = str(arguments["path"])
-    names = {PurePath(path).name}
+    """Why a call that shows what is in this file asks first; "" if it does not, and for a folder.
+
+    A link is judged by what it leads to as well.
+    """
+    path = str(arguments.get("path", "."))
     try:
-        names.add(confinement.place(path).name)
+        place = confinement.place(path)
     except ToolError:
         return ""  # it is refused anyway
-    secret = sorted(name for name in names if may_hold_secrets(name))
-    return f"{secret[0]} probably holds keys or passwords; its content would be sent to the model" if secret else ""
+    names = [name for name in (PurePath(path).name, place.path.as_posix()) if may_hold_secrets(name)]
+    if not names or place.path.is_dir():
+        return ""
+    return f"{PurePath(names[0]).name} probably holds keys or passwords; its content would be sent to the model"
 
 
 def read_file(arguments: Mapping[str, Any], confinement: Confinement) -> ToolOutput:

@@ -22,7 +22,7 @@ from tui.tools.base import ToolError, ToolOutput
 from tui.tools.confine import Confinement, Place
 from tui.tools.globs import fits_any
 from tui.tools.list_files import compiled
-from tui.tools.texts import SAMPLE, encoding_of, may_hold_secrets
+from tui.tools.texts import SAMPLE, encoding_of, may_hold_secrets, printable
 from tui.tools.walk import Walk
 
 SCHEMA = ToolSchema(
@@ -96,15 +96,15 @@ def _candidates(
     """The folder that is searched, the files in it that are looked at, and what is to be said of the others."""
     if place.path.is_file():
         with confinement.opened(place, "file"):
-            folder = Place(place.base, place.parts[:-1], "")
-            return folder, [place.name], []
+            return Place(place.base, place.parts[:-1], ""), [place.name], []  # one that holds secrets has asked
     fits = None if glob is None else compiled(str(glob))
     walk = Walk(confinement, place, deadline)
     files, large, secret = [], 0, 0
+    folder = place.path.as_posix()
     for found in walk.entries():
         if found.is_folder or found.size is None or (fits is not None and not fits_any(fits, found.path)):
             continue
-        if may_hold_secrets(found.path):
+        if may_hold_secrets(f"{folder}/{found.path}"):
             secret += 1
         elif found.size > LARGEST_FILE:
             large += 1
@@ -212,7 +212,8 @@ def _shown(matches: Sequence[Match], place: Place, confinement: Confinement) -> 
         shown = path if place.shown in (".", "") and not place.parts else "/".join(parts)
         try:
             with confinement.opened(Place(place.base, parts, shown), "file") as descriptor:
-                lines += [f"{shown}:{number}: {text}" for number, text in _read_lines(descriptor, set(numbers))]
+                name, read = printable(shown), _read_lines(descriptor, set(numbers))
+                lines += [f"{name}:{number}: {text}" for number, text in read]
         except ToolError:
             continue  # swapped, removed or locked since it was found
     return lines, max(0, len(set(matches)) - MOST_MATCHES)

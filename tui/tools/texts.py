@@ -28,6 +28,7 @@ _SECRET_NAMES = frozenset(
     | {"credentials.json", "secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml", ".vault-token"}
 )
 _SECRET_ENDINGS = frozenset({".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".asc", ".gpg"})
+_SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".kube"})
 _HARMLESS = frozenset({"example", "sample", "template", "dist", "defaults"})  # .env.example
 
 
@@ -66,9 +67,16 @@ def described(name: str, sample: bytes, size: int) -> str:
     return f"{name} is {kind_of(sample)} of {size:,} bytes, not text: it is not shown."
 
 
+def printable(name: str) -> str:
+    """A file's name in one line that shows all of it: what is in it can't pass for another line."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in name)
+
+
 def may_hold_secrets(name: str) -> bool:
-    """Whether a file's name says that keys or passwords are in it."""
+    """Whether a file's name, or a folder on the path to it, says that keys or passwords are in it."""
     path = PurePosixPath(name.lower())
+    if not _SECRET_FOLDERS.isdisjoint(path.parts[:-1]):
+        return path.suffix != ".pub"
     if path.name == ".env" or path.name.startswith(".env."):
         return path.suffix.lstrip(".") not in _HARMLESS
     if path.name.startswith("id_") and path.suffix != ".pub":

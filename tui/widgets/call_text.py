@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from textual.content import Content
@@ -13,6 +14,19 @@ MOST_LINES = 2_000
 LONG_VALUE = 60  # characters of a list or object, from which it gets lines of its own
 
 
+# What takes no cell, though a program reads it: soft hyphens, joiners, direction marks, variation selectors, Hangul
+# fillers, tags. In a transcript they are part of scripts and emoji; a command is judged by what can be seen.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
+def _seen(text: str) -> str:
+    """`text` without power over the screen, and with a mark where something in it would not be seen."""
+    return _UNSEEN.sub("\ufffd", clean_text(text))
+
+
 def readable_arguments(arguments: str) -> Content:
     """One argument a line; long text in lines of its own behind a bar, so that it can't pass for another argument."""
     try:
@@ -20,7 +34,7 @@ def readable_arguments(arguments: str) -> Content:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        return Content.styled(clean_text(arguments) or "no arguments", "$foreground")
+        return Content.styled(_seen(arguments) or "no arguments", "$foreground")
     if not value:
         return Content.styled("no arguments", "$text-muted")
     lines: list[Content] = []
@@ -28,8 +42,8 @@ def readable_arguments(arguments: str) -> Content:
         text = entry if isinstance(entry, str) else json.dumps(entry, ensure_ascii=False)
         if not isinstance(entry, str) and len(text) > LONG_VALUE:
             text = json.dumps(entry, ensure_ascii=False, indent=2)
-        rows = clean_text(text).split("\n")
-        label = (f"{clean_line(str(name))}: ", "$text-muted")
+        rows = _seen(text).split("\n")
+        label = (f"{_seen(clean_line(str(name)))}: ", "$text-muted")
         if len(rows) == 1:
             lines.append(Content.assemble(label, (rows[0] or '""', "$foreground")))
             continue
