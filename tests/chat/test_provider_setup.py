@@ -136,3 +136,20 @@ async def test_openrouter_is_asked_in_a_way_that_wants_the_key(
     with pytest.raises(ProviderError) as caught:
         await found.test(Draft("openrouter", api_key_env="WORK_KEY"))
     assert caught.value.kind == "auth"
+
+
+@pytest.mark.parametrize(("status", "passes"), [(401, False), (404, True), (500, True)])
+async def test_openrouter_shows_its_list_to_everybody_so_the_key_is_asked_about(
+    server: ReplayServer, tmp_path: Path, status: int, passes: bool
+) -> None:
+    """Only a refusal counts: a route that is not there must not lock anybody out."""
+    server.json({"error": {"message": "no"}}, status, path="/v1/key")
+    found, _ = setup(tmp_path, {"openrouter": ProviderSettings(base_url=f"{server.url}/v1", api_key_env="WORK_KEY")})
+    draft = Draft("openrouter", api_key_env="WORK_KEY")
+    if passes:
+        assert len(await found.test(draft)) == 2
+    else:
+        with pytest.raises(ProviderError) as caught:
+            await found.test(draft)
+        assert caught.value.kind == "auth"
+    assert [asked.path for asked in server.asked] == ["/v1/models", "/v1/key"]

@@ -62,6 +62,15 @@ async def test_the_command_wins_over_the_variable(monkeypatch: pytest.MonkeyPatc
     assert "from-command" not in redact("a from-command b")
 
 
+@pytest.mark.parametrize("key", ["sk-one\nsk-two-secret", "“sk-abcdef-secret”", "sk-abc secret", "sk-é-secret"])
+async def test_what_can_be_no_key_is_not_sent_and_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HTTP libraries quote such a header in their complaint, or end in an error of their own."""
+    monkeypatch.setenv("P_KEY", key)
+    with pytest.raises(ProviderError, match="Look at P_KEY") as caught:
+        await ProviderConfig("p", key_env=("P_KEY",)).key()
+    assert caught.value.kind == "auth" and "secret" not in str(caught.value)
+
+
 async def test_a_missing_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("P_KEY", raising=False)
     with pytest.raises(ProviderError, match="Set P_KEY, or api_key_command"):

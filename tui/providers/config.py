@@ -72,6 +72,12 @@ class ProviderConfig:
                 )
             return None
         hold_secret(key)
+        if not (key.isascii() and key.isprintable()) or " " in key:  # an HTTP library would quote it in its complaint
+            raise ProviderError(
+                "auth",
+                f"{self.name}: the API key holds a line break, a blank, curly quotes or the like, which no key has. "
+                f"Look at {'api_key_command' if self.api_key_command else ' or '.join(self.key_env)}.",
+            )
         return key
 
     def chat_style(self) -> ChatStyle:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from tui.providers.base import ModelInfo, Provider
+import logging
+
+from tui.providers.base import ModelInfo, Provider, ProviderError
 from tui.providers.openai_chat import OpenAIChat
 from tui.providers.transport import get_json
+
+log = logging.getLogger(__name__)
 
 
 async def models_with_key(provider: Provider) -> list[ModelInfo]:
     """The models `provider` offers to this key. Raises `ProviderError`."""
     models = await provider.models()
-    if isinstance(provider, OpenAIChat) and provider.name == "openrouter":
-        await get_json(await provider.client(), "/key", provider.name)  # it shows its list to everybody
+    if isinstance(provider, OpenAIChat) and provider.name == "openrouter":  # it shows its list to everybody
+        try:
+            await get_json(await provider.client(), "/key", provider.name)
+        except ProviderError as error:
+            if error.kind == "auth":
+                raise
+            log.info("openrouter's /key says nothing of the key: %s", error)  # the first message will tell
     return models
