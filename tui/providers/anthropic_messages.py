@@ -101,7 +101,8 @@ class AnthropicMessages:
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
-        body = {key: value for key, value in to_wire(request, cache=False).items() if key not in _NOT_COUNTED}
+        whole = await asyncio.to_thread(to_wire, request, cache=False)
+        body = {key: value for key, value in whole.items() if key not in _NOT_COUNTED}
         if "budget_tokens" in body.get("thinking", {}):
             body.pop("thinking")  # it is checked against max_tokens, which this route does not take
         return await discovery.input_tokens(await self.client(), "/v1/messages/count_tokens", body, self.name)

@@ -79,7 +79,8 @@ class ChatReader:
 
     def _delta(self, delta: Json) -> Iterator[StreamEvent]:
         reasoning = next((text for name in _REASONING_FIELDS if (text := _text(delta.get(name)))), "")
-        details = [item for item in delta.get("reasoning_details") or [] if isinstance(item, dict)]
+        listed = delta.get("reasoning_details")
+        details = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
         for item in details:
             _merge_detail(self._details, item)
         if not reasoning:

@@ -10,7 +10,7 @@ from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.probing import probe
 from tui.providers.transport import get_json, post_json
-from tui.providers.wire import Json
+from tui.providers.wire import Json, count_of
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -56,10 +56,8 @@ def find_count(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
         value: Any = entry
         for step in key.split("."):
             value = value.get(step) if isinstance(value, Mapping) else None
-        if isinstance(value, str) and value.isdigit():
-            value = int(value)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-            return int(value)
+        if found := count_of(value):
+            return found
     return None
 
 
@@ -90,7 +88,8 @@ def entry_id(entry: Mapping[str, Any]) -> str:
 def find_entry(entries: list[Json], model: str) -> Json | None:
     """The entry of `model`: by name, by alias, or by name without its ":latest"."""
     for entry in entries:
-        if entry_id(entry) == model or model in (entry.get("aliases") or ()):
+        aliases = entry.get("aliases")
+        if entry_id(entry) == model or (isinstance(aliases, list) and model in aliases):
             return entry
     return next(
         (entry for entry in entries if entry_id(entry).removesuffix(":latest") == model.removesuffix(":latest")), None

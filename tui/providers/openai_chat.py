@@ -111,7 +111,8 @@ class OpenAIChat:
         """llama.cpp counts a request; no other Chat server has such a route."""
         if not self.capabilities(request.model).count_endpoint:
             return None
-        return await discovery.chat_input_tokens(await self.client(), to_wire(request, self._style), self.name)
+        body = await asyncio.to_thread(to_wire, request, self._style)
+        return await discovery.chat_input_tokens(await self.client(), body, self.name)
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""

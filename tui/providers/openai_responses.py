@@ -80,7 +80,7 @@ class OpenAIResponses:
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
-        body = to_wire(request, official=self.config.official)
+        body = await asyncio.to_thread(to_wire, request, official=self.config.official)
         asked = {key: value for key, value in body.items() if key in _COUNTED}
         return await discovery.input_tokens(await self.client(), "/responses/input_tokens", asked, self.name)
 

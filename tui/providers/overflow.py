@@ -170,9 +170,12 @@ _HINTS: Mapping[ErrorKind, str] = {
 }
 
 
+_STATUS = re.compile(r"[45][0-9]{2}")
+
+
 def _inner_status(codes: set[str]) -> int | None:
     """The HTTP status that an error inside a stream names as its code."""
-    return next((int(code) for code in sorted(codes) if code.isdigit() and 400 <= int(code) < 600), None)
+    return next((int(code) for code in sorted(codes) if _STATUS.fullmatch(code)), None)
 
 
 def classify_error(

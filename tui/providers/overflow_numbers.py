@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tui.providers.wire import count_of
+
 _LIMIT = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -77,22 +79,18 @@ class OverflowNumbers:
 
 def overflow_numbers(text: str, pairs: list[tuple[str, object]] | None = None) -> OverflowNumbers:
     """Read limit, input and output (tokens) from an error's text; structured fields win over words."""
-    fields = {key: value for key, value in pairs or [] if isinstance(value, int) and not isinstance(value, bool)}
+    fields = dict(pairs or [])
     parts = [to_int(match["n"]) for match in _INPUT_PARTS.finditer(text)]
-    given = _positive(fields.get("n_prompt_tokens")) or (sum(parts) if parts else _first(_INPUT, text))
+    given = count_of(fields.get("n_prompt_tokens")) or (sum(parts) if parts else _first(_INPUT, text))
     output = _first(_OUTPUT, text)
     if output is None and given is not None and (total := _TOTAL.search(text)):
         output = max(0, to_int(total["n"]) - given) or None
-    return OverflowNumbers(_positive(fields.get("n_ctx")) or _first(_LIMIT, text), given, output)
-
-
-def _positive(value: int | None) -> int | None:
-    return value if value is not None and value > 0 else None
+    return OverflowNumbers(count_of(fields.get("n_ctx")) or _first(_LIMIT, text), given, output)
 
 
 def to_int(digits: str) -> int:
-    """A number written with or without thousands separators."""
-    return int(digits.replace(",", "").replace("_", "") or 0)
+    """A number written with or without thousands separators; 0 for what is no count of tokens."""
+    return count_of(digits.replace(",", "").replace("_", "")) or 0
 
 
 def _first(patterns: list[re.Pattern[str]], text: str) -> int | None:

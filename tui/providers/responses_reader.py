@@ -97,9 +97,8 @@ class ResponsesReader:
         """The item an event belongs to; made up where a server did not announce it."""
         wire = event.get("item")
         item_id = wire.get("id") if isinstance(wire, dict) else event.get("item_id")
-        key = event.get("output_index")
-        if key is None:
-            key = item_id or kind
+        index = event.get("output_index")
+        key: object = index if isinstance(index, int) else str(item_id or kind)
         found = self._items.get(key)
         if found is None or found.kind != kind:
             count = sum(item.kind == kind for item in self._items.values())

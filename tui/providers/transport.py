@@ -7,7 +7,6 @@ a wrong class. The SDKs are imported in a worker thread at the first request: im
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -19,7 +18,7 @@ from tui.providers.base import ProviderError
 from tui.providers.error_text import one_line
 from tui.providers.keys import redact
 from tui.providers.overflow import classify_error
-from tui.providers.wire import Json
+from tui.providers.wire import Json, whole_texts
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -124,23 +123,29 @@ async def _raw_events(client: Client, path: str, body: Json, idle: float) -> Asy
 
     # The read timeout runs anew with every byte that comes.
     patience: Any = {"timeout": httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)}
+    kind: Any
     if type(client).__module__.startswith("anthropic"):
         from anthropic import AsyncStream as AnthropicStream
 
-        stream: Any = await client.post(
-            path, cast_to=object, body=body, options=patience, stream=True, stream_cls=AnthropicStream[object]
-        )
+        kind = AnthropicStream[object]
     else:
         from openai import AsyncStream as OpenAIStream
 
-        stream = await client.post(
-            path, cast_to=object, body=body, options=patience, stream=True, stream_cls=OpenAIStream[object]
-        )
+        kind = OpenAIStream[object]
+    stream: Any = await _post(client, path, body, options=patience, stream=True, stream_cls=kind)
     try:
         async for event in stream:
             yield event
     finally:
         await stream.close()
+
+
+async def _post(client: Client, path: str, body: Json, **how: Any) -> Any:
+    """POST `body`. Half a character in it (a lone surrogate, from a paste, a file, a server) must not stop it."""
+    try:
+        return await client.post(path, cast_to=object, body=body, **how)
+    except UnicodeEncodeError:
+        return await client.post(path, cast_to=object, body=await asyncio.to_thread(whole_texts, body), **how)
 
 
 async def get_json(client: Client, path: str, provider: str) -> object:
@@ -157,7 +162,7 @@ async def _call(client: Client, method: str, path: str, body: Json | None, provi
     try:
         if method == "get":
             return await client.get(path, cast_to=object, options={"timeout": LISTING_TIMEOUT})
-        return await client.post(path, cast_to=object, body=body, options={"timeout": COUNTING_TIMEOUT})
+        return await _post(client, path, body or {}, options={"timeout": COUNTING_TIMEOUT})
     except Exception as error:
         translated = translate(error, provider, str(client.base_url))
         if translated is None:
@@ -200,7 +205,7 @@ def translate(error: Exception, provider: str, base_url: str, idle: float | None
             text = f"cannot reach {where} ({reason}). Check that the server runs, and its base_url."
         case httpx2.HTTPError():
             text = f"the connection to {where} broke ({reason}). What arrived is kept; /retry goes on."
-        case json.JSONDecodeError() | UnicodeDecodeError():
+        case ValueError() | RecursionError():  # also numbers of thousands of digits, lists in lists in lists
             return ProviderError(
                 "protocol", f"{lead}the server sent broken JSON. What arrived is kept; /retry goes on."
             )

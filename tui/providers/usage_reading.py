@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tui.messages import BilledPass, Usage
+from tui.providers.wire import count_of
 
 Body: TypeAlias = Mapping[str, Any]
 
@@ -50,17 +51,12 @@ def _read(body: Body) -> Usage | None:
 
 
 def _count(body: object, *names: str) -> int | None:
-    """The first of `names` that is a number of tokens; servers also write them as text or as floats."""
+    """The first of `names` that is a number of tokens."""
     if not isinstance(body, Mapping):
         return None
     for name in names:
-        match body.get(name):
-            case bool() | None:
-                continue
-            case int() | float() as value if value >= 0:
-                return int(value)
-            case str() as text if text.strip().isdigit():
-                return int(text)
+        if (found := count_of(body.get(name))) is not None:
+            return found
     return None
 
 

@@ -13,6 +13,11 @@ from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request,
 
 Json: TypeAlias = dict[str, Any]
 
+MOST_TOKENS = 10**12
+"""No count of tokens is larger; what is would not fit the store either."""
+
+_COUNT = re.compile(r"[0-9]{1,12}")
+
 # A block that must not be empty says so in words.
 EMPTY_RESULT = "(no output)"
 
@@ -57,6 +62,44 @@ def attachment_text(part: Attachment) -> str:
 def missing_text(part: Attachment) -> str:
     """What stands for an attachment whose bytes are gone."""
     return f"[attachment {part.name} is not available any more]"
+
+
+def whole_text(text: str) -> str:
+    """`text` that can be encoded: halves of a character that came apart are joined, one left alone becomes U+FFFD.
+
+    Servers that escape their JSON split emoji between two pieces of an answer.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def whole_texts(value: Any) -> Any:
+    """A JSON value whose texts are all `whole_text`."""
+    match value:
+        case str():
+            return whole_text(value)
+        case dict():
+            return {whole_text(key): whole_texts(inner) for key, inner in value.items()}
+        case list():
+            return [whole_texts(inner) for inner in value]
+        case _:
+            return value
+
+
+def count_of(value: object) -> int | None:
+    """A number of tokens as servers write it, also as text or as a float; None for what is no count."""
+    match value:
+        case bool():
+            return None
+        case int() | float() if 0 <= value <= MOST_TOKENS:
+            return int(value)
+        case str() if _COUNT.fullmatch(value.strip()):
+            return int(value)
+        case _:
+            return None
 
 
 def data_url(part: Attachment, blob: bytes) -> str:

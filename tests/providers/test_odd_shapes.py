@@ -1,0 +1,153 @@
+"""Answers, model lists and errors with one value replaced by another kind: never more than a classified error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from tests.providers.collect import collect
+from tests.providers.replay import Answer
+from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
+from tui.messages import Message, Text
+from tui.providers import discovery
+from tui.providers.anthropic_reader import AnthropicReader
+from tui.providers.base import ProviderError
+from tui.providers.chat_reader import ChatReader
+from tui.providers.config import Dialect
+from tui.providers.overflow import classify_error
+from tui.providers.responses_reader import ResponsesReader
+
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    3.5,
+    float("inf"),
+    float("nan"),
+    10**30,
+    "",
+    "²",
+    "9" * 5000,
+    [[]],
+    {"text": {}},
+)
+
+CHAT: Any = {
+    "choices": [
+        {
+            "delta": {
+                "content": [{"type": "thinking", "thinking": [{"text": "a"}]}, {"type": "text", "text": "b"}],
+                "reasoning_details": [{"type": "reasoning.text", "text": "a", "index": 0, "id": "x"}],
+                "tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}],
+            },
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {"prompt_tokens": 1, "total_tokens": 9, "prompt_tokens_details": {"cached_tokens": 3}},
+}
+MESSAGES: Any = [
+    {"type": "message_start", "message": {"usage": {"input_tokens": 9, "cache_read_input_tokens": 1}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "a", "input": {"a": 1}}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{}"}},
+    {
+        "type": "message_delta",
+        "delta": {"stop_reason": "refusal", "stop_details": {"explanation": "e"}},
+        "context_management": {"applied_edits": [{"cleared_input_tokens": 4, "cleared_tool_uses": 1}]},
+        "usage": {"input_tokens": 1, "cache_creation_input_tokens": 1, "iterations": [{"type": "message"}]},
+    },
+]
+RESPONSES: Any = [
+    {"type": "response.output_item.added", "output_index": 0, "item": {"type": "function_call", "call_id": "c"}},
+    {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "i", "delta": "{}"},
+    {
+        "type": "response.output_item.done",
+        "output_index": 1,
+        "item": {"type": "reasoning", "id": "r", "summary": [{"text": "x"}], "encrypted_content": "e"},
+    },
+    {
+        "type": "response.incomplete",
+        "response": {"incomplete_details": {"reason": "x"}, "usage": {"input_tokens": 3, "input_tokens_details": {}}},
+    },
+]
+LIST: Any = {
+    "data": [
+        {
+            "id": "m",
+            "aliases": ["a"],
+            "context_length": "4096",
+            "limits": {"max_prompt_tokens": 4},
+            "pricing": {"prompt": "0.1", "completion": "0.2"},
+            "architecture": {"input_modalities": ["image"]},
+            "capabilities": {"vision": True, "function_calling": {"supported": True}},
+        }
+    ]
+}
+ERROR: Any = {"error": {"message": "too long", "code": "500", "n_ctx": 4, "details": [{"retryDelay": "3s"}]}}
+
+
+def variants(value: Any) -> Iterator[Any]:
+    """`value` with each of its inner values replaced by each odd one."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, old in list(inner):
+        for new in (*ODD, *variants(old)):
+            changed = value.copy()
+            changed[key] = new
+            yield changed
+
+
+@pytest.mark.parametrize(
+    ("reader", "events"),
+    [(ChatReader, [CHAT]), (AnthropicReader, MESSAGES), (ResponsesReader, RESPONSES)],
+    ids=["chat", "messages", "responses"],
+)
+def test_answers(reader: Callable[[], Any], events: list[Any]) -> None:
+    for changed in variants(events):
+        reading = reader()
+        try:
+            for event in changed:
+                if isinstance(event, dict):
+                    list(reading.feed(event))
+            list(reading.finish())
+        except ProviderError:
+            pass  # a classified error is an answer too
+
+
+def test_model_lists() -> None:
+    for changed in variants(LIST):
+        entries = discovery.model_entries(changed)
+        discovery.find_entry(entries, "another")
+        for entry in entries:
+            limits = discovery.entry_limits(entry, "here")
+            json.dumps(asdict(discovery.entry_info(entry, discovery.entry_id(entry), None, limits)))
+            assert limits is None or limits.context is None or 0 < limits.context < 10**13
+
+
+def test_errors() -> None:
+    for changed in variants(ERROR):
+        assert str(classify_error(400, changed))
+    for digits in ("9" * 5000, ",", "_"):
+        found = classify_error(400, {"error": {"message": f"maximum context length is {digits} tokens"}})
+        assert (found.kind, found.limit) == ("overflow_input", None)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("body", [b"9" * 5000, b"[" * 100_000], ids=["a huge number", "deep lists"])
+async def test_json_that_python_does_not_take(dialect: Dialect, body: bytes) -> None:
+    async with serving(dialect) as (server, provider):
+        server.answers.append(Answer([b"event: message_start\ndata: " + body + b"\n\n"]))
+        got = await collect(provider, REQUEST)
+    assert got.error is not None and got.error.kind == "protocol" and "broken JSON" in str(got.error)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_half_a_character_is_no_reason_not_to_send(dialect: Dialect) -> None:
+    async with serving(dialect) as (server, provider):
+        server.answers.append(Answer(pieces(dialect)))
+        got = await collect(provider, replace(REQUEST, messages=(Message("user", (Text("a\ud83d\ude00b\udc00c"),)),)))
+        sent = json.dumps(server.asked[0].body, ensure_ascii=False)
+    assert (got.text, got.error) == ("Hello", None)
+    assert "a\U0001f600b\ufffdc" in sent
