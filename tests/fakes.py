@@ -190,7 +190,7 @@ class FakeSession:
         self.log.append(f"compact {instructions}".strip())
         yield CompactionStarted(False)
         await self.pause()
-        yield CompactionFinished(142, 121_400, 18_300, None)
+        yield CompactionFinished(142, 121_400, 18_300, Message("user", (Text("old"),), id="m9s", kind="summary"))
         yield TurnFinished()
 
     async def switch_memory(self, name: str, on: bool) -> None:

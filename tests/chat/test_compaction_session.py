@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace, real_tokens
-from tui.chat.events import CompactionFinished, CompactionStarted, Notice, TurnFailed
-from tui.messages import Request
+from tui.chat.events import CompactionFinished, CompactionStarted, ContextTrimmed, Notice, TurnFailed
+from tui.messages import Message, Request
 from tui.providers.base import ProviderError
 
 LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
@@ -102,3 +102,12 @@ async def test_that_compacting_is_of_no_use_is_said_again_after_it_was_of_use(tm
             assert len(session.messages) < 60
         await session.set_system(system)
         assert await said(3) == 1
+
+
+def test_what_was_done_is_one_line_for_the_screen_and_the_command_line() -> None:
+    summary = Message("user", (), kind="summary")
+    assert CompactionFinished(142, 121_400, 18_300, summary).line == (
+        "Compacted 142 messages: 121,400 -> 18,300 tokens (-85 %)"
+    )
+    assert CompactionFinished(3, 9_000, 4_000, None).line == "Cleared 3 old tool results: 9,000 -> 4,000 tokens (-56 %)"
+    assert ContextTrimmed(1, 38_400, ("m",)).line == "Context trimmed: 1 message, 38,400 tokens left out"

@@ -340,9 +340,8 @@ def test_unbound_reasoning_is_left_alone() -> None:
     assert kept and all(isinstance(m.parts[0], Reasoning) for m in kept)
 
 
-def test_the_notice_says_how_many_messages_and_tokens() -> None:
+def test_a_trim_says_which_messages_and_how_many_tokens() -> None:
     talk = agent(*[2300] * 12)
     result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(24_000))
     assert result.message_ids == tuple(m.id for m in talk.messages[2:14:2])
-    assert result.notice == f"Context trimmed: 6 messages, {result.freed_tokens:,} tokens left out"
     assert result.freed_tokens == size(talk.messages) - result.tokens

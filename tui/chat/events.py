@@ -67,6 +67,12 @@ class ContextTrimmed:
     tokens: int
     message_ids: tuple[str, ...]
 
+    @property
+    def line(self) -> str:
+        """What it did, for a person (SPEC 4)."""
+        several = "" if self.messages == 1 else "s"
+        return f"Context trimmed: {self.messages:,} message{several}, {self.tokens:,} tokens left out"
+
 
 @dataclass(frozen=True, slots=True)
 class CompactionStarted:
@@ -77,12 +83,22 @@ class CompactionStarted:
 
 @dataclass(frozen=True, slots=True)
 class CompactionFinished:
-    """A compaction took effect: `messages` messages, `before` -> `after` tokens of the next request."""
+    """A compaction took effect: `before` -> `after` tokens of the next request.
+
+    `messages` were replaced by `summary`; where that is None clearing was enough, and it is tool results.
+    """
 
     messages: int
     before: int
     after: int
-    summary: Message | None  # None when clearing old tool results was enough
+    summary: Message | None
+
+    @property
+    def line(self) -> str:
+        """What it did, for a person (SPEC 5)."""
+        from tui.context.compaction_rules import compacted_line  # not before the first frame
+
+        return compacted_line(self.messages, self.before, self.after, summarised=self.summary is not None)
 
 
 @dataclass(frozen=True, slots=True)

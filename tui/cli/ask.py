@@ -156,10 +156,8 @@ def event_line(event: SessionEvent) -> str:
     match event:
         case Notice(text=text):
             return text
-        case ContextTrimmed(messages, tokens):
-            return f"Context trimmed: {messages:,} messages, {tokens:,} tokens left out"
-        case CompactionFinished(messages, before, after):
-            return f"Compacted {messages:,} messages: {before:,} -> {after:,} tokens"
+        case ContextTrimmed() | CompactionFinished():
+            return event.line
         case RetryScheduled(seconds, attempt, reason):
             return f"{reason} Asking again in {max(1, round(seconds))} s (attempt {attempt + 1})"
         case _:

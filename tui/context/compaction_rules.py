@@ -106,12 +106,21 @@ def accept_edit(before: int, after: int, threshold: int | None) -> None:
 
 def compaction_report(record: CompactionRecord | SummaryEdit) -> str:
     """The line for a person after a compaction (SPEC 5), or after an edit of its summary."""
-    change = round(100 * (record.after - record.before) / record.before) if record.before else 0
     match record:
-        case SummaryEdit():
-            what = "Edited the summary"
-        case CompactionRecord(summary=""):
-            what = f"Cleared {len(record.cleared):,} old tool result{'' if len(record.cleared) == 1 else 's'}"
-        case CompactionRecord():
-            what = f"Compacted {record.messages:,} message{'' if record.messages == 1 else 's'}"
-    return f"{what}: {record.before:,} -> {record.after:,} tokens ({change:+d} %)"
+        case SummaryEdit(before=before, after=after):
+            return f"Edited the summary{_change(before, after)}"
+        case CompactionRecord(summary="", cleared=cleared, before=before, after=after):
+            return compacted_line(len(cleared), before, after, summarised=False)
+        case CompactionRecord(messages=messages, before=before, after=after):
+            return compacted_line(messages, before, after, summarised=True)
+
+
+def compacted_line(count: int, before: int, after: int, *, summarised: bool) -> str:
+    """What a compaction did to `count` messages, or to as many tool results where none were summarised. In tokens."""
+    what = f"Compacted {count:,} message" if summarised else f"Cleared {count:,} old tool result"
+    return f"{what}{'' if count == 1 else 's'}{_change(before, after)}"
+
+
+def _change(before: int, after: int) -> str:
+    change = f" ({round(100 * (after - before) / before):+d} %)" if before > 0 else ""
+    return f": {before:,} -> {after:,} tokens{change}"

@@ -83,12 +83,6 @@ class PromptResult:
         """What this trim left out, in tokens, by the same estimate that decides."""
         return max(0, self.before_tokens - self.tokens)
 
-    @property
-    def notice(self) -> str:
-        """The line for a person (SPEC 4)."""
-        count = len(self.message_ids)
-        return f"Context trimmed: {count:,} message{'' if count == 1 else 's'}, {self.freed_tokens:,} tokens left out"
-
 
 def enforce_context_limit(
     messages: Sequence[Message],

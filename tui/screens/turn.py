@@ -38,7 +38,7 @@ from tui.screens.mentions import mentioned
 from tui.screens.resources import resources_named
 from tui.screens.rewind import rewind_line, set_aside
 from tui.screens.tool_turn import ToolTurn
-from tui.widgets.figures import duration, tokens_exact
+from tui.widgets.figures import duration
 
 if TYPE_CHECKING:
     from tui.screens.chat import ChatScreen
@@ -265,16 +265,16 @@ class Turns:
                 screen.refresh_status(counts=True)
             case Notice(level, text):
                 transcript.add_notice(level, text)
-            case ContextTrimmed(messages, tokens):
+            case ContextTrimmed():
                 self._left_out()
-                transcript.add_notice("info", trimmed_line(messages, tokens))
+                transcript.add_notice("info", event.line)
             case CompactionStarted(automatic):
                 self._enter("compacting, the window is nearly full" if automatic else "compacting")
-            case CompactionFinished(messages, before, after, summary):
+            case CompactionFinished(summary=summary):
                 if summary is not None:
                     transcript.append(summary)
                 self._left_out()
-                transcript.add_notice("info", compacted_line(messages, before, after))
+                transcript.add_notice("info", event.line)
             case RetryScheduled(seconds, attempt, reason):
                 self._phase = f"attempt {attempt + 1} · {reason}"
                 self._again = time.monotonic() + seconds
@@ -298,19 +298,3 @@ class Turns:
     def _left_out(self) -> None:
         if self.screen.session is not None:
             self.screen.transcript.set_not_sent(self.screen.session.not_sent)
-
-
-def trimmed_line(messages: int, tokens: int) -> str:
-    """What a trim did, for a person."""
-    return f"Context trimmed: {messages:,} {_messages(messages)}, {tokens_exact(tokens)} tokens left out"
-
-
-def compacted_line(messages: int, before: int, after: int) -> str:
-    """What a compaction did, for a person."""
-    change = f" ({100 * (after - before) / before:+.0f} %)" if before > 0 else ""
-    figures = f"{tokens_exact(before)} -> {tokens_exact(after)} tokens{change}"
-    return f"Compacted {messages:,} {_messages(messages)}: {figures}"
-
-
-def _messages(count: int) -> str:
-    return "message" if count == 1 else "messages"
