@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.providers.replay import Answer
 from tests.providers.serving import ANTHROPIC, CHAT, DIALECTS, REQUEST, chunk, pieces, serving
 from tui.messages import Usage
 from tui.providers.base import StreamEnd, TextDelta
+from tui.providers.config import Dialect
 
 
 class TestChatQuirks:
@@ -312,3 +314,35 @@ class TestAnthropicQuirks:
         assert (headers["authorization"], headers["x-api-key"]) == ("Bearer key-123456", "key-123456")
         assert headers["x-extra"] == "1"
         assert "other-secret" not in str(headers)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "`reasoning_effort` must be one of `low`, `medium`, or `high`",
+        "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
+        "adaptive thinking is not supported on this model",
+        "Extra inputs are not permitted",
+    ],
+)
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_effort_that_is_refused_is_left_out_from_then_on(dialect: Dialect, refusal: str) -> None:
+    """Summaries ask for none ("off"), which many models do not take."""
+    wish = replace(REQUEST, reasoning="off")
+    async with serving(dialect) as (server, provider):
+        refusals = 1 + (dialect == "openai-chat" and refusal.startswith("Extra"))  # that may mean `stream_options` too
+        for _ in range(refusals):
+            server.json({"error": {"message": refusal, "type": "invalid_request_error"}}, 400)
+        server.answers.append(Answer(pieces(dialect)))
+        first, second = await collect(provider, wish), await collect(provider, wish)
+        asked = [bool({"reasoning", "reasoning_effort", "thinking"} & item.body.keys()) for item in server.asked]
+    assert (first.text, second.text, first.error) == ("Hello", "Hello", None)
+    assert asked == [True] * refusals + [False, False]
+
+
+async def test_another_refusal_is_not_taken_for_one_of_the_effort() -> None:
+    async with serving("openai-chat") as (server, provider):
+        server.json({"error": {"message": "roles must alternate"}}, 400)
+        got = await collect(provider, replace(REQUEST, reasoning="low"))
+        assert len(server.asked) == 1
+    assert got.error is not None and got.error.kind == "bad_request"

@@ -96,6 +96,7 @@ class TestResponses:
             ("gpt-5", "off", {"summary": "auto", "effort": "minimal"}),
             ("gpt-5.2", "off", {"summary": "auto", "effort": "none"}),
             ("o4-mini", "low", {"summary": "auto", "effort": "low"}),
+            ("o4-mini", "off", {"summary": "auto", "effort": "low"}),
             ("gpt-6-sol", None, {"summary": "auto"}),
         ],
     )

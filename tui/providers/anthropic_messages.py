@@ -16,6 +16,7 @@ from tui.providers.anthropic_wire import to_wire
 from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
 from tui.providers.capabilities import anthropic_capabilities
 from tui.providers.config import ProviderConfig
+from tui.providers.effort import Effort
 from tui.providers.think_tags import with_thoughts
 from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import anthropic_client, events
@@ -39,6 +40,7 @@ class AnthropicMessages:
         self.name = config.name
         self.config = config
         self._client: AsyncAnthropic | None = None
+        self._effort = Effort()
 
     async def client(self) -> AsyncAnthropic:
         """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
@@ -51,7 +53,7 @@ class AnthropicMessages:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        return with_thoughts(self._stream(request), on=not self.config.official)
+        return with_thoughts(self._effort.stream(self._stream, request), on=not self.config.official)
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()

@@ -17,6 +17,7 @@ from tui.providers.capabilities import chat_capabilities
 from tui.providers.chat_reader import ChatReader
 from tui.providers.chat_wire import ChatStyle, to_wire
 from tui.providers.config import ProviderConfig
+from tui.providers.effort import Effort
 from tui.providers.think_tags import with_thoughts
 from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import events, openai_client
@@ -45,6 +46,7 @@ class OpenAIChat:
         self.config = config
         self._style = config.chat_style()
         self._client: AsyncOpenAI | None = None
+        self._effort = Effort()
 
     async def base_url(self) -> str:
         """Where the server is. The embedded provider starts its server here."""
@@ -62,7 +64,7 @@ class OpenAIChat:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        return with_thoughts(self._stream(request), on=not self.config.official)
+        return with_thoughts(self._effort.stream(self._stream, request), on=not self.config.official)
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()

@@ -13,6 +13,7 @@ from tui.providers import discovery
 from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
 from tui.providers.capabilities import responses_capabilities
 from tui.providers.config import ProviderConfig
+from tui.providers.effort import Effort
 from tui.providers.responses_reader import ResponsesReader
 from tui.providers.responses_wire import to_wire
 from tui.providers.think_tags import with_thoughts
@@ -35,6 +36,7 @@ class OpenAIResponses:
         self.name = config.name
         self.config = config
         self._client: AsyncOpenAI | None = None
+        self._effort = Effort()
 
     async def client(self) -> AsyncOpenAI:
         """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
@@ -44,7 +46,7 @@ class OpenAIResponses:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        return with_thoughts(self._stream(request), on=not self.config.official)
+        return with_thoughts(self._effort.stream(self._stream, request), on=not self.config.official)
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()

@@ -70,7 +70,7 @@ def to_wire(request: Request, *, official: bool = True) -> Json:
 
 
 def _reasoning_fields(request: Request, *, official: bool) -> Json:
-    effort = _effort(request)
+    effort = _effort(request, official=official)
     if official and not reasons(request.model):
         return {}
     fields: Json = {}
@@ -82,10 +82,12 @@ def _reasoning_fields(request: Request, *, official: bool) -> Json:
     return fields
 
 
-def _effort(request: Request) -> str | None:
+def _effort(request: Request, *, official: bool) -> str | None:
     if request.reasoning != "off":
         return request.reasoning
     version = gpt_version(request.model)
+    if version is None and official:
+        return "low"  # o3 and o4-mini always reason
     return "minimal" if version == (5, 0) else "none"  # "none" came with gpt-5.1
 
 
