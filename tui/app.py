@@ -89,11 +89,10 @@ class ChatApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette offers what the slash commands do."""
         for command in commands.COMMANDS:
-            yield SystemCommand(
-                f"/{command.name}: {command.help}",
-                command.usage,
-                lambda name=command.name: self.chat.action_command(name),
-            )
+            for args, what in (("", command.help), *command.ways):
+                said = f"{command.name} {args}".rstrip()
+                usage = f"/{said}" if args else command.usage
+                yield SystemCommand(f"/{said}: {what}", usage, lambda said=said: self.chat.action_command(said))
 
     async def action_quit(self) -> None:
         """Leave: the running answer ends and is kept, so is the draft."""

@@ -66,6 +66,7 @@ class Command:
     args: str = ""
     aliases: tuple[str, ...] = ()
     complete: Complete | None = None
+    ways: tuple[tuple[str, str], ...] = ()  # arguments that the palette offers too, and what they do
 
     @property
     def usage(self) -> str:
@@ -80,9 +81,13 @@ def _fixed(*choices: tuple[str, str]) -> Complete:
     return complete
 
 
+PREVIEW = "--preview"
+_PREVIEW = (PREVIEW, "see and change the summary first")
+
+
 async def _preview(_chat: Chat, args: str) -> Sequence[Choice]:
     """Not offered before a "-" is typed: enter after `/compact ` compacts."""
-    return [Choice("--preview", "--preview", "see and change the summary first")] if args.startswith("-") else []
+    return [Choice(PREVIEW, *_PREVIEW)] if args.startswith("-") else []
 
 
 COMMANDS: tuple[Command, ...] = (
@@ -93,7 +98,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "compact", "summarise what is old; --preview shows the summary first, to change it",
-        lambda c, a: c.compact(a), "[--preview] [words]", (), _preview,
+        lambda c, a: c.compact(a), "[--preview] [words]", (), _preview, (_PREVIEW,),
     ),
     Command("summary", "read and change the summary of what was compacted", lambda c, a: c.summary(a)),
     Command("undo", "take the last compaction back, or the last change of its summary", lambda c, a: c.undo(a)),

@@ -211,7 +211,14 @@ async def test_help_lists_every_command(size: tuple[int, int]) -> None:
 async def test_the_palette_offers_the_same_commands() -> None:
     async with running() as run:
         titles = [command.title for command in run.app.get_system_commands(run.app.screen)]
-        assert titles == [f"/{command.name}: {command.help}" for command in commands.COMMANDS]
+        preview = "/compact --preview: see and change the summary first"
+        assert [title for title in titles if title != preview] == [f"/{c.name}: {c.help}" for c in commands.COMMANDS]
+        await run.press("ctrl+p")
+        await run.type("summary first")
+        await run.shows(preview)
+        await run.press("down", "enter")
+        await run.shows("Compaction, not made yet")
+        await run.press("escape")
         await run.press("ctrl+p")
         await run.type("what fills")
         await run.shows("/context: what fills")

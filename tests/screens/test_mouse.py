@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.fake_summaries import FakeSummaries
 from tests.fakes import FakeInfo, FakeSession, FakeWorkspace, assistant, user
 from tests.screens.conftest import Running, running
 
@@ -48,3 +49,17 @@ async def test_conversations_are_deleted_brought_back_and_opened_by_mouse() -> N
         await run.until(lambda: not workspace.deleted)
         await click(run, "enter open")
         await run.until(lambda: bool(workspace.resumed))
+
+
+async def test_a_summary_is_asked_for_again_left_and_accepted_by_mouse() -> None:
+    session = FakeSession(messages=[user("hi", "m1")], summaries=FakeSummaries(texts=["first", "second"]))
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.command("/compact --preview")
+        await click(run, "ctrl+r ask again")
+        await run.press("enter")
+        await run.shows("second")
+        await click(run, "esc leave it")
+        await run.shows("Not compacted")
+        await run.command("/compact --preview")
+        await click(run, "ctrl+s compact with this")
+        await run.until(lambda: session.summaries.accepted == ["second"])

@@ -6,14 +6,13 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from tui.chat.events import CompactionStarted, Notice, SessionEvent, UsageChanged
+from tui.commands import PREVIEW
 from tui.screens.command_base import CommandBase
 
 if TYPE_CHECKING:
     from tui.screens.session_ports import SessionLike
     from tui.screens.summary import SummaryPanel
     from tui.screens.summary_subject import PanelSubject
-
-PREVIEW = "--preview"
 
 
 class CompactCommands(CommandBase):

@@ -19,8 +19,8 @@ from textual.widgets import Input, Static, TextArea
 from tui.render.clean import clean_text
 from tui.screens.base import Panel, run_quietly
 from tui.screens.context import footer_keys
+from tui.screens.summary_subject import figures_line
 from tui.widgets.cells import plain
-from tui.widgets.figures import tokens_exact
 
 if TYPE_CHECKING:
     from tui.chat.summaries import Weight
@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 PAUSE = 0.12
 """Seconds after the last key before the text is weighed; longer where weighing takes longer."""
+
+_PRESSED = {"ctrl+s": "accept", "ctrl+r": "ask", "esc": "close"}
+"""What a click on a key does."""
 
 SURE = "Esc again leaves without your changes; any other key goes on."
 
@@ -177,6 +180,11 @@ class SummaryPanel(Panel[bool]):
         if event.key != "escape":
             self._let_go()
 
+    async def on_click(self, event: events.Click) -> None:
+        """A click on a key below the text."""
+        if action := _PRESSED.get(event.style.meta.get("key", "")):
+            await self.run_action(action)
+
     # -- what can be done -----------------------------------------------------------------------------------------
 
     async def action_accept(self) -> None:
@@ -245,12 +253,3 @@ class SummaryPanel(Panel[bool]):
         self.left = self.edited
         self.stop()
         self.dismiss(False)
-
-
-def figures_line(weight: Weight) -> str:
-    """`next request 121,400 -> ~18,300 tokens (-85 %) · summary ~1,820 tokens`."""
-    figures = f"{tokens_exact(weight.before)} tokens"
-    if weight.after != weight.before:
-        change = f" ({100 * (weight.after - weight.before) / weight.before:+.0f} %)" if weight.before else ""
-        figures = f"{tokens_exact(weight.before)} -> ~{tokens_exact(weight.after)} tokens{change}"
-    return f"next request {figures} · summary ~{tokens_exact(weight.summary)} tokens"

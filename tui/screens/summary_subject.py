@@ -147,5 +147,14 @@ class StandingSubject:
             self.done = await self._summaries.edit(self._standing, text)
 
 
+def figures_line(weight: Weight) -> str:
+    """`next request 121,400 -> ~18,300 tokens (-85 %) · summary ~1,820 tokens`."""
+    figures = f"{tokens_exact(weight.before)} tokens"
+    if weight.after != weight.before:
+        change = f" ({100 * (weight.after - weight.before) / weight.before:+.0f} %)" if weight.before else ""
+        figures = f"{tokens_exact(weight.before)} -> ~{tokens_exact(weight.after)} tokens{change}"
+    return f"next request {figures} · summary ~{tokens_exact(weight.summary)} tokens"
+
+
 def _several(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
