@@ -10,6 +10,7 @@ from tui.chat.store import SessionStore
 from tui.chat.windows import Windows
 from tui.config import ModelSettings, Settings
 from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
+from tui.providers.base import ProviderError
 from tui.widgets.context_table import headline
 
 ASKED = ModelLimits(200_000, 150_000, 64_000, "probe", "the server")
@@ -111,3 +112,22 @@ async def test_a_server_that_wrote_past_its_window_is_believed_when_it_names_it(
     asked.seen("p", "m", 1_500, 9_000)
     asked.learn("p", "m", 2_048)
     assert (await asked.find("p", "m")).context == 2_048
+
+
+async def test_the_longest_answer_that_a_refusal_names_holds_from_then_on(tmp_path: Path) -> None:
+    refusal = ProviderError("overflow_output", "max_tokens: 16000 > 900, which is the maximum", most_output=900)
+    provider = ScriptedProvider([[refusal]], window=64_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("one"))
+        await drain(session.send("two"))
+        assert [m.status for m in session.messages if m.role == "assistant"] == ["complete", "complete"]
+        assert [r.max_output for r in provider.requests] == [16_000, 900, 900]
+        ident = session.id
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.resume(ident)
+        usage = await session.refresh_usage()
+        assert (usage.limits.context, usage.limits.output) == (64_000, 900)  # the window is as it was
+        assert usage.budget.max_input == 63_100
+        await session.set_window(None)
+        assert session.usage is not None and session.usage.limits.output is None

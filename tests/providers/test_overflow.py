@@ -112,3 +112,20 @@ def test_any_body_gives_one_line(status: int | None, body: object, message: str)
     error = classify_error(status, body, message=message, provider="p")
     assert len(str(error).splitlines()) == 1
     assert len(str(error)) < 600
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("max_tokens: 16000 > 8192, which is the maximum allowed number of output tokens for claude-3-5-sonnet", 8192),
+        ("max_tokens is too large: 16000. This model supports at most 4096 completion tokens, whereas you", 4096),
+        ("Invalid 'max_output_tokens': integer above maximum value. Expected a value <= 16384, but got 20000", 16384),
+        ("`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than", 8192),
+        ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
+        ("Range of max_tokens should be [1, 8192]", 8192),
+    ],
+)
+def test_an_answer_longer_than_the_model_gives_names_no_window(text: str, most: int) -> None:
+    error = classify_error(400, openai(text, "invalid_value"))
+    assert (error.kind, error.most_output, error.limit, error.input_tokens) == ("overflow_output", most, None, None)
+    assert all(classify_error(case.status, case.body).most_output is None for case in OVERFLOW + NOT_OVERFLOW)

@@ -114,7 +114,12 @@ def kept_text(error: ProviderError) -> str:
 
 
 def _room(error: ProviderError) -> int | None:
-    """Tokens left for the answer by the server's own numbers, less a margin of 1 % for a count it called "at least"."""
+    """Tokens there are for the answer by the server's own numbers.
+
+    Of what a window leaves, less a margin of 1 % for a count it called "at least".
+    """
+    if error.most_output is not None:
+        return error.most_output
     if error.limit is None or error.input_tokens is None:
         return None
     return error.limit - error.input_tokens - max(16, error.limit // 100)

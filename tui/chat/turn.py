@@ -21,7 +21,6 @@ from tui.chat.events import (
     SessionEvent,
     UsageChanged,
 )
-from tui.chat.ids import new_id
 from tui.chat.meter import Meter, answer_tokens
 from tui.chat.recovery import (
     LEAST_ANSWER,
@@ -40,6 +39,7 @@ from tui.chat.results import Results, result_limit
 from tui.chat.room import Room
 from tui.chat.services import Services
 from tui.chat.session_tools import SessionTools
+from tui.chat.step_results import StepResults
 from tui.chat.tool_step import ToolStep
 from tui.context.usage import ContextUsage
 from tui.messages import Attachment, Message, Request, ToolCall
@@ -179,6 +179,10 @@ class Turn:
         error = processor.error
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
             await asyncio.to_thread(self._services.windows.learn, request.provider, request.model, error.limit)
+        if error.most_output:
+            await asyncio.to_thread(
+                self._services.windows.learn_answer, request.provider, request.model, error.most_output
+            )
         if error.kind == "overflow_input":
             await self._meter.in_thread(
                 self._services.estimator.note_refusal, request, error.input_tokens, at=time.time()
@@ -229,24 +233,23 @@ class Turn:
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> AsyncIterator[SessionEvent]:
         """Run the calls of a reply and add one message with all results, also when the person ends it in the middle."""
-        self._step = step = ToolStep(self._tools, calls)
+        results = StepResults(self._conversation, self._results(calls), calls)
+        self._step = step = ToolStep(self._tools, calls, results.add)
         if self._cancel.is_set():
             step.cancel()
         async with contextlib.aclosing(step.run()) as events:
             async for event in events:
                 yield event
-        message = await asyncio.to_thread(self._results, calls, step)
+        message = await asyncio.to_thread(results.message, step.outputs)
         await self._keep(message)
         await asyncio.to_thread(self._tools.note_use, step.used)
         yield MessageAdded(message)
 
-    def _results(self, calls: Sequence[ToolCall], step: ToolStep) -> Message:
+    def _results(self, calls: Sequence[ToolCall]) -> Results:
         target, usage = self._conversation.target, self._meter.latest
         room = usage.budget.max_input if usage else None
         limit = result_limit(self._tools.box.settings.result_tokens, room, len(calls))
-        results = Results(self._services.store, self._services.counter, target.model, limit, target.capabilities.images)
-        parts = [part for call, output in zip(calls, step.outputs, strict=True) for part in results.parts(call, output)]
-        return Message("tool", tuple(parts), id=new_id(), created_at=time.time())
+        return Results(self._services.store, self._services.counter, target.model, limit, target.capabilities.images)
 
 
 def _within_window(request: Request, usage: ContextUsage) -> Request:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from tui.chat.store import SessionStore
@@ -34,6 +34,11 @@ class Windows:
 
     def known(self, provider: str, model: str) -> ModelLimits:
         """What is known without asking anybody."""
+        limits = self._window(provider, model)
+        most = self._kept(provider, model).get("answer")
+        return replace(limits, output=min(most, limits.output or most)) if most else limits
+
+    def _window(self, provider: str, model: str) -> ModelLimits:
         base = self._looked_up.get((provider, model)) or self._asked_before(provider, model)
         kept = self._kept(provider, model)
         set_window = kept.get("set") or self._settings.for_model(f"{provider}/{model}").window
@@ -83,6 +88,10 @@ class Windows:
             log.warning("limit of %d tokens not believed for %s/%s: %d fitted", limit, provider, model, floor)
             return
         self._keep(provider, model, {**kept, "learned": limit, "raised": False, "how": "named by the server's refusal"})
+
+    def learn_answer(self, provider: str, model: str, most: int) -> None:
+        """A server named the longest answer of a model, `most` tokens, when it was asked for more."""
+        self._keep(provider, model, {**self._kept(provider, model), "answer": most})
 
     def seen(self, provider: str, model: str, given: int, output: int) -> bool:
         """An input of `given` tokens was answered with `output`. True where both together are more than was believed

@@ -105,8 +105,8 @@ ErrorKind: TypeAlias = Literal[
 class ProviderError(Exception):
     """A failed request, classified. `str()` is one line for a person, without secrets.
 
-    `limit`, `input_tokens` and `output_tokens` are what the server's text named, in tokens; `retry_after` is in
-    seconds.
+    `limit`, `input_tokens` and `output_tokens` are what the server's text named, in tokens, as is `most_output`, the
+    longest answer this model gives. `retry_after` is in seconds.
     """
 
     def __init__(
@@ -119,6 +119,7 @@ class ProviderError(Exception):
         limit: int | None = None,
         input_tokens: int | None = None,
         output_tokens: int | None = None,
+        most_output: int | None = None,
     ) -> None:
         super().__init__(message)
         self.kind: ErrorKind = kind
@@ -127,6 +128,7 @@ class ProviderError(Exception):
         self.limit = limit
         self.input_tokens = input_tokens
         self.output_tokens = output_tokens
+        self.most_output = most_output
 
 
 ReasoningReturn: TypeAlias = Literal["never", "tool_loop", "always"]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.error_text import body_message, one_line, retry_after, retry_delay, unfold
-from tui.providers.overflow_numbers import OverflowNumbers, overflow_numbers
+from tui.providers.overflow_numbers import OverflowNumbers, longest_answer, overflow_numbers
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -204,7 +204,10 @@ def classify_error(
         wait = retry_delay(pairs)
     kind = kind_of(_inner_status(codes) if status in (None, 200) else status, text, codes, provider, wait=wait)
     numbers = OverflowNumbers()
-    if kind in ("overflow_input", "overflow_output"):
+    most_output = longest_answer(text) if kind in ("bad_request", "overflow_input") else None
+    if most_output is not None:
+        kind = "overflow_output"
+    elif kind in ("overflow_input", "overflow_output"):
         numbers = overflow_numbers(text, pairs)
         kind = _overflow_kind(numbers)
     lead = f"{provider}: " if provider else ""
@@ -219,4 +222,5 @@ def classify_error(
         limit=numbers.limit,
         input_tokens=numbers.input,
         output_tokens=numbers.output,
+        most_output=most_output,
     )

@@ -61,6 +61,18 @@ _OUTPUT = [
         r"and (?P<n>[\d,_]+) [`']?max_new_tokens",
     )
 ]
+# The longest answer of a model, for which less was asked than it would have written: Anthropic, OpenAI, Groq, DeepSeek,
+# DashScope.
+_MOST_OUTPUT = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"tokens: [\d,_]+ > (?P<n>[\d,_]+), which is the maximum allowed number of output tokens",
+        r"supports at most (?P<n>[\d,_]+) (?:completion|output) tokens",
+        r"max_(?:completion_|output_)?tokens'?: integer above maximum value\. expected a value <= (?P<n>[\d,_]+)",
+        r"max_(?:completion_|output_)?tokens[`'\"]? must be less than or equal to [`'\"]?(?P<n>[\d,_]+)",
+        r"range of max_tokens (?:is|should be) \[\d+, ?(?P<n>[\d,_]+)\]",
+    )
+]
 # Several inputs add up: "6683 in the messages, 730 in the functions", "52139 of text input, 12757 of tool input".
 _INPUT_PARTS = re.compile(
     r"(?P<n>[\d,_]+) (?:in the (?:messages|functions|tools|prompt)|of (?:\w+ )?input)", re.IGNORECASE
@@ -86,6 +98,11 @@ def overflow_numbers(text: str, pairs: list[tuple[str, object]] | None = None) -
     if output is None and given is not None and (total := _TOTAL.search(text)):
         output = max(0, to_int(total["n"]) - given) or None
     return OverflowNumbers(count_of(fields.get("n_ctx")) or _first(_LIMIT, text), given, output)
+
+
+def longest_answer(text: str) -> int | None:
+    """The tokens that a model's answers may have at most, where more were asked for; None for another refusal."""
+    return _first(_MOST_OUTPUT, text)
 
 
 def to_int(digits: str) -> int:
