@@ -19,10 +19,10 @@ from textual.content import Content
 
 from tui import commands as slash
 from tui.screens import clipboard, mentions
-from tui.screens.base import BaseScreen, run_quietly
 from tui.screens.drafts import Drafts
 from tui.screens.resources import resource_offers
 from tui.screens.theming import Theming
+from tui.screens.work_screen import WorkScreen
 from tui.widgets.composer import Composer
 from tui.widgets.context_messages import message_counts
 from tui.widgets.queue_list import QueueList
@@ -49,7 +49,7 @@ HISTORY_LOADED = 500
 """Prompts of earlier sessions within reach of the up key."""
 
 
-class ChatScreen(BaseScreen):
+class ChatScreen(WorkScreen):
     """Wires composer, transcript and status to one session at a time."""
 
     DEFAULT_CSS = """
@@ -80,15 +80,13 @@ class ChatScreen(BaseScreen):
     AUTO_FOCUS = ""
 
     def __init__(self, open_workspace: OpenWorkspace, settings: SettingsLike) -> None:
-        super().__init__()
+        super().__init__(settings.log_file)
         self.open_workspace = open_workspace
-        self.log_file = settings.log_file
         self.pictures = settings.data_dir / "pictures"  # that were pasted
         self.keymap = settings.keys
         self.theming = Theming(self, settings.themes_dir)
         self.workspace: WorkspaceLike | None = None
         self.session: SessionLike | None = None
-        self._said: set[str] = set()
         self._places: dict[str, Place | None] = {}  # where the reader was in each conversation of this run
         self.broken = ""  # why there is no workspace, once that is known
         self.cost: float | None = None  # dollars of this session, None is unknown
@@ -208,6 +206,10 @@ class ChatScreen(BaseScreen):
             where = self.workspace.place(session.provider) if self.workspace is not None else ""
             self.transcript.show_static(welcome(session.provider, session.model, session.usage, where))
 
+    def say_error(self, text: str) -> None:
+        """Put one clear line into the conversation."""
+        self.transcript.add_notice("error", text)
+
     def refresh_title(self) -> None:
         """Title and model of the session."""
         if self.session is not None:
@@ -231,18 +233,6 @@ class ChatScreen(BaseScreen):
         self.transcript.set_counts(await asyncio.to_thread(message_counts, usage))
         self.cost = await session.cost()
         self.refresh_status()
-
-    def one_line(self, error: BaseException) -> str:
-        """What went wrong, for a person. An error of the program itself names the log, never a traceback."""
-        text = " ".join(str(error).split())
-        if type(error).__module__.startswith("tui.") and text:
-            return text
-        what = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        return f"Something went wrong in the program ({what[:200]}). Nothing was lost; details are in {self.log_file}"
-
-    def complain(self, error: BaseException) -> None:
-        """Put one clear line into the conversation."""
-        self.transcript.add_notice("error", self.one_line(error))
 
     async def on_composer_submitted(self, event: Composer.Submitted) -> None:
         """A message goes to the session, a command is run; a command that isn't there leaves the draft alone."""
@@ -344,9 +334,9 @@ class ChatScreen(BaseScreen):
             self.set_focus(self.transcript)
             self.transcript.action_cursor(step)
 
-    def action_command(self, name: str) -> None:
-        """Run a command by name, as a key or the palette does."""
-        parsed = slash.parse(f"/{name}")
+    def action_command(self, said: str) -> None:
+        """Run a command by name, with what follows it, as a key or the palette does."""
+        parsed = slash.parse(f"/{said}")
         if not isinstance(parsed, slash.Unknown):
             self.run_command(*parsed)
 
@@ -394,22 +384,3 @@ class ChatScreen(BaseScreen):
             log.exception("leaving")
             self.broken = self.one_line(error)
         return f"{self.broken}\nNot stored, so that you can copy it:\n{unsaved}" if unsaved else ""
-
-    def background(
-        self, work: Callable[[], Awaitable[None]], group: str, *, exclusive: bool = False, again: bool = False
-    ) -> None:
-        """Do something beside the event loop's other work.
-
-        What goes wrong is logged, and said: once for each group, or every time with `again`.
-        """
-
-        async def guarded() -> None:
-            try:
-                await work()
-            except Exception as error:
-                log.exception("in the background: %s", group)
-                if again or group not in self._said:
-                    self._said.add(group)
-                    self.complain(error)
-
-        run_quietly(self, guarded, group, exclusive=exclusive)

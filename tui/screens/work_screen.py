@@ -1,0 +1,56 @@
+"""A screen that does work beside the event loop's other work, and says in one line what went wrong there."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from tui.screens.base import BaseScreen, run_quietly
+
+log = logging.getLogger(__name__)
+
+
+class WorkScreen(BaseScreen):
+    """Errors of its background work are lines for a person. `log_file` is where the details go."""
+
+    def __init__(self, log_file: Path) -> None:
+        super().__init__()
+        self.log_file = log_file
+        self._said: set[str] = set()  # groups whose error was said already
+
+    @abstractmethod
+    def say_error(self, text: str) -> None:
+        """Show one line."""
+
+    def one_line(self, error: BaseException) -> str:
+        """What went wrong, for a person. An error of the program itself names the log, never a traceback."""
+        text = " ".join(str(error).split())
+        if type(error).__module__.startswith("tui.") and text:
+            return text
+        what = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return f"Something went wrong in the program ({what[:200]}). Nothing was lost; details are in {self.log_file}"
+
+    def complain(self, error: BaseException) -> None:
+        """Say what went wrong."""
+        self.say_error(self.one_line(error))
+
+    def background(
+        self, work: Callable[[], Awaitable[None]], group: str, *, exclusive: bool = False, again: bool = False
+    ) -> None:
+        """Do something beside the event loop's other work.
+
+        What goes wrong is logged, and said: once for each group, or every time with `again`.
+        """
+
+        async def guarded() -> None:
+            try:
+                await work()
+            except Exception as error:
+                log.exception("in the background: %s", group)
+                if again or group not in self._said:
+                    self._said.add(group)
+                    self.complain(error)
+
+        run_quietly(self, guarded, group, exclusive=exclusive)
