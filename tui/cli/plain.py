@@ -115,6 +115,15 @@ class PlainChat:
         self._prompt = ""
         return (line or "").strip()
 
+    async def text(self, question: str) -> str:
+        """One line from the person, or all between two fences; "" at the end of all lines. Within reach afterwards."""
+        self._show_prompt(f"{question} ")
+        text = await self._lines.message() or ""
+        self._prompt = ""
+        if text.strip():
+            await self.workspace.add_prompt(text)
+        return text.strip()
+
     def _show_prompt(self, prompt: str) -> None:
         self._prompt = prompt
         if self.talks:

@@ -14,6 +14,7 @@ from tui.chat.usage_report import totals
 from tui.chat.workspace import UsageError
 from tui.cli import complain
 from tui.cli.listing import table, write
+from tui.cli.plain_summary import change, preview
 from tui.config_values import parse_tokens
 from tui.context.usage import surely_fits
 from tui.render.clean import clean_line
@@ -48,6 +49,7 @@ class PlainCommands:
             "context": self._context,
             "rolling-context": self._rolling,
             "compact": self._compact,
+            "summary": self._summary,
             "undo": self._undo,
             "model": self._model,
             "new": self._new,
@@ -100,9 +102,16 @@ class PlainCommands:
         write("Rolling context is on: old content is left out." if wanted else "Rolling context is off.")
 
     async def _compact(self, args: str) -> None:
-        if args.startswith("--"):
-            raise UsageError("a summary can only be looked at first on the screen: start chatctx without --plain")
-        await self._chat.turn(self._session.compact(args))
+        first, _, wish = args.partition(" ")
+        if first == commands.PREVIEW:
+            await preview(self._chat, wish.strip())
+        elif first.startswith("--"):
+            raise UsageError(f"/compact knows {commands.PREVIEW}, not {first}")
+        else:
+            await self._chat.turn(self._session.compact(args))
+
+    async def _summary(self, _args: str) -> None:
+        await change(self._chat)
 
     async def _undo(self, _args: str) -> None:
         write(await self._session.undo() or "There is no compaction to take back.")
