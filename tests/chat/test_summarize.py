@@ -20,6 +20,7 @@ from tui.chat.summarize import (
     summary_prompt,
 )
 from tui.chat.summary_source import MOST_CHUNKS, OVERLAP, render_pieces, split_source, split_text
+from tui.context.compaction import summary_allowance
 from tui.context.limits import Budget
 from tui.messages import Attachment, Message, Request, Text, ToolCall, ToolResult, Usage
 from tui.providers.base import ErrorKind, ProviderError, StreamEnd, StreamEvent, TextDelta, ToolCallDelta, UsageUpdate
@@ -97,6 +98,20 @@ async def test_each_request_carries_the_summary_so_far() -> None:
     for before, request in zip(model.requests, model.requests[1:], strict=False):
         seen = FACT.findall(before.messages[-1].text)
         assert set(seen) <= set(FACT.findall(request.messages[-1].text))
+
+
+async def test_in_parts_too_the_summary_is_as_long_as_the_goal_has_room_for() -> None:
+    """Before a switch the old model writes, with its own window, for a smaller one."""
+    messages, _ = planted(6, 2_000)
+    large, small = budget(20_000), budget(2_000)
+    goal = Faithful(large)
+    await summarise(goal, messages, base=BASE, budget=large, goal=small, count=count)
+    own = Faithful(large)
+    await summarise(own, messages, base=BASE, budget=large, count=count)
+    assert len(goal.requests) > 1 and len(own.requests) > 1
+    words = [int(re.findall(r"At most (\d+) words", r.messages[0].text)[0]) for r in (*goal.requests, *own.requests)]
+    assert {2 * summary_allowance(small)} == {r.max_output for r in goal.requests}
+    assert max(words[: len(goal.requests)]) <= summary_allowance(small) < min(words[len(goal.requests) :])
 
 
 async def test_the_request_takes_neither_tools_nor_pairs_nor_images_along() -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, open_workspace, real_tokens
 from tui.chat.events import CompactionFinished, Notice, TurnFailed, TurnFinished
 from tui.chat.session import ChatSession
+from tui.context.compaction import summary_allowance
 from tui.context.limits import ModelLimits
 from tui.context.usage import ContextUsage
 from tui.messages import Request
@@ -106,6 +107,22 @@ async def test_the_old_model_summarises_once_for_the_new_ones_window(tmp_path: P
         assert provider.requests[-1].model == "small" and provider.refused == 0
         assert real_tokens(provider.requests[-1]) <= 6_000
         assert await session.undo()  # as any other compaction
+
+
+async def test_where_the_old_model_has_to_read_it_in_parts_it_still_writes_for_the_new_one(tmp_path: Path) -> None:
+    provider = Windows(
+        fallback=lambda _: answer("Noted. " * 8), windows={"m": 9_000, "small": 4_000, "tiny": 600, "silent": None}
+    )
+    async with open_workspace(tmp_path, provider, compaction="off") as workspace:
+        session = await workspace.new_session()
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG * 3}"))
+        whole, there = len(provider.requests), await session.measured_for("scripted/small")
+        (done,) = of(CompactionFinished, await drain(session.compact_for("scripted/small")))
+        written = provider.requests[whole:]
+        assert written and all(len(r.messages) == 1 for r in written)  # not behind the conversation: no room for that
+        assert {r.max_output for r in written} == {2 * summary_allowance(there.budget)}
+        assert session.model == "small" and session.usage is not None and fits(session.usage)
 
 
 @pytest.mark.parametrize(
