@@ -14,8 +14,12 @@ import pytest
 from tests.chat.fakes import Answer, FakeWorkspace, ScriptedProvider, Tools, answer, open_workspace
 from tui.chat.database import StoreError
 from tui.chat.events import ApprovalAsked, MessageAdded, Notice, ReplyFinished, ToolFinished, ToolStarted, TurnFailed
+from tui.chat.liveness import Liveness
 from tui.chat.projection import NO_RESULT
+from tui.chat.results import Results
 from tui.chat.session import ChatSession
+from tui.chat.step_results import StepResults
+from tui.chat.tool_step import CANCELLED
 from tui.chat.toolbox import APPROVALS
 from tui.messages import Attachment, Message, Request, ToolCall, ToolResult, ToolSchema
 from tui.providers.base import Capabilities, ProviderError, StreamEnd, TextDelta, ToolCallDelta
@@ -246,6 +250,54 @@ async def test_a_program_killed_between_call_and_result_goes_on(tmp_path: Path) 
         sent = [p for m in provider.requests[-1].messages for p in m.parts if isinstance(p, ToolResult)]
         assert [(part.call_id, part.text) for part in sent] == [("c9", NO_RESULT)]
         assert results(session) == []  # the store is not repaired
+
+
+async def test_a_program_killed_while_tools_run_has_kept_what_was_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kept when it is there, not when somebody takes the events: here nobody does, a question waits."""
+    source = Source("gh", reads=("quick",), quick=lambda _: "done", write=lambda _: "written")
+    provider = ScriptedProvider([calls("write", "quick", "write", "nothing")])
+    async with open_workspace(tmp_path, provider, tools=source) as workspace:
+        session = await workspace.new_session()
+        async for event in session.send("go"):
+            if isinstance(event, ApprovalAsked):
+                async with asyncio.timeout(20):
+                    while len((last := workspace.store.messages(session.id)[-1]).parts) < 2:
+                        await asyncio.sleep(0.01)
+                assert (last.role, last.status) == ("tool", "streaming")
+                monkeypatch.setattr(Liveness, "is_alive", lambda *_: False)  # what a kill looks like afterwards
+                async with open_workspace(tmp_path, provider, tools=source) as later:
+                    again = await later.resume()
+                    assert again.messages[-1].status == "interrupted"
+                    await turn(again)
+                    assert again.messages[-1].text == "Certainly."
+                monkeypatch.undo()
+                session.cancel()
+        request = provider.requests[-1]
+        assert well_formed(request)
+        texts = {p.call_id: p.text for m in request.messages for p in m.parts if isinstance(p, ToolResult)}
+        assert texts == {
+            "c0": NO_RESULT, "c1": "done", "c2": NO_RESULT,
+            "c3": "There is no tool named 'nothing'. There is: quick, write.",
+        }  # fmt: skip
+        answered = session.messages[-1]
+        assert [part.text for part in answered.parts if isinstance(part, ToolResult)][1] == "done"
+        assert [part.call_id for part in answered.parts if isinstance(part, ToolResult)] == ["c0", "c1", "c2", "c3"]
+
+
+async def test_what_comes_of_a_call_after_the_step_has_ended_changes_nothing(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(), tools=Tools()) as workspace:
+        session = await workspace.new_session()
+        asked = [ToolCall("c0", "fetch", "{}"), ToolCall("c1", "fetch", "{}")]
+        making = Results(workspace.store, workspace.services.counter, "m", 1_000, False)
+        kept = StepResults(session._conversation, making, asked)
+        kept.add(1, ToolOutput("one"))
+        whole = kept.message([CANCELLED, ToolOutput("one")])
+        kept.add(0, ToolOutput("late"))
+        session._conversation.write_reply(whole)
+        assert workspace.store.messages(session.id) == [whole]
+        assert [part.text for part in whole.parts if isinstance(part, ToolResult)] == [CANCELLED.text, "one"]
 
 
 # -- approval ------------------------------------------------------------------------------------------------------

@@ -102,6 +102,11 @@ def test_an_answer_that_did_not_end_well_says_what_to_do(
     assert words in last and "/retry" in last
 
 
+def test_results_of_a_program_that_ended_meanwhile_say_so(palette: Palette) -> None:
+    message = Message("tool", (ToolResult("c1", "read_file", "text"),), status="interrupted", error="it ended")
+    assert "the program ended while tools ran" in message_rows(message, 80, palette)[-1].text
+
+
 @pytest.mark.parametrize(
     ("reason", "words"),
     [

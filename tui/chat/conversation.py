@@ -96,6 +96,14 @@ class Conversation:
             self.store.append_events(self.info.id, message.id, events)
         self._begun.add(message.id)
 
+    def write_grown(self, message: Message) -> None:
+        """Keep a streaming message as far as it has come. Not on the event loop. Raises `StoreError`."""
+        if message.id in self._begun:
+            self.store.grow_message(self.info.id, message)
+        else:
+            self.store.add_message(self.info.id, message)
+            self._begun.add(message.id)
+
     def write_reply(self, reply: Message) -> None:
         """Keep a reply's final form, and those that could not be kept before. Not on the event loop."""
         while self.unsaved:

@@ -137,6 +137,14 @@ class SessionStore(Database):
                 (session, message, session, message, dump_events(events)),
             )
 
+    def grow_message(self, session: str, message: Message) -> None:
+        """Replace what a streaming message holds so far."""
+        with self.transaction() as db:
+            db.execute(
+                "UPDATE messages SET parts = ? WHERE session = ? AND id = ?",
+                (codec.dump_parts(message.parts), session, message.id),
+            )
+
     def finish_message(self, session: str, message: Message) -> None:
         """Replace a streaming message by its final form; its events are folded into it."""
         with self.transaction() as db:
@@ -167,7 +175,7 @@ class SessionStore(Database):
         for (events,) in self.query(sql, (session, message.id)):
             for event in load_events(events):
                 builder.apply(event)
-        return replace(message, parts=builder.parts(), usage=builder.usage)
+        return replace(message, parts=(*message.parts, *builder.parts()), usage=builder.usage)
 
     @contextmanager
     def _corrupt(self) -> Iterator[None]:

@@ -25,17 +25,17 @@ REFUSED = ToolOutput(
 NEVER = ToolOutput("The person's rules never allow this tool: go on without it.", is_error=True)
 LAST_WAIT = 2.0  # seconds a cancelled tool gets to end
 
-Emit = Callable[[SessionEvent], None]
-
 
 class ToolStep:
     """Runs calls. What may run at once runs side by side; what asks is asked and run one after the other.
 
+    `keep` gets each call's number and what came of it, in a thread, before anybody is told that it is done.
     After `run`, or `cancel` in the middle of it, `outputs` answers every call.
     """
 
-    def __init__(self, tools: SessionTools, calls: Sequence[ToolCall]) -> None:
+    def __init__(self, tools: SessionTools, calls: Sequence[ToolCall], keep: Callable[[int, ToolOutput], None]) -> None:
         self._tools = tools
+        self._keep = keep
         self._calls = calls
         self._found: dict[int, ToolOutput] = {}
         self._events: asyncio.Queue[SessionEvent | None] = asyncio.Queue()
@@ -79,9 +79,9 @@ class ToolStep:
             for number, tool, call, why in asking:
                 match await self._answered(call, tool, why):
                     case "no":
-                        self._done(number, call, REFUSED, 0.0)
+                        await self._done(number, call, REFUSED, 0.0)
                     case "never":
-                        self._done(number, call, NEVER, 0.0)
+                        await self._done(number, call, NEVER, 0.0)
                     case _:
                         await self._run(number, call, tool)
             if at_once:
@@ -113,10 +113,10 @@ class ToolStep:
             wary = await asyncio.to_thread(tool.wary, arguments) if tool.wary is not None else ""
             rule = await asyncio.to_thread(self._tools.rule, tool, wary=bool(wary))
         except ToolError as error:
-            self._done(number, call, ToolOutput(str(error), is_error=True), 0.0)
+            await self._done(number, call, ToolOutput(str(error), is_error=True), 0.0)
             return None, None
         if rule == "never":
-            self._done(number, call, NEVER, 0.0)
+            await self._done(number, call, NEVER, 0.0)
             return None, None
         return tool, wary if rule == "ask" else None
 
@@ -140,8 +140,9 @@ class ToolStep:
         except Exception as error:  # a tool is foreign code: whatever it raises is a result, never the end of a turn
             log.exception("tool %s failed", call.name)
             output = ToolOutput(f"{call.name} failed ({type(error).__name__}).", is_error=True)
-        self._done(number, call, output, time.monotonic() - began)
+        await self._done(number, call, output, time.monotonic() - began)
 
-    def _done(self, number: int, call: ToolCall, output: ToolOutput, seconds: float) -> None:
+    async def _done(self, number: int, call: ToolCall, output: ToolOutput, seconds: float) -> None:
         self._found[number] = output
+        await asyncio.to_thread(self._keep, number, output)
         self._events.put_nowait(ToolFinished(call.id, call.name, seconds, output.is_error))

@@ -275,6 +275,8 @@ def status_text(message: Message) -> str | None:
             return "■ stopped by you before anything arrived · /retry asks again"
         case "cancelled":
             return "■ stopped by you, what arrived is kept · /retry asks again"
+        case "interrupted" if message.role == "tool":
+            return "■ the program ended while tools ran, what they returned is kept"
         case "interrupted" if not message.parts:
             return "■ the connection ended before anything arrived · /retry asks again"
         case "interrupted" if message.error and "/retry" in message.error:
