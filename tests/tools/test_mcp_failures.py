@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,6 +68,13 @@ async def test_tools_that_are_added_while_it_runs_are_offered(naughty: McpHub) -
 
 async def test_a_server_that_dies_in_mid_call_is_an_error_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.tools.mcp_server.BACKOFF", 0.01)
+    add = ServerLog.add
+
+    def late(log: ServerLog, text: str) -> None:
+        time.sleep(0.2)  # as on a machine that has much else to do
+        add(log, text)
+
+    monkeypatch.setattr(ServerLog, "add", late)
     states: list[str] = []
     hub = make_hub(
         {"n": {"command": sys.executable, "args": [NAUGHTY]}},

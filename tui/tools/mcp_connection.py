@@ -179,7 +179,7 @@ async def connect(config: ServerConfig, log: ServerLog, hear: Hear, status: Http
             hear("changed")
 
     async with contextlib.AsyncExitStack() as stack:
-        transport = open_transport(config, launch, log, status, stack)
+        transport = open_transport(config, launch, log, status)
         client = Client(
             watched(transport, lambda: hear("gone")),
             message_handler=heard,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
@@ -16,6 +17,7 @@ from tui.providers.keys import redact
 MOST_BYTES = 1_000_000  # of the file; one older file is kept beside it
 LINES = 200  # kept in memory
 LONGEST = 2_000  # characters of a line
+LAST_WORDS = 1.0  # seconds that the rest of what an ended server wrote is waited for
 
 _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -27,6 +29,7 @@ class ServerLog:
         self.path = path
         self._lines: deque[str] = deque(maxlen=LINES)
         self._handler: logging.Handler | None = None
+        self._reader: threading.Thread | None = None
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -53,8 +56,14 @@ class ServerLog:
         What is written is read in a thread until every holder of this end has closed it.
         """
         reader, writer = os.pipe()
-        threading.Thread(target=self._read, args=(reader,), name="mcp-stderr", daemon=True).start()
+        self._reader = threading.Thread(target=self._read, args=(reader,), name="mcp-stderr", daemon=True)
+        self._reader.start()
         return os.fdopen(writer, "w", encoding="utf-8")
+
+    async def heard_out(self) -> None:
+        """Wait until all that a server wrote before it ended is here; not for ever: its own children may live on."""
+        if self._reader is not None:
+            await asyncio.to_thread(self._reader.join, LAST_WORDS)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -137,7 +137,7 @@ class McpServer:
                 reason, hopeless = "it ended", False
             except Exception as error:
                 reason, hopeless = why(error, self.config, status, ready=self.status.state == "ready")
-            reason += "" if hopeless else self._last_words()
+            reason += "" if hopeless else await self._last_words()
             log.info("MCP server %s: %s", self.name, reason)
             was_ready = self.status.state == "ready"
             attempt = 1 if was_ready and loop.time() - began > STEADY else attempt + 1
@@ -184,7 +184,7 @@ class McpServer:
             self._signals.put_nowait("gone")
             raise ToolError(
                 f"The server {self.name} went away during {what}"
-                f"{self._last_words()}. It is being started again; whether the call took effect is not known."
+                f"{await self._last_words()}. It is being started again; whether the call took effect is not known."
             ) from None
         except Exception as error:
             log.info("MCP server %s: %s", self.name, redact(repr(error)))
@@ -232,6 +232,9 @@ class McpServer:
             self._settled.clear()
         self._changed()
 
-    def _last_words(self) -> str:
-        last = self.log.last
-        return f" ({line(last)})" if last and self.config.transport == "stdio" else ""
+    async def _last_words(self) -> str:
+        """What the program complained of before it ended, if it was one."""
+        if self.config.transport != "stdio":
+            return ""
+        await self.log.heard_out()
+        return f" ({line(last)})" if (last := self.log.last) else ""

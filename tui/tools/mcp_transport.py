@@ -30,10 +30,8 @@ class HttpStatus:
     text = ""
 
 
-def open_transport(
-    config: ServerConfig, launch: Launch, log: ServerLog, status: HttpStatus, stack: contextlib.AsyncExitStack
-) -> Any:
-    """The SDK's transport for a server, to be entered. What a started program needs is closed with `stack`."""
+def open_transport(config: ServerConfig, launch: Launch, log: ServerLog, status: HttpStatus) -> Any:
+    """The SDK's transport for a server, to be entered."""
     if config.transport == "stdio":
         from mcp import StdioServerParameters, stdio_client
 
@@ -45,7 +43,7 @@ def open_transport(
             cwd=None if launch.cwd is None else _home(launch.cwd),
             encoding_error_handler="replace",
         )
-        return stdio_client(parameters, errlog=stack.enter_context(log.pipe()))
+        return _stdio(parameters, log, stdio_client)
     if config.transport == "sse":
         from mcp.client.sse import sse_client
 
@@ -57,6 +55,14 @@ def open_transport(
 
 def _home(path: str) -> str:
     return str(Path(path).expanduser()) if path.startswith("~") else path
+
+
+@contextlib.asynccontextmanager
+async def _stdio(parameters: Any, log: ServerLog, open_stream: Callable[..., Any]) -> AsyncIterator[Any]:
+    with log.pipe() as end:
+        async with open_stream(parameters, errlog=end) as streams:
+            end.close()  # the program has its own: when that is closed, nothing more is to come
+            yield streams
 
 
 @contextlib.asynccontextmanager
