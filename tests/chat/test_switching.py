@@ -118,7 +118,7 @@ async def test_where_the_old_model_has_to_read_it_in_parts_it_still_writes_for_t
         for number in range(8):
             await drain(session.send(f"{number} {LONG * 3}"))
         whole, there = len(provider.requests), await session.measured_for("scripted/small")
-        (done,) = of(CompactionFinished, await drain(session.compact_for("scripted/small")))
+        assert len(of(CompactionFinished, await drain(session.compact_for("scripted/small")))) == 1
         written = provider.requests[whole:]
         assert written and all(len(r.messages) == 1 for r in written)  # not behind the conversation: no room for that
         assert {r.max_output for r in written} == {2 * summary_allowance(there.budget)}
