@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -91,8 +92,15 @@ class ChatApp(App[None]):
         for command in commands.COMMANDS:
             for args, what in (("", command.help), *command.ways):
                 said = f"{command.name} {args}".rstrip()
-                usage = f"/{said}" if args else command.usage
-                yield SystemCommand(f"/{said}: {what}", usage, lambda said=said: self.chat.action_command(said))
+                usage = "" if args or not command.args else command.usage.replace("[", "\\[")  # it is read as markup
+                yield SystemCommand(f"/{said}: {what}", usage, partial(self._chosen, said, command.wants_words))
+
+    def _chosen(self, said: str, wants_words: bool) -> None:
+        """A command of the palette: run, or begun in the prompt where it needs words and nothing stands there."""
+        if wants_words and not self.chat.composer.value:
+            self.chat.composer.value = f"/{said} "
+        else:
+            self.chat.action_command(said)
 
     async def action_quit(self) -> None:
         """Leave: the running answer ends and is kept, so is the draft."""

@@ -73,6 +73,11 @@ class Command:
         """ "/compact [instructions]"."""
         return f"/{self.name} {self.args}".rstrip()
 
+    @property
+    def wants_words(self) -> bool:
+        """Whether it does nothing without an argument."""
+        return bool(self.args) and not self.args.startswith("[")
+
 
 def _fixed(*choices: tuple[str, str]) -> Complete:
     async def complete(_chat: Chat, args: str) -> Sequence[Choice]:

@@ -226,6 +226,20 @@ async def test_the_palette_offers_the_same_commands() -> None:
         await run.shows("next request, as it would be sent")
 
 
+async def test_a_command_that_needs_words_is_begun_in_an_empty_prompt() -> None:
+    async with running() as run:
+        await run.press("ctrl+p")
+        await run.type("rename")
+        await run.shows("/rename TITLE")
+        await run.press("enter")
+        await run.until(lambda: run.chat.composer.value == "/rename ")
+        assert "needs a title" not in run.text
+        run.chat.composer.value = "a draft"
+        run.app._chosen("rename", True)
+        await run.shows("needs a title")
+        assert run.chat.composer.value == "a draft"
+
+
 async def test_commands_wait_for_the_answer_where_they_must() -> None:
     import asyncio
 

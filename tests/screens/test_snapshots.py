@@ -92,6 +92,14 @@ async def test_help(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), command="help", until="/context")
 
 
+async def test_themes(pictures: Pictures) -> None:
+    await pictures(scenes.workspace(), "down", command="theme", until="chatctx-contrast")
+
+
+async def test_palette(pictures: Pictures) -> None:
+    await pictures(scenes.workspace(), "ctrl+p", until="/export [FILE.md|.html|.jsonl]")
+
+
 async def test_welcome(pictures: Pictures) -> None:
     session = FakeSession(provider="local", model="SmolLM2-135M-Instruct", usage=make_usage(24, 8_192, rows=()))
     await pictures(FakeWorkspace(session=session), "/", until="/context")
