@@ -82,5 +82,5 @@ async def test_off_for_this_model_leaves_rolling_context_to_the_session(tmp_path
     for text in failed:  # the honest refusal: both sizes, that nothing was lost, what to do
         assert "only 3,000 fit" in text
         assert "Nothing was sent and nothing was lost" in text
-        assert "/context" in text
+        assert "/compact or /rolling-context on, then /retry" in text
         assert "/model" in text

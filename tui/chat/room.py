@@ -49,7 +49,8 @@ class Room:
                 yield event
         usage = await self._meter.usage()
         if not check_budget(usage.total, budgets[-1]).within_budget:
-            raise ContextOverflowError(usage.total, budgets[-1].max_input or 0)
+            untried = not self._conversation.info.rolling and not self._compacts
+            raise ContextOverflowError(usage.total, budgets[-1].max_input or 0, untried=untried)
 
     # -- rolling context -----------------------------------------------------------------------------------------
 
@@ -101,10 +102,14 @@ class Room:
 
     # -- compaction ----------------------------------------------------------------------------------------------
 
+    @property
+    def _compacts(self) -> bool:
+        """Whether the person lets this model's conversations be compacted."""
+        return self._meter.settings.for_model(self._meter.full_name).compaction != "off"
+
     async def _compact(
         self, usage: ContextUsage, budgets: Sequence[Budget], trigger: Trigger
     ) -> AsyncIterator[SessionEvent]:
-        enabled = self._meter.settings.for_model(self._meter.full_name).compaction != "off"
         try:
             async for event in self._compactor.run(trigger, usage=usage):
                 self._told = self._told and not isinstance(event, CompactionFinished)
@@ -117,7 +122,7 @@ class Room:
                 return
         except (SummaryFailedError, ProviderError) as error:
             yield Notice("warning", f"Compaction failed: {str(error).rstrip('.')}. Old content is left out instead")
-        if not enabled:
+        if not self._compacts:
             return
         fits = check_budget((await self._meter.usage()).upper_bound, budgets[0]).within_budget
         if not fits or not self._conversation.state.trim.empty:  # what was left out once may fit again

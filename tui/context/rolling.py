@@ -33,13 +33,20 @@ ROUNDS = 8  # trim, look again: each round frees something or is the last
 
 
 class ContextOverflowError(Exception):
-    """The next request does not fit and nothing more may be left out. `str()` is for a person. Sizes in tokens."""
+    """The next request does not fit and nothing more may be left out. `str()` is for a person. Sizes in tokens.
 
-    def __init__(self, current_tokens: int, max_tokens: int) -> None:
+    `untried`: only because the person has switched both off, compaction and rolling context.
+    """
+
+    def __init__(self, current_tokens: int, max_tokens: int, *, untried: bool = False) -> None:
+        ways = (
+            "/compact or /rolling-context on, then /retry;"
+            if untried
+            else "Shorten the message or the system prompt, unpin or exclude messages (/context),"
+        )
         super().__init__(
             f"The next request needs about {current_tokens:,} tokens, but only {max_tokens:,} fit. "
-            "Nothing was sent and nothing was lost. Shorten the message or the system prompt, unpin or exclude "
-            "messages (/context), or choose a model with a larger window (/model)."
+            f"Nothing was sent and nothing was lost. {ways} or choose a model with a larger window (/model)."
         )
         self.current_tokens = current_tokens
         self.max_tokens = max_tokens
