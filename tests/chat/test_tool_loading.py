@@ -106,6 +106,17 @@ async def test_a_model_that_invents_a_name_hears_what_there_is_and_one_that_reme
         assert right.text == "done with X"
 
 
+async def test_a_switch_that_means_others_does_not_cut_off_what_waits(tmp_path: Path) -> None:
+    provider = ScriptedProvider([calls(SEARCH, query="export a report"), answer()])
+    async with open_workspace(tmp_path, provider, sources=[Erp()]) as workspace:
+        session = await workspace.new_session()
+        await session.tools.switch("*", False)
+        assert session.tools.find(SEARCH) is None
+        await session.tools.switch("erp__*", True)
+        await drain(session.send("Go."))
+        assert not results(provider)[0].is_error
+
+
 async def test_a_server_that_grows_while_the_conversation_runs_goes_from_sent_to_deferred(tmp_path: Path) -> None:
     provider = ScriptedProvider()
     source = Erp(2)

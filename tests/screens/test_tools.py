@@ -39,6 +39,21 @@ async def test_every_tool_is_listed_with_its_cost_and_its_rule(size: tuple[int, 
         assert "\x1b" not in run.text
 
 
+async def test_an_open_list_follows_servers() -> None:
+    async with running(workspace()) as run:
+        await run.command("/tools")
+        await run.shows("● create_issue")
+        run.session.tools.listed.append(replace(LINES[2], name="mail__send", origin="mail"))
+        run.workspace.servers.tell("mail")
+        await run.shows("MCP server mail: 1 of 1 on")
+
+
+async def test_the_search_says_how_it_goes_away() -> None:
+    async with running(workspace()) as run:
+        await run.command("/tools off search_tools")
+        await run.shows('[tools] defer = "off" sends them all')
+
+
 async def test_the_cost_of_all_says_how_it_is_known() -> None:
     async with running(workspace()) as run:
         await run.command("/tools")

@@ -138,10 +138,11 @@ class SessionTools:
         return names
 
     def find(self, name: str) -> Tool | None:
-        """The tool the model may call by that name: one that is on."""
+        """The tool the model may call by that name: one that is on, or the search as long as tools wait behind it."""
         target = self._conversation.target
-        found = self.box.find(name) or (self.loading.search_tool(target) if name == SEARCH else None)
-        return found if self.is_on(name, target) else None
+        if name == SEARCH:
+            return self.loading.search_tool(target)
+        return self.box.find(name) if self.is_on(name, target) else None
 
     @property
     def names(self) -> list[str]:

@@ -11,10 +11,13 @@ if TYPE_CHECKING:
     from tui.screens.chat import ChatScreen
     from tui.screens.ports import WorkspaceLike
     from tui.screens.session_ports import SessionLike
+    from tui.screens.tools import ToolsPanel
 
 
 class CommandBase:
     """Holds the chat screen the commands act on."""
+
+    tools_panel: ToolsPanel | None = None  # while it is open
 
     def __init__(self, screen: ChatScreen) -> None:
         self.screen = screen

@@ -26,15 +26,16 @@ class McpCommands(CommandBase):
     mcp_panel: McpPanel | None = None  # while it is open
 
     def follow_servers(self) -> None:
-        """From now on what happens to servers shows: in the numbers, in `/mcp`, and as a line where one fails."""
+        """From now on what happens to servers shows: in the numbers, in `/mcp` and `/tools`, and as a line where one fails."""
         if (workspace := self.screen.workspace) is not None:
             workspace.servers.on_change(self._server_changed)
             self._tell()
 
     def _server_changed(self, _name: str) -> None:
         self._tell()
-        if self.mcp_panel is not None:
-            self.mcp_panel.follow()
+        for panel in (self.mcp_panel, self.tools_panel):
+            if panel is not None:
+                panel.follow()
         if not self.screen.turns.busy:
             self.screen.background(self._recount, "servers", exclusive=True)
 

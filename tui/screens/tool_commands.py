@@ -25,7 +25,8 @@ class ToolCommands(CommandBase):
             case []:
                 from tui.screens.tools import ToolsPanel
 
-                self.screen.app.push_screen(ToolsPanel(session, self.recounted))
+                self.tools_panel = ToolsPanel(session, self.recounted)
+                self.screen.app.push_screen(self.tools_panel, self._tools_closed)
             case ["on" | "off" as word, *names] if len(names) <= 1:
                 await self._switch_tools(word == "on", names[0] if names else "*")
             case _:
@@ -33,10 +34,18 @@ class ToolCommands(CommandBase):
                     "/tools lists the tools; /tools on NAME and /tools off NAME switch one (github__* several)."
                 )
 
+    def _tools_closed(self, _result: None) -> None:
+        self.tools_panel = None
+
     async def _switch_tools(self, on: bool, pattern: str) -> None:
         if (session := self.idle()) is None:
             return
+        from tui.tools.tool_search import SEARCH  # not before the first frame
+
         names = await session.tools.switch(pattern, on)
+        if pattern == SEARCH:
+            self.refuse(f'{SEARCH} is there as long as tools wait behind it: [tools] defer = "off" sends them all.')
+            return
         if not names:
             self.refuse(f"There is no tool {plain(pattern)!r}: /tools lists them.")
             return
