@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from tests.fake_summaries import FakeSummaries, standing
+from tui.cli.plain import PlainChat
 from tui.cli.plain_commands import PlainCommands
 from tui.commands import Unknown, parse
+from tui.messages import Message, Text
 
 if TYPE_CHECKING:
-    from tui.cli.plain import PlainChat
+    from tui.cli.lines import Lines
 
 
 async def say(line: str, summaries: FakeSummaries, *answers: str, talks: bool = True) -> list[str]:
@@ -44,7 +46,7 @@ async def test_a_preview_is_read_out_and_accepted(capsys: pytest.CaptureFixture[
     assert "Goal: ␛[2Jboats." in said.out
     assert "This takes the place of 142 messages" in said.out
     assert "next request 121,400 -> ~17,004 tokens (-86 %)" in said.out
-    assert said.err.startswith("chatctx: Compacted 142 messages: 121,400 -> ")
+    assert said.err.startswith("chatctx: Compacting\nchatctx: Compacted 142 messages: 121,400 -> ")
 
 
 async def test_the_persons_own_text_is_weighed_before_it_counts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +62,7 @@ async def test_without_a_yes_nothing_changes(answers: list[str], capsys: pytest.
     summaries = FakeSummaries()
     await say("/compact --preview", summaries, *answers)
     assert summaries.accepted == []
-    assert capsys.readouterr().err == "chatctx: Not compacted. Nothing was changed.\n"
+    assert capsys.readouterr().err == "chatctx: Compacting\nchatctx: Not compacted. Nothing was changed.\n"
 
 
 async def test_in_a_pipe_it_is_read_out_and_nobody_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +78,7 @@ async def test_in_a_pipe_it_is_read_out_and_nobody_is_asked(capsys: pytest.Captu
 
 async def test_a_failed_call_is_one_line_and_nothing_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
     assert await say("/compact --preview", FakeSummaries(failure="The server is down")) == []
-    assert capsys.readouterr().err == "chatctx: The server is down. Nothing was changed.\n"
+    assert capsys.readouterr().err == "chatctx: Compacting\nchatctx: The server is down. Nothing was changed.\n"
 
 
 async def test_the_summary_in_force_is_read_out_and_changed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,3 +91,15 @@ async def test_the_summary_in_force_is_read_out_and_changed(capsys: pytest.Captu
     await say("/summary", summaries, "e", "Of boats and gulls.", "y")
     assert summaries.edited == ["Of boats and gulls."]
     assert "Edited the summary: 18,300 -> 18,900 tokens (+3 %)" in capsys.readouterr().err
+
+
+def test_a_stored_conversation_is_introduced_by_what_was_said_last(capsys: pytest.CaptureFixture[str]) -> None:
+    messages = [Message("assistant", (Text("Nine boats."),), "m1"), standing("Of boats.").message]
+    session: Any = SimpleNamespace(
+        provider="p", model="m", title="boats", messages=messages, memory=SimpleNamespace(notices=())
+    )
+    workspace: Any = SimpleNamespace(place=lambda _: "here")
+    PlainChat(workspace, session, cast("Lines", None), talks=True).introduce()
+    said = capsys.readouterr().out
+    assert "Nine boats." in said
+    assert "Of boats." not in said

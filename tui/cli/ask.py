@@ -16,6 +16,7 @@ from tui.chat.attachments import check_taken
 from tui.chat.events import (
     ApprovalAsked,
     CompactionFinished,
+    CompactionStarted,
     ContextTrimmed,
     Notice,
     ReplyDelta,
@@ -156,6 +157,8 @@ def event_line(event: SessionEvent) -> str:
     match event:
         case Notice(text=text):
             return text
+        case CompactionStarted(automatic):
+            return "Compacting, the window is nearly full" if automatic else "Compacting"
         case ContextTrimmed() | CompactionFinished():
             return event.line
         case RetryScheduled(seconds, attempt, reason):

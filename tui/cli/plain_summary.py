@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui.chat.events import CompactionStarted
 from tui.cli import complain
+from tui.cli.ask import event_line
 from tui.cli.lines import FENCE
 from tui.cli.listing import write
 from tui.render.clean import clean_text
@@ -20,6 +22,7 @@ async def preview(chat: PlainChat, wish: str) -> None:
     from tui.chat.summaries import FAILURES
 
     summaries = chat.session.summaries
+    complain(event_line(CompactionStarted(automatic=False)))
     try:
         subject = DraftSubject(summaries, await summaries.draft(wish))
     except FAILURES as error:
