@@ -65,6 +65,23 @@ async def test_pinned_messages_go_out_word_for_word_behind_the_summary(tmp_path:
         assert session.not_sent.get(pinned.id) is None
 
 
+async def test_a_failed_compaction_says_what_becomes_of_the_request(tmp_path: Path) -> None:
+    def reply(request: Request) -> Answer:
+        return [ProviderError("auth", "no")] if is_summary(request) else answer("Noted.")
+
+    async with open_workspace(tmp_path, ScriptedProvider(window=2_400, fallback=reply), compaction=50.0) as workspace:
+        session = await workspace.new_session()
+        fits, over = [], []
+        for number in range(10):
+            events = await drain(session.send(f"{number} {LONG}"))
+            said = [e.text for e in events if isinstance(e, Notice) and "Compaction failed" in e.text]
+            (over if [e for e in events if isinstance(e, ContextTrimmed)] else fits).extend(said)
+        assert fits
+        assert all(text.endswith("The request still fits") for text in fits)
+        assert over
+        assert all(text.endswith("Old content is left out instead") for text in over)
+
+
 async def test_what_was_left_out_when_no_summary_could_be_had_comes_back_once_there_is_room(tmp_path: Path) -> None:
     def reply(request: Request) -> Answer:
         return [ProviderError("auth", "no")] if is_summary(request) else answer("Noted.")

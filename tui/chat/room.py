@@ -110,6 +110,7 @@ class Room:
     async def _compact(
         self, usage: ContextUsage, budgets: Sequence[Budget], trigger: Trigger
     ) -> AsyncIterator[SessionEvent]:
+        failed = ""
         try:
             async for event in self._compactor.run(trigger, usage=usage):
                 self._told = self._told and not isinstance(event, CompactionFinished)
@@ -121,10 +122,13 @@ class Room:
                 self._told = True  # until a compaction succeeds: it would be the same before every request
                 return
         except (SummaryFailedError, ProviderError) as error:
-            yield Notice("warning", f"Compaction failed: {str(error).rstrip('.')}. Old content is left out instead")
+            failed = str(error).rstrip(".")
         if not self._compacts:
             return
         fits = check_budget((await self._meter.usage()).upper_bound, budgets[0]).within_budget
+        if failed:
+            how = "The request still fits" if fits else "Old content is left out instead"
+            yield Notice("warning", f"Compaction failed: {failed}. {how}")
         if not fits or not self._conversation.state.trim.empty:  # what was left out once may fit again
             async for event in self._trim(budgets):
                 yield event
