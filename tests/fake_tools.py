@@ -61,6 +61,7 @@ class FakeServers:
         self.lines: list[ServerLine] = []
         self.project: ProjectFile | None = None
         self.resources: list[ServerResource] = []
+        self.readers: set[str] = set()
         self.prompts: list[ServerPrompt] = []
         self.contents: dict[str, str] = {}
         self.said: list[str] = []

@@ -97,8 +97,9 @@ async def test_a_projects_servers_start_once_agreed_to_and_are_known_the_next_ti
         names = offered(servers)
         with pytest.raises(AttachmentError, match="nowhere"):
             await servers.attach(ServerResource("own", "x", "gone:nowhere", "", ""))
+        assert servers.readers == {"own"}  # by pattern: it lists none
         await servers.switch("own", False)
-        assert offered(servers) == []
+        assert (offered(servers), servers.readers) == ([], set())
         await servers.switch("own", True)
         await until(lambda: offered(servers) == names)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from tests.fake_tools import FakeServers
 from tests.fakes import FakeWorkspace
 from tests.screens.conftest import running
 from tui.chat.server_files import ProjectFile
@@ -232,7 +233,10 @@ def test_no_line_is_wider_than_the_panel_whatever_a_server_says() -> None:
 def test_resources_are_found_by_name_or_address_and_not_by_chance() -> None:
     assert [choice.text for choice in resource_offers("docs:g", RESOURCES)] == ["docs:guide.md"]
     assert resource_offers("", RESOURCES) == []
-    assert resources_named("see @docs:guide.md, @docs:doc://api and docs:guide.md", RESOURCES) == list(RESOURCES)
-    assert resources_named("mail me @docs or @other:doc://x", RESOURCES) == []
-    (by_pattern,) = resources_named("see @docs:doc://page/7.", RESOURCES)
-    assert (by_pattern.server, by_pattern.uri) == ("docs", "doc://page/7")
+    servers = FakeServers()
+    servers.resources = list(RESOURCES)
+    servers.readers = {"docs", "unlisted"}
+    assert resources_named("see @docs:guide.md, @docs:doc://api and docs:guide.md", servers) == list(RESOURCES)
+    assert resources_named("mail me @docs or @other:doc://x", servers) == []
+    found = resources_named("see @docs:doc://page/7. and @unlisted:db://table/3", servers)
+    assert [(one.server, one.uri) for one in found] == [("docs", "doc://page/7"), ("unlisted", "db://table/3")]

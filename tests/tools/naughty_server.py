@@ -1,5 +1,5 @@
 """An MCP server, by the official SDK, that does what no server should: it hangs, dies in mid-call, says megabytes,
-changes its tools and has hundreds of them. Run by tests/tools/test_mcp_failures.py.
+changes its tools and has hundreds of them, and pages that it does not list. Run by tests/tools/test_mcp_failures.py.
 
 Arguments: `many N` begins with N tools more.
 """
@@ -85,6 +85,12 @@ def shout(name: str) -> str:
     """An environment variable of this program."""
     complain(f"the variable is {os.environ.get(name)}")
     return str(os.environ.get(name))
+
+
+@server.resource("page://{number}")
+def page(number: str) -> str:
+    """A resource that is in no list."""
+    return f"page {number}"
 
 
 if __name__ == "__main__":

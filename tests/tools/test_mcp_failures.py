@@ -52,6 +52,12 @@ async def test_five_megabytes_come_whole(naughty: McpHub) -> None:
     assert len(answer.text) == 5_000_000 // 17 * 17
 
 
+async def test_what_a_server_does_not_list_is_read_all_the_same(naughty: McpHub) -> None:
+    server = naughty.servers["naughty"]
+    assert (server.status.resources, server.status.patterns) == ((), True)
+    assert (await server.read("page://7")).text == "page 7"
+
+
 async def test_a_secret_of_the_configuration_is_in_no_line_of_the_log(naughty: McpHub) -> None:
     server = naughty.servers["naughty"]
     assert (await call(server, "shout", name="MY_PASSWORD")).text == SECRET  # it has it: that is what it is for

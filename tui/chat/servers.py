@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,12 @@ class Servers:
     def resources(self) -> Sequence[ServerResource]:
         """What all servers that are ready offer to read."""
         return [r for line in self.lines if line.status.state == "ready" for r in line.status.resources]
+
+    @property
+    def readers(self) -> AbstractSet[str]:
+        """The servers that are ready and have resources, be it only such as they don't list: those by pattern."""
+        ready = [line.status for line in self.lines if line.status.state == "ready"]
+        return {status.name for status in ready if status.resources or status.patterns}
 
     @property
     def prompts(self) -> Sequence[ServerPrompt]:

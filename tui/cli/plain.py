@@ -150,7 +150,7 @@ class PlainChat:
         """The files a message names with `@`. Raises `AttachmentError`."""
         paths = mentioned(text, Path.cwd()) if "@" in text else []
         found = [await self.workspace.attach(path) for path in paths]
-        for resource in resources_named(text, self.workspace.servers.resources):
+        for resource in resources_named(text, self.workspace.servers):
             found += await self.workspace.servers.attach(resource)
         check_taken(found, self.session.capabilities, self.session.model)
         return found

@@ -26,7 +26,7 @@ class McpCommands(CommandBase):
     mcp_panel: McpPanel | None = None  # while it is open
 
     def follow_servers(self) -> None:
-        """From now on what happens to servers shows: in the numbers, in `/mcp` and `/tools`, and as a line where one fails."""
+        """From now on what happens to servers shows: in numbers and open panels, as a line where one fails."""
         if (workspace := self.screen.workspace) is not None:
             workspace.servers.on_change(self._server_changed)
             self._tell()

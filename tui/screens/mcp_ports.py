@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Protocol
 
 from tui.messages import Attachment
@@ -29,6 +30,11 @@ class ServersLike(Protocol):
     @property
     def resources(self) -> Sequence[ServerResource]:
         """What can be read."""
+        ...
+
+    @property
+    def readers(self) -> AbstractSet[str]:
+        """The servers that have resources, listed or by pattern."""
         ...
 
     @property

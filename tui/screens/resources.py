@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ class ResourceSizes:
     async def sizes(self, text: str, session: SessionLike, servers: ServersLike) -> list[tuple[str, int]]:
         """Name and tokens of each resource that `text` names; what can't be read is left to sending, which says so."""
         found = []
-        for resource in resources_named(text, servers.resources):
+        for resource in resources_named(text, servers):
             key = (session.model, resource.server, resource.uri)
             if key not in self._sizes:
                 self._sizes[key] = await self._count(resource, session, servers)
@@ -62,17 +62,17 @@ class ResourceSizes:
         return total
 
 
-def resources_named(text: str, resources: Sequence[ServerResource]) -> list[ServerResource]:
+def resources_named(text: str, servers: ServersLike) -> list[ServerResource]:
     """The resources a draft names with `@server:name` or `@server:uri`, each once.
 
     A URI need not be among those the server lists: servers also have resources by pattern.
     """
     found: dict[str, ServerResource] = {}
+    resources = servers.resources
     known = {f"{r.server}:{r.name}": r for r in reversed(resources)} | {f"{r.server}:{r.uri}": r for r in resources}
-    servers = {resource.server for resource in resources}
     for candidates in mentioned_names(text):
         named = next((known[name] for name in candidates if name in known), None) or _by_pattern(
-            candidates[-1], servers
+            candidates[-1], servers.readers
         )
         if named is not None:
             found[f"{named.server} {named.uri}"] = named

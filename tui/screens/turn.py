@@ -207,7 +207,7 @@ class Turns:
             return []
         paths = await asyncio.to_thread(mentioned, text, self.screen.files.folder)
         found = [await workspace.attach(path) for path in paths]
-        for resource in resources_named(text, workspace.servers.resources):
+        for resource in resources_named(text, workspace.servers):
             found += await workspace.servers.attach(resource)
         check_taken(found, session.capabilities, session.model)
         return found

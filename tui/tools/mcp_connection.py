@@ -42,11 +42,12 @@ CLOSED = -32000
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a server has."""
+    """What a server has. `patterns`: it has resources that it does not list, whose URI follows a pattern."""
 
     tools: tuple[types.Tool, ...] = ()
     resources: tuple[types.Resource, ...] = ()
     prompts: tuple[types.Prompt, ...] = ()
+    patterns: bool = False
 
 
 class Connection:
@@ -67,12 +68,15 @@ class Connection:
         has = self._client.server_capabilities
         tools = await self._pages(self._client.list_tools, lambda page: page.tools) if has.tools else ()
         resources: Sequence[types.Resource] = ()
+        templates: Sequence[types.ResourceTemplate] = ()
         prompts: Sequence[types.Prompt] = ()
         if has.resources:
             resources = await self._optional(self._pages(self._client.list_resources, lambda page: page.resources))
+            ask = self._client.list_resource_templates
+            templates = await self._optional(self._pages(ask, lambda page: page.resource_templates))
         if has.prompts:
             prompts = await self._optional(self._pages(self._client.list_prompts, lambda page: page.prompts))
-        return Offer(tuple(tools), tuple(resources), tuple(prompts))
+        return Offer(tuple(tools), tuple(resources), tuple(prompts), bool(templates))
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
         """Call a tool; `timeout` seconds after its last sign of life it is given up, and the server told so."""

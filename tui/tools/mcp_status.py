@@ -26,7 +26,8 @@ LONGEST_NAME = 200  # characters
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
     """How a server is. `reason` is one line for a person where it is not ready: why, and what to do. `known` means that
-    the tools are those of last time: it has not said yet what it has now."""
+    the tools are those of last time: it has not said yet what it has now. `patterns`: it has resources
+    that it does not list."""
 
     name: str
     state: State
@@ -36,6 +37,7 @@ class ServerStatus:
     resources: tuple[ServerResource, ...] = ()
     prompts: tuple[ServerPrompt, ...] = ()
     known: bool = False
+    patterns: bool = False
 
 
 def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus:
@@ -63,6 +65,7 @@ def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus
             for item in offer.prompts
             if item.name.isprintable()
         ),
+        patterns=offer.patterns,
     )
 
 
