@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from textual.widgets import OptionList
 
 from tests.fakes import FakeModel, FakeSession, FakeWorkspace, assistant, user
 from tests.screens.conftest import SIZES, Running, running
 from tui.context.limits import ModelLimits
+from tui.providers.base import Capabilities, ModelInfo
+from tui.screens.model_words import about_model
+from tui.screens.models import ModelPicker
 
 TALK = [user("hello"), assistant("Hi.")]
 PRICED = (
@@ -37,6 +41,28 @@ async def test_what_is_known_of_a_model_stands_below_the_list() -> None:
     async with running(FakeWorkspace(known_models=PRICED)) as run:
         await run.command("/model")
         await run.shows("images, PDFs, tools: ?", "its thoughts do not go back", "no counting endpoint")
+
+
+async def test_the_model_in_use_is_under_the_cursor_also_where_the_list_as_it_was_did_not_have_it() -> None:
+    gate = asyncio.Event()
+    workspace = FakeWorkspace(known_models=PRICED[1:], models_gate=gate)
+    async with running(workspace) as run:
+        await run.command("/model")
+        await run.shows("lab/mystery")
+        workspace.known_models = (PRICED[1], PRICED[0])
+        gate.set()
+        await run.shows("● anthropic/claude-x")
+        picker = run.app.screen
+        assert isinstance(picker, ModelPicker)
+        await run.until(lambda: picker.query_one(OptionList).highlighted == 1)
+
+
+def test_what_a_model_lacks_and_when_it_was_used_in_words() -> None:
+    able = Capabilities()
+    info = ModelInfo("m", images=False, tools=False, pdfs=True)
+    assert about_model(info, able, "used just now") == (
+        "takes PDFs · takes no images or tools · its thoughts do not go back · no counting endpoint · used just now"
+    )
 
 
 def narrow(window: int | None = 32_000, **values: object) -> FakeWorkspace:

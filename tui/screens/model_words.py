@@ -38,7 +38,7 @@ def about_model(info: ModelInfo, able: Capabilities, used: str) -> str:
     words = [
         *([info.name] if info.name else []),
         *([f"takes {', '.join(takes)}"] if takes else []),
-        *([f"no {', '.join(lacks)}"] if lacks else []),
+        *([f"takes no {' or '.join(lacks)}"] if lacks else []),
         *([f"{', '.join(unknown)}: ?"] if unknown else []),
         _THOUGHTS[able.reasoning_return],
         "the server counts exactly" if able.count_endpoint else "no counting endpoint",

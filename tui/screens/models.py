@@ -60,7 +60,9 @@ class ModelPicker(Picker):
         self.listing = fresh
         options, query = self.query_one(OptionList), self.query_one(Input).value
         if options.highlighted is not None and options.highlighted < len(self.items):
-            self.wanted = self.items[options.highlighted].key
+            known = any(item.current for item in self.items)
+            untouched = not known and not query and options.highlighted == 0  # there was nothing else to begin with
+            self.wanted = self.present if untouched else self.items[options.highlighted].key
         self.empty = "nothing fits"
         self._title_says(self.heading)
         self.search(query)
@@ -95,5 +97,6 @@ class ModelPicker(Picker):
     def _about(self, name: str) -> None:
         model = next((m for m in self.listing.models if m.full_name == name), None) if self.listing else None
         if model is not None:
-            used = f"used {age(model.used_at, time.time())} ago" if model.used_at else ""
+            when = age(model.used_at, time.time()) if model.used_at else ""
+            used = f"used {'just now' if when == 'now' else f'{when} ago'}" if when else ""
             self.query_one(".about", Static).update(plain(about_model(model.info, model.able, used)))
