@@ -71,7 +71,8 @@ async def test_a_failed_compaction_says_what_becomes_of_the_request(tmp_path: Pa
 
     async with open_workspace(tmp_path, ScriptedProvider(window=2_400, fallback=reply), compaction=50.0) as workspace:
         session = await workspace.new_session()
-        fits, over = [], []
+        fits: list[str] = []
+        over: list[str] = []
         for number in range(10):
             events = await drain(session.send(f"{number} {LONG}"))
             said = [e.text for e in events if isinstance(e, Notice) and "Compaction failed" in e.text]
