@@ -113,6 +113,9 @@ def test_dividers_end_stretches_that_are_not_sent() -> None:
     }
     doc.set_counts({"m1": (1_000, "estimated"), "m2": (500, "measured")})
     assert "~1.5k tokens" in doc.view(2).divider
+    doc.set_counts({"m7": (10, "measured")})  # of what is sent: the others keep what they took last
+    assert "~1.5k tokens" in doc.view(2).divider
+    assert doc.view(4).count is None
     doc.set_counts({"m1": (None, "estimated"), "m2": (500, "measured")})
     assert doc.view(2).divider == "not sent any more: 2 messages (rolling context)"
     doc.set_not_sent({})

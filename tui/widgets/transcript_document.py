@@ -145,9 +145,14 @@ class Document:
         return self._counts
 
     def set_counts(self, counts: Mapping[str, Count]) -> None:
-        """Tokens by message id, with where each figure comes from."""
+        """Tokens by message id, with where each figure comes from.
+
+        What is not sent any more has none among them: it keeps what it took last, as an estimate.
+        """
+        last = {ident: count for ident, count in self._counts.items() if ident in self._not_sent}
+        counts = {**{ident: (tokens, "estimated") for ident, (tokens, _) in last.items()}, **counts}
         changed = [index for index in self._drawn if self._count(index) != counts.get(self._id(index))]
-        self._counts = dict(counts)
+        self._counts = counts
         for index in changed:
             self.redraw(index)
         self._update_dividers()
