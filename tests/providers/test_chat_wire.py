@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from tests.providers.wire_values import (
 from tui.messages import Request, SystemSection, ToolCall, ToolResult
 from tui.providers import chat_wire
 from tui.providers.chat_wire import ChatStyle
+from tui.providers.presets import PRESETS
 
 
 class TestChat:
@@ -90,9 +92,21 @@ class TestChat:
 
     def test_thought_signatures_are_echoed(self) -> None:
         extra = '{"google": {"thought_signature": "abc"}}'
-        call = assistant(ToolCall("c", "look", "{}", extra=extra))
-        body = self.body(request(user("x"), call, results(ToolResult("c", "look", "A"))))
-        assert body["messages"][1]["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "abc"}}
+        call = replace(assistant(ToolCall("c", "look", "{}", extra=extra)), provider="p")
+        talk = request(user("x"), call, results(ToolResult("c", "look", "A")))
+        sent = self.body(talk)["messages"][1]["tool_calls"][0]
+        assert sent["extra_content"] == {"google": {"thought_signature": "abc"}}
+        elsewhere = self.body(replace(talk, provider="other"))["messages"][1]["tool_calls"][0]
+        assert "extra_content" not in elsewhere  # a field that a strict server refuses
+
+    def test_deepseek_with_tools_gets_a_thought_with_every_answer(self) -> None:
+        """Also with those of another model, whose thoughts do not go there: V4 refuses a history that lacks one."""
+        talk = (user("x"), assistant(thought("mine"), "y"), user("z"), assistant(thought("theirs", model="else"), "w"))
+        sent = self.body(request(*talk, user("v"), tools=(TOOL,)), needs_reasoning=True)["messages"]
+        assert [m["reasoning_content"] for m in sent if m["role"] == "assistant"] == ["mine", ""]
+        plain = self.body(request(*talk, user("v")), needs_reasoning=True)["messages"]
+        assert "reasoning_content" not in plain[3]
+        assert PRESETS["deepseek"].chat_style().needs_reasoning and not PRESETS["groq"].chat_style().needs_reasoning
 
     def test_an_answer_of_nothing_but_reasoning_is_not_sent(self) -> None:
         body = self.body(request(user("x"), assistant(thought()), user("z")))

@@ -36,12 +36,14 @@ class ChatStyle:
     """How a server's Chat Completions differ from OpenAI's.
 
     `reasoning_field`: where an assistant message carries its reasoning back. `effort`: how the wanted reasoning is
-    said: `reasoning_effort`, OpenRouter's `reasoning` object, or a `thinking` switch.
+    said: `reasoning_effort`, OpenRouter's `reasoning` object, or a `thinking` switch. `needs_reasoning`: with tools
+    each answer has to carry the field, empty where it came from another model or without a thought (DeepSeek V4).
     """
 
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     include_usage: bool = True
     reasoning_field: ReasoningField = "reasoning_content"
+    needs_reasoning: bool = False
     effort: EffortStyle = "effort"
     short_tool_ids: bool = False
     cache_key: bool = False  # takes `prompt_cache_key`
@@ -170,7 +172,8 @@ def _attachment(part: Attachment, request: Request) -> Json:
 def _assistant(message: Message, request: Request, style: ChatStyle, ids: ToolIds) -> list[Json]:
     wire: Json = {"role": "assistant"}
     text = "".join(plain_text(part) for part in message.parts)
-    calls = [_call(part, ids) for part in message.parts if isinstance(part, ToolCall)]
+    own = message.provider == request.provider
+    calls = [_call(part, ids, own=own) for part in message.parts if isinstance(part, ToolCall)]
     if not text and not calls:
         return []  # an answer of nothing but reasoning is refused as empty
     wire["content"] = text or None
@@ -180,7 +183,7 @@ def _assistant(message: Message, request: Request, style: ChatStyle, ids: ToolId
         details += _details(part)
     if details:
         wire["reasoning_details"] = details
-    elif reasoning := "".join(part.text for part in thoughts):
+    elif (reasoning := "".join(part.text for part in thoughts)) or (style.needs_reasoning and request.tools):
         wire[style.reasoning_field] = reasoning
     if calls:
         wire["tool_calls"] = calls
@@ -195,12 +198,13 @@ def _details(part: Reasoning) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _call(part: ToolCall, ids: ToolIds) -> Json:
+def _call(part: ToolCall, ids: ToolIds, *, own: bool) -> Json:
+    """A call; what its provider wants echoed with it (Gemini's signature) goes to that provider only."""
     wire: Json = {
         "id": ids.call(part.id),
         "type": "function",
         "function": {"name": part.name, "arguments": arguments_text(part.arguments)},
     }
-    if extra := as_object(part.extra):
+    if own and (extra := as_object(part.extra)):
         wire["extra_content"] = extra
     return wire

@@ -86,6 +86,7 @@ class ProviderConfig:
         return ChatStyle(
             max_tokens_field="max_completion_tokens" if openai else "max_tokens",
             reasoning_field=self.reasoning_field,
+            needs_reasoning=self.family == "deepseek",
             effort=_EFFORT.get(self.name, "effort"),
             short_tool_ids=self.name == "mistral",
             cache_key=openai and self.official,
