@@ -39,13 +39,12 @@ class ContextOverflowError(Exception):
     """
 
     def __init__(self, current_tokens: int, max_tokens: int, *, untried: bool = False) -> None:
-        ways = (
-            "/compact or /rolling-context on, then /retry;"
-            if untried
-            else "Shorten the message or the system prompt, unpin or exclude messages (/context),"
-        )
+        what, ways = "The next request", "/compact or /rolling-context on, then /retry;"
+        if not untried:
+            what = "Even as short as it can be made, the next request"
+            ways = "Shorten the message or the system prompt, unpin or exclude messages (/context),"
         super().__init__(
-            f"The next request needs about {current_tokens:,} tokens, but only {max_tokens:,} fit. "
+            f"{what} needs about {current_tokens:,} tokens, but only {max_tokens:,} fit. "
             f"Nothing was sent and nothing was lost. {ways} or choose a model with a larger window (/model)."
         )
         self.current_tokens = current_tokens
