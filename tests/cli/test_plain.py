@@ -43,7 +43,7 @@ def test_mcp_servers_in_lines(run: Run, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('[mcpServers.mail]\ncomand = "x"\n')
     done = run("--plain", stdin="/mcp\n/mcp restart nobody\n/mcp dance\n", CHATCTX_CONFIG=str(tmp_path / "config.toml"))
     assert done.returncode == 0
-    assert re.search(r"mail +failed", done.stdout)
+    assert re.search(r"mail: failed, ", done.stdout)
     assert "did you mean command?" in " ".join(done.stdout.split())
     news, nobody, usage = done.stderr.splitlines()
     assert "MCP server mail: " in news

@@ -15,10 +15,10 @@ from tui.chat.workspace import UsageError
 from tui.cli import complain
 from tui.cli.listing import table, write
 from tui.cli.plain_summary import change, preview
+from tui.cli.plain_tools import PlainTools
 from tui.config_values import parse_tokens
 from tui.context.usage import surely_fits
 from tui.render.clean import clean_line
-from tui.screens.mcp_lines import mcp_rows
 from tui.screens.model_words import price_text
 from tui.widgets.context_table import basis_lines, headline, table_lines
 from tui.widgets.figures import money, tokens_exact
@@ -45,6 +45,7 @@ class PlainCommands:
 
     def __init__(self, chat: PlainChat) -> None:
         self._chat = chat
+        tools = PlainTools(chat)
         self._known: Mapping[str, Run] = {
             "context": self._context,
             "rolling-context": self._rolling,
@@ -61,7 +62,9 @@ class PlainCommands:
             "system": self._system,
             "memory": self._memory,
             "thinking": self._thinking,
-            "mcp": self._mcp,
+            "mcp": tools.mcp,
+            "prompt": tools.prompt,
+            "tools": tools.tools,
             "retry": self._retry,
             "find": self._find,
             "window": self._window,
@@ -224,23 +227,6 @@ class PlainCommands:
         if effort:
             await self._session.set_reasoning(None if effort == "default" else effort)
         write(f"Reasoning effort: {self._session.reasoning or 'as the provider likes'}.")
-
-    async def _mcp(self, args: str) -> None:
-        """Every server with its tools; restart, on or off for one. What a project's file asks is decided on screen."""
-        servers = self._chat.workspace.servers
-        match args.split():
-            case []:
-                await self._session.tools.prepare()
-                names = {line.status.name for line in servers.lines}
-                tools = await self._session.tools.lines()
-                for row in mcp_rows(servers.lines, tools, WIDTH, expanded=names, project=servers.project):
-                    write(_said(row.content.plain).rstrip())
-            case ["restart", name]:
-                await servers.restart(name)
-            case ["on" | "off" as word, name]:
-                await servers.switch(name, word == "on")
-            case _:
-                complain("/mcp lists the servers; /mcp restart NAME, /mcp on NAME and /mcp off NAME change one")
 
     async def _retry(self, _args: str) -> None:
         await self._chat.turn(self._session.retry())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tui.screens.command_base import CommandBase
 from tui.screens.items import Item, filtered
+from tui.screens.prompt_words import PromptWordsError, call_form, find_prompt, next_missing
 from tui.widgets.cells import plain
 from tui.widgets.completion import Choice
 
@@ -143,50 +144,21 @@ class McpCommands(CommandBase):
         if not args:
             self.pick("Prompts of MCP servers", filtered(self._prompt_items), self._prompt_chosen, "search prompts")
             return
-        named = {f"{prompt.server}:{prompt.name}": prompt for prompt in prompts}
-        name = max((name for name in named if f"{args} ".startswith(f"{name} ")), key=len, default=None)
-        if name is None:
-            self.refuse(f"There is no prompt {plain(args.split()[0])!r}: /prompt lists what there is.")
-            return
-        found = named[name]
-        given = self._arguments(found, args.removeprefix(name))
-        if given is not None:
-            await self._fill_in(found, given)
-
-    def _arguments(self, prompt: ServerPrompt, text: str) -> dict[str, str] | None:
-        """`city=Paris state="New York"`; words without a name go to the arguments in their order."""
-        import shlex  # not before the first frame
-
         try:
-            words = shlex.split(text)
-        except ValueError as error:
-            self.refuse(f"The arguments can't be read ({error}): write them like city=Paris or city='New York'.")
-            return None
-        names = [argument.name for argument in prompt.arguments]
-        given: dict[str, str] = {}
-        for word in words:
-            name, equals, value = word.partition("=")
-            if equals and name in names:
-                given[name] = value
-                continue
-            free = next((name for name in names if name not in given), None)
-            if free is None:
-                self.refuse(
-                    f"{plain(word)!r} is one argument too many: {prompt.name} takes {', '.join(names) or 'none'}."
-                )
-                return None
-            given[free] = word
-        return given
+            found, given = find_prompt(args, prompts)
+        except PromptWordsError as error:
+            self.refuse(plain(str(error)))
+            return
+        await self._fill_in(found, given)
 
     async def _fill_in(self, prompt: ServerPrompt, given: dict[str, str]) -> None:
         """Ask for the next argument that is missing, or put the prompt into the draft."""
-        missing = [argument for argument in prompt.arguments if argument.name not in given]
-        if not any(argument.required for argument in missing):
+        argument = next_missing(prompt, given)
+        if argument is None:
             await self._put(prompt, {name: value for name, value in given.items() if value})
             return
         from tui.screens.ask_text import AskText
 
-        argument = missing[0]
         text = f"{argument.name}: {argument.description}" if argument.description else argument.name
 
         def answered(value: str | None) -> None:
@@ -219,8 +191,7 @@ class McpCommands(CommandBase):
         found = []
         for prompt in prompts:
             name = f"{prompt.server}:{prompt.name}"
-            wants = " ".join(a.name if a.required else f"[{a.name}]" for a in prompt.arguments)
-            found.append(Item(name, plain(f"{name} {wants}".rstrip()), plain(prompt.description)))
+            found.append(Item(name, plain(call_form(prompt)), plain(prompt.description)))
         return found
 
     async def complete_prompt(self, args: str) -> Sequence[Choice]:
