@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.text import Text
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.events import Event, Key, Paste
 from textual.screen import Screen
 
 from tui import commands
@@ -48,6 +49,7 @@ class ChatApp(App[None]):
     def __init__(self, settings: SettingsLike, open_workspace: OpenWorkspace) -> None:
         self.settings = settings
         self._pressed = 0.0
+        self._early: list[Event] | None = []  # what was typed before there was a prompt; None once there is one
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-tall")]
@@ -86,6 +88,22 @@ class ChatApp(App[None]):
         self.set_keymap(dict(self.settings.keys))
         if self._theme_complaint:
             self.notify(self._theme_complaint, severity="warning", timeout=8, markup=False)
+
+    async def on_event(self, event: Event) -> None:
+        """Keys that come before the prompt has the focus wait for it: Textual would hand them to nobody."""
+        if self._early is not None and isinstance(event, Key | Paste) and not event.is_forwarded:
+            self._early.append(event)
+        else:
+            await super().on_event(event)
+
+    def on_descendant_focus(self) -> None:
+        """The prompt has the focus. Here, between two messages of the app, no later key overtakes an early one."""
+        self.call_later(self._take_early)
+
+    async def _take_early(self) -> None:
+        early, self._early = self._early, None
+        for event in early or ():
+            await super().on_event(event)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette offers what the slash commands do."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from tests.fakes import FakeSession, FakeSettings, FakeWorkspace, assistant, make_usage, user
-from tests.screens.conftest import SIZES, running
+from tests.fakes import FakeSession, FakeSettings, FakeWorkspace, assistant, make_usage, opener, user
+from tests.screens.conftest import SIZES, running, wait_until
 from tui.app import ChatApp
 from tui.chat.events import ContextTrimmed, Notice, RetryScheduled, SessionEvent, TurnFailed
 from tui.context.usage import ContextUsage
@@ -45,6 +45,23 @@ async def test_keys_and_messages_before_the_workspace_is_there_are_not_lost() ->
         await run.shows("You said: first.")
         assert run.chat.composer.value == "and a draft"
         assert "queued" not in run.text
+
+
+async def test_keys_before_the_prompt_is_there_are_not_lost() -> None:
+    class Hasty(ChatApp):
+        def on_load(self) -> None:  # before there is a screen
+            for key in "ahoy":
+                self.post_message(events.Key(key, key))
+            self.post_message(events.Paste(" there"))
+            self.post_message(events.Key("enter", "\r"))
+            self.post_message(events.Key("x", "x"))
+
+    workspace = FakeWorkspace()
+    async with Hasty(FakeSettings(), opener(workspace)).run_test() as pilot:
+        await wait_until(pilot, lambda: workspace.session.sent == ["ahoy there"])
+        assert isinstance(pilot.app, Hasty)
+        chat = pilot.app.chat
+        await wait_until(pilot, lambda: chat.composer.value == "x")
 
 
 async def test_an_empty_conversation_teaches() -> None:

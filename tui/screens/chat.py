@@ -235,21 +235,21 @@ class ChatScreen(WorkScreen):
         self.refresh_status()
 
     async def on_composer_submitted(self, event: Composer.Submitted) -> None:
-        """A message goes to the session, a command is run; a command that isn't there leaves the draft alone."""
+        """A message goes to the session, a command is run; a command that isn't there goes back to the draft."""
         text = event.text
         if slash.is_command(text):
             parsed = slash.parse(text)
             if isinstance(parsed, slash.Unknown):
                 self.transcript.add_notice("error", parsed.text)
+                self.composer.give_back(text)
                 return
-            self.composer.clear()
             self.remember(text)
             self.run_command(*parsed)
             return
         if self.broken:
             self.transcript.add_notice("error", self.broken)
+            self.composer.give_back(text)
             return
-        self.composer.clear()
         self.remember(text)
         self.transcript.scroll_end(animate=False)
         self.turns.ask(text[1:] if text.startswith(" /") else text)

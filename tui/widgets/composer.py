@@ -181,7 +181,7 @@ class Composer(Widget):
     """
 
     class Submitted(Message):
-        """Enter was pressed on `text` (pastes unfolded). The draft stays until `Composer.clear`."""
+        """Enter was pressed on `text` (pastes unfolded), which the draft holds no more: see `Composer.give_back`."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -238,6 +238,10 @@ class Composer(Widget):
         self.chips.clear()
         self.area.load_text("")
 
+    def give_back(self, text: str) -> None:
+        """What was submitted and can't be sent, before whatever was written since."""
+        self.value = text + self.value
+
     def focus_prompt(self) -> None:
         """Take the keys."""
         self.area.focus()
@@ -258,8 +262,9 @@ class Composer(Widget):
             if choice.text.endswith(" "):
                 return
         self.completions.offer(())
-        if self.value.strip():
-            self.post_message(self.Submitted(self.value))
+        if (text := self.value).strip():
+            self.clear()  # here and not by who gets it: the keys that wait behind enter begin the next message
+            self.post_message(self.Submitted(text))
 
     def up(self) -> bool:
         """The list's cursor up, the last waiting message back, or an earlier prompt. False: the key is the text's."""
