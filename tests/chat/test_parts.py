@@ -96,10 +96,3 @@ def test_stored_events_rebuild_the_same_message(events: list[StreamEvent], step:
         stored += load_events(dump_events(events[start : start + step]))
     whole, rebuilt = build(*events), build(*stored)
     assert (rebuilt.parts(), rebuilt.usage, rebuilt.end) == (whole.parts(), whole.usage, whole.end)
-
-
-def test_a_character_that_came_in_two_halves_is_one() -> None:
-    builder = PartsBuilder("p", "m")
-    for text in ("a \ud83d", "\ude00 b", "\ud83d"):
-        builder.apply(TextDelta(text))
-    assert builder.parts() == (Text("a \U0001f600 b\ufffd"),)

@@ -11,13 +11,14 @@ import pytest
 
 from tests.providers.collect import collect
 from tests.providers.replay import Answer
-from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
+from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, chunk, pieces, serving
 from tui.messages import Message, Text
 from tui.providers import discovery
 from tui.providers.anthropic_reader import AnthropicReader
-from tui.providers.base import ProviderError
+from tui.providers.base import ProviderError, ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
 from tui.providers.chat_reader import ChatReader
 from tui.providers.config import Dialect
+from tui.providers.halves import Halves
 from tui.providers.overflow import classify_error
 from tui.providers.responses_reader import ResponsesReader
 
@@ -151,3 +152,48 @@ async def test_half_a_character_is_no_reason_not_to_send(dialect: Dialect) -> No
         sent = json.dumps(server.asked[0].body, ensure_ascii=False)
     assert (got.text, got.error) == ("Hello", None)
     assert "a\U0001f600b\ufffdc" in sent
+
+
+HALVES = [["a \ud83d", "\ude00 b"], ["a ", "\ud83d", "\ude00", " b"], ["a \ud83d\ude00 b"]]
+
+
+@pytest.mark.parametrize("pieces_", HALVES)
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_character_that_comes_in_two_halves_is_one(dialect: Dialect, pieces_: list[str]) -> None:
+    payloads: dict[str, list[Any]] = {
+        "openai-chat": [chunk(text) for text in pieces_],
+        "anthropic": [
+            ANTHROPIC[1],
+            *(
+                {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+                for text in pieces_
+            ),
+        ],
+        "openai-responses": [
+            {"type": "response.output_text.delta", "output_index": 0, "delta": text} for text in pieces_
+        ],
+    }
+    async with serving(dialect) as (server, provider):
+        server.stream(*payloads[dialect], named=True)
+        got = await collect(provider, REQUEST)
+    assert got.text == "a \U0001f600 b"
+
+
+def test_half_a_character_waits_only_for_its_own_part() -> None:
+    halves = Halves()
+
+    def read(*events: StreamEvent) -> list[StreamEvent]:
+        return [one for event in events for one in halves.read(event)]
+
+    call = ToolCallDelta(0, "id", "f", '{"a": "\ud83d')
+    assert read(call, ToolCallDelta(0, arguments='\ude00"}')) == [
+        ToolCallDelta(0, "id", "f", '{"a": "'),
+        ToolCallDelta(0, arguments='\U0001f600"}'),
+    ]
+    assert read(ReasoningDelta("x\ud83d"), TextDelta("\ude00y")) == [
+        ReasoningDelta("x"),
+        ReasoningDelta("\ufffd"),
+        TextDelta("\ufffdy"),
+    ]
+    assert read(TextDelta("\ud83d"), TextDelta("z")) == [TextDelta("\ufffdz")]
+    assert [*read(TextDelta("end\ud83d")), *halves.rest(), *halves.rest()] == [TextDelta("end"), TextDelta("\ufffd")]

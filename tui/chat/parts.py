@@ -19,7 +19,6 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
-from tui.providers.wire import whole_text
 
 
 @dataclass(slots=True)
@@ -92,7 +91,7 @@ class PartsBuilder:
     def _built(self) -> Iterator[Part]:
         reasoning_tokens = self._reasoning_shares()
         for part in self._open:
-            text = whole_text("".join(part.pieces))
+            text = "".join(part.pieces)
             match part.kind:
                 case "text" if text:
                     yield Text(text)

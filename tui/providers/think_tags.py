@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 
 from tui.providers.base import ProviderError, ReasoningDelta, ReasoningMeta, StreamEvent, TextDelta, UsageUpdate
+from tui.providers.halves import whole_characters
 
 # Opening marks and what closes them: DeepSeek R1, Qwen and most others; Kimi; Gemini's Chat endpoint.
 MARKS = {
@@ -121,9 +122,12 @@ class Thoughts:
 
 
 async def with_thoughts(stream: AsyncGenerator[StreamEvent, None], *, on: bool) -> AsyncGenerator[StreamEvent, None]:
-    """`stream` as `Thoughts` reads it; what is held back comes also where it breaks off. Raises `ProviderError`."""
+    """`stream` in whole characters, and as `Thoughts` reads it; what that holds back comes also where it breaks off.
+
+    Raises `ProviderError`.
+    """
     thoughts = Thoughts(on=on)
-    async with aclosing(stream) as events:
+    async with aclosing(whole_characters(stream)) as events:
         try:
             async for event in events:
                 for read in thoughts.read((event,)):
