@@ -14,6 +14,7 @@ from tui.chat.usage_report import totals
 from tui.chat.workspace import UsageError
 from tui.cli import complain
 from tui.cli.listing import table, write
+from tui.cli.plain_clipboard import PlainClipboard
 from tui.cli.plain_summary import change, preview
 from tui.cli.plain_tools import PlainTools
 from tui.config_values import parse_tokens
@@ -45,7 +46,8 @@ class PlainCommands:
 
     def __init__(self, chat: PlainChat) -> None:
         self._chat = chat
-        tools = PlainTools(chat)
+        self._deleted = ""  # id of the conversation deleted last in this run
+        tools, clipboard = PlainTools(chat), PlainClipboard(chat)
         self._known: Mapping[str, Run] = {
             "context": self._context,
             "rolling-context": self._rolling,
@@ -56,6 +58,7 @@ class PlainCommands:
             "new": self._new,
             "sessions": self._sessions,
             "rename": self._rename,
+            "delete": self._delete,
             "export": self._export,
             "import": self._import,
             "usage": self._usage,
@@ -65,6 +68,8 @@ class PlainCommands:
             "mcp": tools.mcp,
             "prompt": tools.prompt,
             "tools": tools.tools,
+            "copy": clipboard.copy,
+            "paste": clipboard.paste,
             "retry": self._retry,
             "find": self._find,
             "window": self._window,
@@ -166,6 +171,22 @@ class PlainCommands:
             raise UsageError("/rename needs a title")
         await self._session.rename(args)
         write(f"This conversation is called {args}.")
+
+    async def _delete(self, args: str) -> None:
+        workspace, gone = self._chat.workspace, self._session
+        if args == "undo":
+            if not self._deleted:
+                raise UsageError("nothing was deleted since the start")
+            await workspace.restore_session(self._deleted)
+            self._open(await workspace.resume(self._deleted))
+            self._deleted = ""
+            return
+        if not gone.messages:
+            raise UsageError("there is nothing in this conversation yet")
+        await workspace.delete_session(gone.id)
+        self._deleted = gone.id
+        write(f"{clean_line(gone.title)} is deleted. /delete undo brings it back.")
+        self._open(await workspace.new_session())
 
     async def _export(self, args: str) -> None:
         path, taken = _place(args or f"chatctx-{self._session.id[-8:]}.md")
