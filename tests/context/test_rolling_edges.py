@@ -98,3 +98,14 @@ def test_it_does_not_come_back_on_an_estimate_that_forgets_what_left() -> None:
     )
     assert not again.untrimmed
     assert again.state is small.state
+
+
+def test_what_was_left_out_is_told_by_the_estimate_not_by_the_most_it_may_be() -> None:
+    talk = Talk()
+    for _ in range(12):
+        talk.step(1_000)
+    result = build_final_prompt(
+        request(talk.messages), estimate, bound=lambda sent: 2 * estimate(sent), count=count, budget=budget(9_000)
+    )
+    assert result.trimmed
+    assert result.freed_tokens == size(talk.messages) - size(result.request.messages)

@@ -66,7 +66,8 @@ class PromptResult:
     """The request as it may be sent, the state to keep, and its size against the budget, in tokens.
 
     `trimmed` is True when this request left out more than the one before; `untrimmed` when all of it came back.
-    `before_tokens` is the size before this trim; `message_ids` are the messages it shortened or dropped.
+    `before_tokens` is the size before this trim, like `tokens` the most it may be; `freed_tokens` what the trim left
+    out, by the estimate; `message_ids` are the messages it shortened or dropped.
     """
 
     request: Request
@@ -78,16 +79,12 @@ class PromptResult:
     passes: tuple[int, ...] = ()
     message_ids: tuple[str, ...] = ()
     untrimmed: bool = False
+    freed_tokens: int = 0
 
     @property
     def trimmed(self) -> bool:
         """Whether more is left out than before."""
         return bool(self.passes)
-
-    @property
-    def freed_tokens(self) -> int:
-        """What this trim left out, in tokens, by the same estimate that decides."""
-        return max(0, self.before_tokens - self.tokens)
 
 
 def enforce_context_limit(
@@ -198,7 +195,8 @@ def build_final_prompt(
     if tokens > limit and (tokens := estimate(sent)) > limit:
         raise ContextOverflowError(tokens, limit)
     changed = _changed(request.messages, state, grown, prefix_bound=prefix_bound)
-    return PromptResult(sent, grown, tokens, limit, before, dropped, tuple(sorted(passes)), changed)
+    freed = max(0, estimate(under(state)) - estimate(sent)) if passes else 0
+    return PromptResult(sent, grown, tokens, limit, before, dropped, tuple(sorted(passes)), changed, freed_tokens=freed)
 
 
 def untrim(
