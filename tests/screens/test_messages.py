@@ -29,9 +29,9 @@ async def test_a_fork_is_opened_from_a_message_and_says_what_it_is() -> None:
 
 
 async def test_a_fork_of_a_question_says_how_it_is_answered() -> None:
-    async with running(talk()) as run:
+    async with running(talk(), size=(60, 9)) as run:  # the message before it fills the screen
         await run.press("alt+up", "alt+up", "f")
-        await run.shows("/retry answers the last message.")
+        await run.shows("/retry answers the")
 
 
 async def test_a_fork_that_fails_is_said_every_time(monkeypatch: pytest.MonkeyPatch) -> None:

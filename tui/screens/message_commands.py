@@ -88,6 +88,7 @@ class MessageCommands(CommandBase):
         await self.screen.attach(fork)
         self.screen.composer.focus_prompt()
         answer = " /retry answers the last message." if message.role == "user" else ""
+        self.screen.transcript.scroll_end(animate=False)  # that is where it goes on
         self.say(f"This is a fork: what you write here leaves the other conversation as it is.{answer}")
 
     def _again(self, message: Message, messages: Sequence[Message], *, send: bool) -> None:

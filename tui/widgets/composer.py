@@ -168,7 +168,8 @@ class RuleLine(Widget):
         used = sum(part.cell_length + 1 for part, _ in pieces) + (len(right) + 1 if right else 0)
         rule = "─" * max(0, width - used)
         left = Content.assemble(self.left, " ") if self.left else Content("")
-        return Content.assemble(left, (rule, "$border"), (f" {right}" if right else "", "$text-muted")).truncate(width)
+        line = Content.assemble(left, (rule, "$border"), (f" {right}" if right else "", "$text-muted"))
+        return line.truncate(width, ellipsis=True)
 
 
 class Composer(Widget):
