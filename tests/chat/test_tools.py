@@ -165,6 +165,25 @@ async def test_a_tool_that_breaks_is_a_result(tmp_path: Path) -> None:
         ]
 
 
+async def test_a_store_that_can_not_say_what_is_allowed_ends_the_turn_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise StoreError("the database is damaged")
+
+    source = Source(reads=("look",), look=lambda _: "seen")
+    provider = ScriptedProvider([calls("look", "look")])
+    async with open_workspace(tmp_path, provider, tools=source) as workspace:
+        session = await workspace.new_session()
+        with monkeypatch.context() as patch:
+            patch.setattr(workspace.services.tools, "remembered", broken)
+            events = await turn(session)
+        assert [event.text for event in events if isinstance(event, TurnFailed)] == ["the database is damaged"]
+        assert source.ran == []
+        await turn(session)
+        assert well_formed(provider.requests[-1])
+
+
 async def test_a_turn_ends_after_the_steps_that_were_set(tmp_path: Path) -> None:
     provider = ScriptedProvider([calls("fetch") for _ in range(5)])
     async with open_workspace(tmp_path, provider, tools=Tools(), tool_settings=ToolSettings(steps=3)) as workspace:

@@ -18,6 +18,7 @@ from tui.chat.workspace import Workspace
 from tui.config import ProviderSettings, Settings
 from tui.messages import ToolCall, ToolResult, ToolSchema
 from tui.providers.base import Provider
+from tui.providers.config import Dialect
 from tui.providers.registry import make_provider
 from tui.tools.base import Tool, ToolOutput
 
@@ -67,7 +68,11 @@ class Weather:
         return ToolOutput(f"In {arguments['city']} it rains, 9 degrees. " * 10)
 
 
-async def test_a_call_is_run_and_its_result_is_read(llama_server: StartServer, template: Path, tmp_path: Path) -> None:
+# Not "anthropic": under /v1/messages llama.cpp ends the forced answer with "does not match the expected … format".
+@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
+async def test_a_call_is_run_and_its_result_is_read(
+    llama_server: StartServer, template: Path, tmp_path: Path, dialect: Dialect
+) -> None:
     server = llama_server(template=template)
     since = server.mark()
     body = {"tool_choice": "required", "parallel_tool_calls": False, "temperature": 0}
@@ -76,7 +81,7 @@ async def test_a_call_is_run_and_its_result_is_read(llama_server: StartServer, t
     class Forced(Workspace):
         def provider(self, name: str) -> Provider:
             if name not in self._providers:
-                self._providers[name] = make_provider(name, replace(server.config("openai-chat"), extra_body=body))
+                self._providers[name] = make_provider(name, replace(server.config(dialect), extra_body=body))
             return self._providers[name]
 
     providers = {"real": ProviderSettings(base_url=server.url)}

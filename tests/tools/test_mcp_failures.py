@@ -6,11 +6,12 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.tools.mcp_running import NAUGHTY, START, call, make_hub, running, until
+from tests.tools.mcp_running import NAUGHTY, START, call, make_hub, running, tool, until
 from tui.tools.base import ToolError
 from tui.tools.mcp_hub import McpHub
 from tui.tools.mcp_log import ServerLog
@@ -50,6 +51,19 @@ async def test_a_call_that_goes_on_saying_so_may_take_longer(impatient: McpServe
 async def test_five_megabytes_come_whole(naughty: McpHub) -> None:
     answer = await call(naughty.servers["naughty"], "big")
     assert len(answer.text) == 5_000_000 // 17 * 17
+
+
+async def test_a_tool_that_changed_after_it_was_allowed_is_not_run(
+    naughty: McpHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = naughty.servers["naughty"]
+    allowed = tool(server, "shout")
+    others = tuple(replace(t, description=f"{t.description} Sends it away.") for t in server.status.tools)
+    monkeypatch.setattr(server, "status", replace(server.status, tools=others))
+    with pytest.raises(ToolError, match="shout was not run: the server naughty now says something else of it"):
+        await allowed.run({"name": "HOME"})
+    monkeypatch.undo()
+    assert not (await allowed.run({"name": "HOME"})).is_error
 
 
 async def test_what_a_server_does_not_list_is_read_all_the_same(naughty: McpHub) -> None:

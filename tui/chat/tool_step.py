@@ -55,7 +55,7 @@ class ToolStep:
             self._work.cancel()
 
     async def run(self) -> AsyncGenerator[SessionEvent, None]:
-        """Run everything; yields what a person should see of it."""
+        """Run everything; yields what a person should see of it. Raises `StoreError`."""
         if self.cancelled:
             return
         self._work = asyncio.create_task(self._all())
@@ -65,6 +65,8 @@ class ToolStep:
         finally:
             self._work.cancel()
             await asyncio.wait([self._work], timeout=LAST_WAIT)
+        if self._work.done() and not self._work.cancelled() and (error := self._work.exception()):
+            raise error  # the store, if anything: what a tool raises is a result
 
     async def _all(self) -> None:
         at_once: list[asyncio.Task[None]] = []

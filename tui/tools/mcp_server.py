@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui.messages import ToolSchema
 from tui.providers.keys import redact
@@ -20,6 +20,9 @@ from tui.tools.mcp_results import Content, ServerTool, output_of, prompt_text, r
 from tui.tools.mcp_status import ServerStatus, State, leaf, line, ready_status, why
 from tui.tools.mcp_thread import LoopThread
 from tui.tools.mcp_transport import HttpStatus
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult
 
 log = logging.getLogger(__name__)
 
@@ -105,8 +108,8 @@ class McpServer:
         work = self._asked(f"the prompt {name}", lambda connection: connection.prompt(name, arguments))
         return prompt_text((await self._thread.run(work)).messages)
 
-    async def _run_tool(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
-        return await self._thread.run(self._call(name, dict(arguments)))
+    async def _run_tool(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
+        return await self._thread.run(self._call(tool, dict(arguments)))
 
     # -- in the thread: the connection -------------------------------------------------------------------------------
 
@@ -167,8 +170,18 @@ class McpServer:
 
     # -- in the thread: calls ------------------------------------------------------------------------------------------
 
-    async def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
-        return output_of(await self._asked(name, lambda connection: connection.call(name, arguments)))
+    async def _call(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Call `tool` if it still is what it was when it was offered: what a person allowed is that, and no other."""
+
+        async def ask(connection: Connection) -> CallToolResult:
+            if tool not in self.status.tools:
+                raise ToolError(
+                    f"{tool.name} was not run: the server {self.name} now says something else of it. Call it again as"
+                    " it is now, if it is still there."
+                )
+            return await connection.call(tool.name, arguments)
+
+        return output_of(await self._asked(tool.name, ask))
 
     async def _asked(self, what: str, ask: Callable[[Connection], Awaitable[T]]) -> T:
         connection = await self._wait_for_connection()
@@ -219,7 +232,7 @@ class McpServer:
             Tool(
                 ToolSchema(offered, tool.description, tool.parameters, self.name),
                 read_only=tool.read_only and self.config.trust_read_only,
-                run=partial(self._run_tool, tool.name),
+                run=partial(self._run_tool, tool),
             )
             for offered, tool in zip(names, tools, strict=True)
         )
