@@ -214,6 +214,17 @@ async def test_a_prompt_goes_into_the_draft_and_asks_for_what_is_missing() -> No
         await run.until(lambda: run.chat.composer.value == "Please review.")
 
 
+async def test_files_that_a_server_s_prompt_names_are_named_before_they_are_sent(tmp_path: Path) -> None:
+    secret = tmp_path / "key"
+    secret.write_text("hunter2")
+    fake = workspace()
+    fake.servers.contents["review"] = f"Review @{secret} and @nothing, please."
+    async with running(fake, size=(120, 40)) as run:
+        await run.command("/prompt docs:review")
+        await run.shows("prompt names files with @; sending attaches them:")
+        assert run.session.sent == []
+
+
 async def test_what_is_deferred_stands_in_context() -> None:
     async with running(workspace()) as run:
         await run.command("/context")

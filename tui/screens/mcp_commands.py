@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.screens.command_base import CommandBase
 from tui.screens.items import Item, filtered
+from tui.screens.mentions import mentioned
 from tui.screens.prompt_words import PromptWordsError, call_form, find_prompt, next_missing
 from tui.widgets.cells import plain
 from tui.widgets.completion import Choice
@@ -180,6 +183,9 @@ class McpCommands(CommandBase):
         composer.focus_prompt()
         if content.images:
             self.refuse(f"{len(content.images)} images of this prompt are left out: only its text goes into the draft.")
+        if files := await asyncio.to_thread(mentioned, content.text, Path.cwd()):
+            names = ", ".join(plain(str(path)) for path in files)
+            self.refuse(f"The server's prompt names files with @; sending attaches them: {names}")
 
     def _prompt_chosen(self, name: str | None) -> None:
         if name is not None:
