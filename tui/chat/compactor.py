@@ -226,9 +226,12 @@ class Compactor:
 
     async def undo(self) -> CompactionRecord | SummaryEdit | None:
         """Take the newest compaction, or edit of a summary, back; None when there is none. Raises `StoreError`."""
-        conversation = self._conversation
-        record = last_undoable(conversation.state.checkpoints)
+        record = last_undoable(self._conversation.state.checkpoints)
         if record is not None:
-            undo = CompactionUndo(new_id(), time.time(), record.id, conversation.frontier)
-            await conversation.add_record(history.CHECKPOINT, checkpoint_to_json(undo))
+            await self.take_back(record)
         return record
+
+    async def take_back(self, record: CompactionRecord | SummaryEdit) -> None:
+        """Append that this one does not hold any more. Raises `StoreError`."""
+        undo = CompactionUndo(new_id(), time.time(), record.id, self._conversation.frontier)
+        await self._conversation.add_record(history.CHECKPOINT, checkpoint_to_json(undo))

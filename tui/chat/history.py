@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tui.chat.store import Record
-from tui.context.checkpoints import Checkpoint, CompactionUndo, checkpoint_from_json
+from tui.context.checkpoints import (
+    Checkpoint,
+    CompactionRecord,
+    CompactionUndo,
+    active_compactions,
+    checkpoint_from_json,
+)
 from tui.context.trimming import TrimState
 from tui.messages import Message
 
@@ -97,6 +103,20 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
         tuple(tools),
         tuple(loaded),
     )
+
+
+def rewound(
+    messages: Sequence[Message], state: HistoryState, message_id: str
+) -> tuple[list[str], list[CompactionRecord]]:
+    """What going back to before a message sets aside, and the compactions that end with that, the newest first.
+
+    A summary of what came before it stays, though it was written later; one that stands for the message or for
+    something after it does not.
+    """
+    summaries = {c.summary for c in state.checkpoints if not isinstance(c, CompactionUndo)}
+    following = [m.id for m in messages if m.id >= message_id and m.id not in state.set_aside | summaries]
+    ended = [record for record in active_compactions(state.checkpoints) if record.last >= message_id]
+    return following, ended[::-1]
 
 
 def not_sent(messages: Sequence[Message], state: HistoryState, sent: Sequence[Message]) -> dict[str, str]:

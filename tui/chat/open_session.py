@@ -212,7 +212,10 @@ class OpenSession:
 
     async def rewind(self, message_id: str) -> None:
         """Set a message and all that follows it aside: they stay in the history and do not go out."""
-        await self._conversation.set_aside([m.id for m in self._conversation.active() if m.id >= message_id])
+        following, ended = history.rewound(self.messages, self._conversation.state, message_id)
+        await self._conversation.set_aside(following)
+        for record in ended:
+            await self._compactor.take_back(record)
 
     async def undo(self) -> str | None:
         """Take the newest compaction in force back. Returns a line for the person, None when there is none."""

@@ -64,8 +64,9 @@ def active_messages(messages: Sequence[Message], state: HistoryState, *, prefix_
 
     This is what trimming and compaction work on.
     """
-    active = [m for m in messages if m.id not in state.set_aside and m.status != "streaming"]
-    if state.excluded:
+    there = [m for m in messages if m.id not in state.set_aside and m.status != "streaming"]
+    active = list(apply_compactions(there, state.checkpoints, prefix_bound=prefix_bound))
+    if state.excluded:  # after the compactions: an excluded message may be where the range of one begins or ends
         gone = {
             i
             for group in group_messages(active)
@@ -75,8 +76,7 @@ def active_messages(messages: Sequence[Message], state: HistoryState, *, prefix_
         active = [m for i, m in enumerate(active) if i not in gone]
     if state.left_out:
         active = [_without_attachments(message, state.left_out) for message in active]
-    result = apply_compactions(active, state.checkpoints, prefix_bound=prefix_bound)
-    return unbind(result, max(state.void, state.frontier if prefix_bound else ""))
+    return unbind(active, max(state.void, state.frontier if prefix_bound else ""))
 
 
 def _without_attachments(message: Message, left_out: frozenset[tuple[str, str]]) -> Message:

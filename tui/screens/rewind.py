@@ -12,8 +12,9 @@ Count = tuple[int | None, str]
 
 
 def set_aside(messages: Sequence[Message], not_sent: Mapping[str, str], message_id: str) -> list[Message]:
-    """The message and all that follow it, as far as they are not set aside already."""
-    return [m for m in messages if m.id >= message_id and not_sent.get(m.id) != "set aside"]
+    """The message and all that follow it, as far as they are not set aside already. Summaries are no part of it."""
+    following = [m for m in messages if m.id >= message_id and m.kind != "summary"]
+    return [m for m in following if not_sent.get(m.id) != "set aside"]
 
 
 def rewind_line(aside: Sequence[Message], counts: Mapping[str, Count], width: int) -> str:
