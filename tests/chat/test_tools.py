@@ -19,7 +19,7 @@ from tui.chat.projection import NO_RESULT
 from tui.chat.results import Results
 from tui.chat.session import ChatSession
 from tui.chat.step_results import StepResults
-from tui.chat.tool_step import CANCELLED
+from tui.chat.tool_step import AT_ONCE, CANCELLED
 from tui.chat.toolbox import APPROVALS
 from tui.messages import Attachment, Message, Request, ToolCall, ToolResult, ToolSchema
 from tui.providers.base import Capabilities, ProviderError, StreamEnd, TextDelta, ToolCallDelta
@@ -120,6 +120,35 @@ async def test_calls_of_one_reply_run_side_by_side_and_answer_in_their_order(tmp
         assert [e.name for e in events if isinstance(e, ToolFinished)] == ["second", "first"]
         assert well_formed(provider.requests[-1])
         assert set(workspace.services.tools.last_used()) == {"first", "second"}
+
+
+async def test_not_more_run_at_once_than_a_machine_bears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running, most, all_looked_at, looked_at = 0, 0, asyncio.Event(), 0
+
+    async def look(_: Mapping[str, Any]) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await all_looked_at.wait()
+        running -= 1
+        return "seen"
+
+    provider = ScriptedProvider([calls(*["look"] * 40)])
+    async with open_workspace(tmp_path, provider, tools=Source(reads=("look",), look=look)) as workspace:
+        session = await workspace.new_session()
+        find = session.tools.find
+
+        def counted(name: str) -> Tool | None:
+            nonlocal looked_at
+            looked_at += 1
+            if looked_at == 40:
+                all_looked_at.set()
+            return find(name)
+
+        monkeypatch.setattr(session.tools, "find", counted)
+        await turn(session)
+        assert [result.text for result in results(session)] == ["seen"] * 40
+        assert most == AT_ONCE
 
 
 @pytest.mark.parametrize(

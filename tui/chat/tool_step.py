@@ -23,6 +23,7 @@ REFUSED = ToolOutput(
     is_error=True,
 )
 NEVER = ToolOutput("The person's rules never allow this tool: go on without it.", is_error=True)
+AT_ONCE = 8  # calls that run side by side, however many the model asks for: some start programs
 LAST_WAIT = 2.0  # seconds a cancelled tool gets to end
 
 
@@ -40,6 +41,7 @@ class ToolStep:
         self._found: dict[int, ToolOutput] = {}
         self._events: asyncio.Queue[SessionEvent | None] = asyncio.Queue()
         self._work: asyncio.Task[None] | None = None
+        self._places = asyncio.Semaphore(AT_ONCE)
         self.cancelled = False
         self.used: set[str] = set()
 
@@ -75,7 +77,7 @@ class ToolStep:
             for number, call in enumerate(self._calls):
                 tool, why = await self._look_at(number, call)
                 if tool is not None and why is None:
-                    at_once.append(asyncio.create_task(self._run(number, call, tool)))
+                    at_once.append(asyncio.create_task(self._run_beside(number, call, tool)))
                 elif tool is not None:
                     asking.append((number, tool, call, why or ""))
             for number, tool, call, why in asking:
@@ -125,6 +127,10 @@ class ToolStep:
     def _unknown(self, name: str) -> str:
         names = ", ".join(self._tools.names[:50])
         return f"There is no tool named {name[:100]!r}. There is: {names}." if names else "There are no tools here."
+
+    async def _run_beside(self, number: int, call: ToolCall, tool: Tool) -> None:
+        async with self._places:
+            await self._run(number, call, tool)
 
     async def _run(self, number: int, call: ToolCall, tool: Tool) -> None:
         self._events.put_nowait(ToolStarted(call.id, call.name))
