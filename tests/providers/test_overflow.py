@@ -129,3 +129,13 @@ def test_an_answer_longer_than_the_model_gives_names_no_window(text: str, most: 
     error = classify_error(400, openai(text, "invalid_value"))
     assert (error.kind, error.most_output, error.limit, error.input_tokens) == ("overflow_output", most, None, None)
     assert all(classify_error(case.status, case.body).most_output is None for case in OVERFLOW + NOT_OVERFLOW)
+
+
+@pytest.mark.parametrize("piece", ["<html><script", "<html><title", "try again in 1s ", "1 in the ", "a", '{"a":'])
+def test_a_body_of_megabytes_is_read_as_far_as_it_can_say_anything(piece: str) -> None:
+    """Some of the patterns take time that grows with the square of what they are given; this ran for minutes."""
+    body = {"error": {"message": piece * (1_000_000 // len(piece)), "code": "context_length_exceeded"}}
+    error = classify_error(400, [body, json.dumps(body)], message=piece * 1_000_000)
+    assert error.kind == "overflow_input" and len(str(error)) < 600
+    late = classify_error(400, {"detail": [{"msg": "prompt is too long", "input": "x" * 1_000_000}] * 3})
+    assert late.kind == "overflow_input"

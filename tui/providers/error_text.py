@@ -6,10 +6,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
+from itertools import islice
 
 from tui.providers.keys import redact
 
 _MAX_DEPTH = 16
+MOST_VALUES = 1_000  # of a body that are read
+MOST_VALUE = 4_000  # characters of one of them
 _MAX_MESSAGE = 400  # characters of a server's text that are shown
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.IGNORECASE | re.DOTALL)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
@@ -30,9 +33,11 @@ def unfold(body: object, depth: int = 0) -> Iterator[tuple[str, object]]:
             yield from unfold(body.decode("utf-8", "replace"), depth)
         case str() if body.lstrip()[:1] in ("{", "["):
             try:
-                yield from unfold(json.loads(body), depth + 1)
-            except ValueError:
+                value = json.loads(body)
+            except (ValueError, RecursionError):
                 yield "", body
+            else:
+                yield from unfold(value, depth + 1)
         case Mapping():
             for key, value in body.items():
                 if isinstance(value, Mapping | list) or (isinstance(value, str) and value.lstrip()[:1] in ("{", "[")):
@@ -45,6 +50,12 @@ def unfold(body: object, depth: int = 0) -> Iterator[tuple[str, object]]:
                 yield from unfold(value, depth + 1)
         case _:
             yield "", body
+
+
+def said_in(body: object) -> list[tuple[str, object]]:
+    """What `unfold` finds, as much as is worth reading: a page of megabytes must not hold up the screen."""
+    found = islice(unfold(body), MOST_VALUES)
+    return [(key, value[:MOST_VALUE] if isinstance(value, str) else value) for key, value in found]
 
 
 _TEXT_KEYS = ("message", "detail", "error", "msg", "raw", "error_description", "reason", "")

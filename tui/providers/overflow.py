@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping
 
 from tui.providers.base import ErrorKind, ProviderError
-from tui.providers.error_text import body_message, one_line, retry_after, retry_delay, unfold
+from tui.providers.error_text import MOST_VALUE, body_message, one_line, retry_after, retry_delay, said_in
 from tui.providers.overflow_numbers import OverflowNumbers, longest_answer, overflow_numbers
+
+MOST_TEXT = 16_000  # characters of a body that are looked through
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -192,10 +194,10 @@ def classify_error(
     `status` is the HTTP status, None (or 200) for an error inside a stream. `body` is the decoded body in any shape,
     `message` what the SDK made of it. `now` (seconds since the epoch) is needed only to read a Retry-After date.
     """
-    pairs = list(unfold(body))
+    pairs, message = said_in(body), message[:MOST_VALUE]
     words = [value for _, value in pairs if isinstance(value, str)]
     said = body_message(pairs) or (message if words or not message.startswith("Error code:") else "")
-    text = "\n".join([*words, message if not message.startswith("Error code:") else ""]).strip()
+    text = "\n".join([*words, message if not message.startswith("Error code:") else ""]).strip()[:MOST_TEXT]
     codes = {
         str(value) for key, value in pairs if key in ("code", "type", "error_code", "status") and value is not None
     }
