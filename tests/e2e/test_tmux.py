@@ -17,6 +17,7 @@ from tui.providers.local import missing_part
 Open = Callable[..., Terminal]
 SIZES = [(120, 40), (40, 15)]
 READY = re.compile(r"\d / 8\.2k")
+REPLY = re.compile(r"^  smollm2(?: |$)", re.MULTILINE)
 
 
 @pytest.fixture
@@ -84,9 +85,9 @@ def test_text_and_enter_in_one_burst_are_one_message(open_terminal: Open) -> Non
     terminal = open_terminal()
     terminal.wait(ready)
     terminal.type("Say first please", "Enter")
-    after_one = number(terminal.wait(answered))
+    terminal.wait(lambda s: answered(s) and len(REPLY.findall(s)) == 1)
     terminal.type("Say second please", "Enter")
-    terminal.wait(lambda s: answered(s) and number(s) > after_one)
+    terminal.wait(lambda s: answered(s) and len(REPLY.findall(s)) == 2)
     sessions = json.loads(terminal.run("sessions", "--json").stdout)
     assert sessions[0]["messages"] == 4
     assert sessions[0]["title"] == "Say first please"
