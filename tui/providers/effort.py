@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -9,6 +10,8 @@ from dataclasses import replace
 
 from tui.messages import Request
 from tui.providers.base import ProviderError, StreamEvent
+
+log = logging.getLogger(__name__)
 
 # The field by name, or a strict server's words for one that it does not know.
 _REFUSED = re.compile(
@@ -44,6 +47,7 @@ class Effort:
             except ProviderError as error:
                 if begun or error.kind != "bad_request" or not _REFUSED.search(str(error)):
                     raise
+                log.warning("asked without the reasoning effort %r, which %s refused: %s", wish, request.model, error)
             self._refused.add((request.model, wish))
         async with aclosing(answer(replace(request, reasoning=None))) as events:
             async for event in events:
