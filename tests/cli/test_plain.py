@@ -151,6 +151,24 @@ async def test_lines_are_whole_however_they_arrive() -> None:
     os.close(ours)
 
 
+async def test_what_was_written_before_a_question_is_no_answer_to_it() -> None:
+    ours, theirs = os.pipe()
+    lines = Lines(ours)
+    os.write(theirs, b"first\ny\n")
+    while True:
+        if lines._arrived.qsize() == 2:
+            break
+        await asyncio.sleep(0.01)
+    answer = asyncio.create_task(lines.fresh())
+    await asyncio.sleep(0)
+    os.write(theirs, b"n\nlast\n")
+    os.close(theirs)
+    assert await answer == "n"
+    assert [await lines.next() for _ in range(4)] == ["first", "y", "last", None]
+    assert await lines.fresh() is None
+    os.close(ours)
+
+
 async def test_whoever_waits_for_a_line_is_told_when_there_will_be_none() -> None:
     ours, theirs = os.pipe()
     lines = Lines(ours)

@@ -53,6 +53,18 @@ class Lines:
         self._ended = self._ended or line is None
         return None if self._ended else line
 
+    async def fresh(self) -> str | None:
+        """The next line that is not there yet: what was written before a question is no answer to it, and keeps its
+        turn."""
+        early = self._drained()
+        line = None if None in early else await self.next()
+        for kept in (*early, *self._drained()):
+            self._arrived.put_nowait(kept)
+        return line
+
+    def _drained(self) -> list[str | None]:
+        return [self._arrived.get_nowait() for _ in range(self._arrived.qsize())]
+
     async def message(self) -> str | None:
         """The next line, or all lines between two fences."""
         line = await self.next()

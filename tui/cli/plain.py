@@ -110,9 +110,9 @@ class PlainChat:
         return text
 
     async def ask(self, question: str) -> str:
-        """One line from the person; "" at the end of all lines."""
+        """One line from the person; "" at the end of all lines. A pipe has written its answers beforehand."""
         self._show_prompt(f"{question} ")
-        line = await self._lines.next()
+        line = await (self._lines.fresh() if self.talks else self._lines.next())
         self._prompt = ""
         return (line or "").strip()
 
