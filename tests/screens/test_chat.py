@@ -64,6 +64,18 @@ async def test_keys_before_the_prompt_is_there_are_not_lost() -> None:
         await wait_until(pilot, lambda: chat.composer.value == "x")
 
 
+async def test_what_is_typed_meanwhile_does_not_replace_the_draft_of_last_time() -> None:
+    gate = asyncio.Event()
+    async with running(FakeWorkspace(session=FakeSession(draft="a long thought")), gate=gate, wait=False) as run:
+        await run.type("new")
+        gate.set()
+        await run.shows("The up key brings back the draft", "› new")
+        await run.press("up")
+        assert run.chat.composer.value == "a long thought"
+        await run.press("down")
+        assert run.chat.composer.value == "new"
+
+
 async def test_an_empty_conversation_teaches() -> None:
     session = FakeSession(provider="local", model="smol", usage=make_usage(120, 8_192, source="estimated"))
     async with running(FakeWorkspace(session=session)) as run:

@@ -179,6 +179,9 @@ class ChatScreen(WorkScreen):
         self.refresh_status(counts=True)
         if session.draft and not self.composer.value:
             self.composer.value = session.draft
+        elif session.draft and before is None:  # something was typed while the program started
+            self.remember(session.draft)
+            self.notify("The up key brings back the draft of last time.", timeout=8, markup=False)
         self.drafts.count()
         if self.turns.waiting:
             self.turns.pump()
