@@ -346,3 +346,11 @@ async def test_another_refusal_is_not_taken_for_one_of_the_effort() -> None:
         got = await collect(provider, replace(REQUEST, reasoning="low"))
         assert len(server.asked) == 1
     assert got.error is not None and got.error.kind == "bad_request"
+
+
+async def test_once_an_answer_has_begun_it_is_not_asked_for_again() -> None:
+    async with serving("openai-chat") as (server, provider):
+        server.stream(chunk("Hel"), {"error": {"message": "reasoning effort", "type": "invalid_request_error"}})
+        got = await collect(provider, replace(REQUEST, reasoning="low"))
+        assert len(server.asked) == 1
+    assert got.text == "Hel" and got.error is not None and got.error.kind == "bad_request"
