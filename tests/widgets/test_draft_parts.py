@@ -19,6 +19,16 @@ def test_history_goes_back_and_returns_to_the_draft() -> None:
     assert history.forward() is None
 
 
+def test_a_draft_left_for_an_earlier_prompt_is_not_lost() -> None:
+    history = PromptHistory(["one"])
+    assert history.back("my draft") == "one"
+    history.add("one")
+    assert [history.back(""), history.back("one"), history.back("my draft")] == ["one", "my draft", "one"]
+    assert [history.forward(), history.forward(), history.forward()] == ["my draft", "one", ""]
+    history.add("sent")
+    assert [history.back(""), history.back("sent")] == ["sent", "one"]
+
+
 def test_repeating_a_prompt_keeps_one_entry_and_earlier_runs_come_first() -> None:
     history = PromptHistory()
     history.add("now")

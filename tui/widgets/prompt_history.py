@@ -22,9 +22,14 @@ class PromptHistory:
         self._at = len(self._prompts)
 
     def add(self, prompt: str) -> None:
-        """Remember a prompt and go to the end. A repetition of the last one is one entry."""
-        if prompt and (not self._prompts or self._prompts[-1] != prompt):
-            self._prompts = [*self._prompts, prompt][-LIMIT:]
+        """Remember a prompt and go to the end. A repetition of the last one is one entry.
+
+        A draft that was left for an earlier prompt, which went out in its stead, becomes an entry too.
+        """
+        left = self._draft if self._at < len(self._prompts) else ""
+        for text in filter(None, (left, prompt)):
+            if not self._prompts or self._prompts[-1] != text:
+                self._prompts = [*self._prompts, text][-LIMIT:]
         self._at = len(self._prompts)
         self._draft = ""
 
