@@ -121,7 +121,7 @@ async def test_a_search_in_a_file_that_holds_secrets_asks_as_reading_it_does(tmp
             assert not tool.wary({})
     assert [tool.schema.name for tool in BuiltInTools(tmp_path).tools() if tool.wary] == ["read_file", "search_files"]
     text = await found(tmp_path, "needle", path=".ssh")
-    assert text.splitlines() == [".ssh/work.pub:1: needle", "[not searched: 1 file that probably hold secrets]"]
+    assert text.splitlines() == [".ssh/work.pub:1: needle", "[not searched: 1 file that probably holds secrets]"]
 
 
 # -- list_files ----------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ async def test_lines_are_found_by_both_engines_alike(tree: Path, engine: str | N
         "b.txt:1: parse it",
         f"b.txt:3: {'y' * 400} […]",
         "src/a.py:2: def parse():",
-        "[not searched: 1 file that probably hold secrets]",
+        "[not searched: 1 file that probably holds secrets]",
     ]
     assert "b.txt:2: PARSE" in await found(tree, "^parse$", engine, ignore_case=True)
     assert (await found(tree, "Ärger'$", engine, path="src")).splitlines()[0] == "src/a.py:3:     return 'Ärger'"

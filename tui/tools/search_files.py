@@ -114,7 +114,8 @@ def _candidates(
     if large:
         notes.append(f"[not searched: {large:,} file{'' if large == 1 else 's'} over {LARGEST_FILE // 1_000_000} MB]")
     if secret:
-        notes.append(f"[not searched: {secret:,} file{'' if secret == 1 else 's'} that probably hold secrets]")
+        what = "file that probably holds" if secret == 1 else "files that probably hold"
+        notes.append(f"[not searched: {secret:,} {what} secrets]")
     if walk.cut:
         notes.append(f"[not all of {place.shown} was looked at: {walk.cut}]")
     return place, files, notes
