@@ -92,6 +92,20 @@ async def test_an_answer_that_a_full_disk_keeps_out_holds_for_the_conversation(
         assert not any("Cancelled" in result.text for result in results(session))
 
 
+async def test_an_answer_given_in_another_running_program_holds_here_too(tmp_path: Path, writes: Source) -> None:
+    provider = ScriptedProvider(fallback=lambda r: answer() if r.messages[-1].role == "tool" else calls("write"))
+    async with (
+        open_workspace(tmp_path, provider, tools=writes) as here,
+        open_workspace(tmp_path, provider, tools=writes) as there,
+    ):
+        session = await here.new_session()
+        await turn(session, lambda _: "once")
+        await turn(await there.new_session(), lambda _: "never")
+        events = await turn(session, lambda _: "once")
+        assert not any(isinstance(event, ApprovalAsked) for event in events)
+        assert [result.is_error for result in results(session)] == [False, True]
+
+
 def _say(decision: Decision, _: ApprovalAsked) -> Decision:
     return decision
 

@@ -151,12 +151,12 @@ class SessionTools:
 
     # -- approval ------------------------------------------------------------------------------------------------
 
-    def rule(self, tool: Tool, *, wary: bool = False) -> Rule:
-        """Whether a call runs, asks or is refused. May read the store: not on the event loop the first time."""
+    def rule(self, tool: Tool, *, wary: bool = False, remembered: Mapping[str, Remembered] | None = None) -> Rule:
+        """Whether a call runs, asks or is refused, by what is `remembered` now. Not on the event loop."""
         return verdict(
             tool,
             rules=self.box.settings.rules,
-            remembered=self.box.remembered(),
+            remembered=self.box.remembered() if remembered is None else remembered,
             session=self._allowed,
             wary=wary,
         )
@@ -217,10 +217,12 @@ class SessionTools:
         return await asyncio.to_thread(self._lines, {item.ref: item for item in items})
 
     def _lines(self, known: Mapping[str, UsageItem]) -> Sequence[ToolLine]:
-        used = self.box.last_used()
-        return [self._line(tool, known.get(tool.schema.name), used) for tool in self.box.tools()]
+        used, said = self.box.last_used(), self.box.remembered()
+        return [self._line(tool, known.get(tool.schema.name), used, said) for tool in self.box.tools()]
 
-    def _line(self, tool: Tool, item: UsageItem | None, used: Mapping[str, Any]) -> ToolLine:
+    def _line(
+        self, tool: Tool, item: UsageItem | None, used: Mapping[str, Any], said: Mapping[str, Remembered]
+    ) -> ToolLine:
         schema, target = tool.schema, self._conversation.target
         tokens = item.tokens if item else self._services.counter.count_tool(schema, target.model)
         return ToolLine(
@@ -230,7 +232,7 @@ class SessionTools:
             tokens,
             item.source if item else "estimated",
             self.takes_tools(target) and self.is_on(schema.name, target),
-            self.rule(tool),
+            self.rule(tool, remembered=said),
             tool.read_only,
             float(used.get(schema.name, 0.0)),
         )

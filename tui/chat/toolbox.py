@@ -27,7 +27,7 @@ class Toolbox:
         self._sources: dict[str, ToolSource] = {source.name: source for source in sources}
         self._listeners: list[weakref.WeakMethod[Callable[[], None]]] = []
         self._settle: Callable[[], Awaitable[None]] | None = None
-        self._remembered: Mapping[str, Remembered] | None = None
+        self._unsaved: dict[str, Remembered] = {}  # answers that a full disk kept out of the store
 
     # -- what there is -------------------------------------------------------------------------------------------
 
@@ -80,30 +80,25 @@ class Toolbox:
     # -- what a person said for good (not on the event loop) --------------------------------------------------------
 
     def remembered(self) -> Mapping[str, Remembered]:
-        """The answers "always" and "never", by tool."""
-        if self._remembered is None:
-            text = self._store.get_state(APPROVALS)
-            data = json.loads(text) if text else {}
-            self._remembered = {name: Remembered(name, d["rule"], d["seal"]) for name, d in data.items()}
-        return self._remembered
+        """The answers "always" and "never", by tool: read anew, for another running program may have asked too."""
+        text = self._store.get_state(APPROVALS)
+        data = json.loads(text) if text else {}
+        return {name: Remembered(name, d["rule"], d["seal"]) for name, d in data.items()} | self._unsaved
 
     def remember(self, answer: Remembered) -> None:
-        """Keep an answer, in place of an earlier one for that tool. Raises `StoreError`."""
-        self._write({**self._fresh(), answer.tool: answer})
+        """Keep an answer, in place of an earlier one for that tool. Raises `StoreError`: it holds in this program."""
+        self._unsaved[answer.tool] = answer
+        self._write({**self.remembered(), answer.tool: answer})
 
     def forget(self, name: str) -> None:
         """Ask again from now on. Raises `StoreError`."""
-        self._write({tool: answer for tool, answer in self._fresh().items() if tool != name})
-
-    def _fresh(self) -> Mapping[str, Remembered]:
-        """As another running program may have left it."""
-        self._remembered = None
-        return self.remembered()
+        self._unsaved.pop(name, None)
+        self._write({tool: answer for tool, answer in self.remembered().items() if tool != name})
 
     def _write(self, answers: Mapping[str, Remembered]) -> None:
         data = {name: {"rule": answer.rule, "seal": answer.seal} for name, answer in answers.items()}
-        self._remembered = answers  # holds in this program, also where a full disk keeps it out of the store
         self._store.put_state(APPROVALS, json.dumps(data))
+        self._unsaved.clear()
 
     # -- when each was used last (not on the event loop) ------------------------------------------------------------
 
