@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from tests.fakes import FakeSettings, FakeWorkspace, opener
 from tests.pictures import settled
@@ -62,6 +62,10 @@ class Pictures:
             await wait_until(pilot, lambda: until in screen_text(app))
             for line in app.screen.query(Input):
                 line.cursor_blink = False
+            for area in app.screen.query(TextArea):
+                area.cursor_blink = False
+            chat.turns._since = float("inf")  # a turn under way says no seconds
+            chat.turns.tick()
             different = [label async for label in self._compared(app, pilot, name)]
         assert not different, f"not as agreed on: {', '.join(different)}; --snapshot-update, then look"
 
