@@ -159,13 +159,17 @@ async def test_what_was_written_before_a_question_is_no_answer_to_it() -> None:
         if lines._arrived.qsize() == 2:
             break
         await asyncio.sleep(0.01)
-    answer = asyncio.create_task(lines.fresh())
+    answer = asyncio.create_task(lines.fresh(lines.next))
     await asyncio.sleep(0)
-    os.write(theirs, b"n\nlast\n")
-    os.close(theirs)
+    os.write(theirs, b"n\n")
     assert await answer == "n"
+    text = asyncio.create_task(lines.fresh(lines.message))
+    await asyncio.sleep(0)
+    os.write(theirs, b'"""\nmine\n\nall of it\n"""\nlast\n')
+    os.close(theirs)
+    assert await text == "mine\n\nall of it"
     assert [await lines.next() for _ in range(4)] == ["first", "y", "last", None]
-    assert await lines.fresh() is None
+    assert await lines.fresh(lines.next) is None
     os.close(ours)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import Awaitable, Callable
 
 FENCE = '"""'
 """A line of its own that begins a message of several lines, and ends it."""
@@ -53,14 +54,14 @@ class Lines:
         self._ended = self._ended or line is None
         return None if self._ended else line
 
-    async def fresh(self) -> str | None:
-        """The next line that is not there yet: what was written before a question is no answer to it, and keeps its
-        turn."""
+    async def fresh(self, read: Callable[[], Awaitable[str | None]]) -> str | None:
+        """What `read` (`next`, `message`) finds in lines that are not there yet: what was written before a question is
+        no answer to it, and keeps its turn."""
         early = self._drained()
-        line = None if None in early else await self.next()
+        found = None if None in early else await read()
         for kept in (*early, *self._drained()):
             self._arrived.put_nowait(kept)
-        return line
+        return found
 
     def _drained(self) -> list[str | None]:
         return [self._arrived.get_nowait() for _ in range(self._arrived.qsize())]

@@ -112,14 +112,14 @@ class PlainChat:
     async def ask(self, question: str) -> str:
         """One line from the person; "" at the end of all lines. A pipe has written its answers beforehand."""
         self._show_prompt(f"{question} ")
-        line = await (self._lines.fresh() if self.talks else self._lines.next())
+        line = await (self._lines.fresh(self._lines.next) if self.talks else self._lines.next())
         self._prompt = ""
         return (line or "").strip()
 
     async def text(self, question: str) -> str:
         """One line from the person, or all between two fences; "" at the end of all lines. Within reach afterwards."""
         self._show_prompt(f"{question} ")
-        text = await self._lines.message() or ""
+        text = await self._lines.fresh(self._lines.message) or ""
         self._prompt = ""
         if text.strip():
             await self.workspace.add_prompt(text)
