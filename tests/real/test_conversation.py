@@ -111,7 +111,8 @@ async def test_many_turns_in_a_small_window(llama_server: StartServer, tmp_path:
 def test_a_kill_in_mid_stream_loses_less_than_a_second(llama_server: StartServer, tmp_path: Path) -> None:
     server = llama_server(window=8192)
     config = tmp_path / "config.toml"
-    config.write_text(f'model = "real/{server.model}"\n[providers.real]\nbase_url = "{server.url}/v1"\n')
+    provider = f'[providers.real]\nbase_url = "{server.url}/v1"\n'
+    config.write_text(f'model = "real/{server.model}"\nreserve_output = 300\n{provider}')  # the last answer is short
     env = {
         **os.environ,
         "CHATCTX_CONFIG": str(config),
