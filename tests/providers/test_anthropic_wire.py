@@ -145,3 +145,21 @@ class TestAnthropic:
             assert 1024 <= body["thinking"]["budget_tokens"] < body["max_tokens"]
         if kind == "adaptive" and wanted not in (None, "off"):
             assert body["output_config"] == {"effort": wanted}
+
+    @pytest.mark.parametrize(
+        ("types", "wanted", "kind"),
+        [
+            ({"adaptive", "disabled"}, "high", "adaptive"),
+            ({"adaptive", "disabled"}, "off", "disabled"),
+            ({"adaptive"}, "off", "adaptive"),
+            ({"enabled", "disabled"}, "high", "enabled"),
+            ({"enabled", "disabled"}, None, None),
+            ({"disabled"}, "high", None),
+        ],
+    )
+    def test_the_server_knows_better_than_the_name(self, types: set[str], wanted: str | None, kind: str | None) -> None:
+        for model in ("claude-sonnet-4-5", "claude-opus-5-5", "one-of-tomorrow"):
+            body = self.body(
+                request(user("x"), model=model, reasoning=wanted, max_output=16_000), types=frozenset(types)
+            )
+            assert body.get("thinking", {}).get("type") == kind

@@ -117,6 +117,30 @@ async def test_anthropics_list_is_the_truth() -> None:
     assert [(info.id, info.name) for info in models] == [("m", "M")]
 
 
+async def test_anthropics_list_says_how_thinking_is_asked_for() -> None:
+    def takes(*names: str) -> dict[str, Any]:
+        every = ("adaptive", "between_tools", "disabled", "enabled")
+        return {"thinking": {"supported": True, "types": {name: {"supported": name in names} for name in every}}}
+
+    listing = {"data": [{"id": "claude-opus-5-5", "capabilities": takes("enabled", "disabled")}, {"id": "silent"}]}
+    request = Request("p", "claude-opus-5-5", (Message("user", (Text("Hi"),)),), max_output=4_000, reasoning="high")
+    async with replay_server() as server:
+        server.json(listing, path="/v1/models")
+        server.json({"input_tokens": 37}, path="/v1/messages/count_tokens")
+        provider = make_provider("p", ProviderConfig("p", "anthropic", server.url))
+        try:
+            modes = []
+            for _ in range(2):
+                await provider.count_tokens(request)
+                modes.append("output_config" in (server.asked[-1].body or {}))
+                found = await provider.models()
+            assert modes[0] is True  # by its name it is adaptive, with an effort
+            assert modes[1] is False  # the server says that it takes a budget
+            assert [info.thinking for info in found] == [("disabled", "enabled"), None]
+        finally:
+            await provider.close()
+
+
 @pytest.mark.parametrize(
     ("dialect", "path", "family"),
     [

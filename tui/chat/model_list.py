@@ -222,7 +222,10 @@ def _priced(provider: str, info: ModelInfo) -> ModelInfo:
 
 
 def _info(entry: dict[str, Any]) -> ModelInfo:
-    limits, price = entry.pop("limits", None), entry.pop("price", None)
+    limits, price, thinking = (entry.pop(name, None) for name in ("limits", "price", "thinking"))
     return ModelInfo(
-        **entry, limits=ModelLimits(**limits) if limits else None, price=(price[0], price[1]) if price else None
+        **entry,
+        limits=ModelLimits(**limits) if limits else None,
+        price=(price[0], price[1]) if price else None,
+        thinking=None if thinking is None else tuple(thinking),
     )

@@ -41,6 +41,7 @@ class AnthropicMessages:
         self.config = config
         self._client: AsyncAnthropic | None = None
         self._effort = Effort()
+        self._thinking: dict[str, frozenset[str]] = {}  # model -> what the server's list says it takes
 
     async def client(self) -> AsyncAnthropic:
         """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
@@ -58,7 +59,8 @@ class AnthropicMessages:
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()
         reader = AnthropicReader()
-        body = await asyncio.to_thread(to_wire, request) | dict(self.config.extra_body)
+        types = self._thinking.get(request.model)
+        body = await asyncio.to_thread(to_wire, request, types=types) | dict(self.config.extra_body)
         try:
             async with aclosing(events(client, "/v1/messages", body, self.name, self.config.idle_timeout)) as wire:
                 async for item in wire:
@@ -99,11 +101,13 @@ class AnthropicMessages:
 
     async def models(self) -> list[ModelInfo]:
         """The models the server offers. Raises `ProviderError`."""
-        return await discovery.anthropic_models(await self.client(), self.config)
+        found = await discovery.anthropic_models(await self.client(), self.config)
+        self._thinking |= {info.id: frozenset(info.thinking) for info in found if info.thinking is not None}
+        return found
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
-        whole = await asyncio.to_thread(to_wire, request, cache=False)
+        whole = await asyncio.to_thread(to_wire, request, cache=False, types=self._thinking.get(request.model))
         body = {key: value for key, value in whole.items() if key not in _NOT_COUNTED}
         if "budget_tokens" in body.get("thinking", {}):
             body.pop("thinking")  # it is checked against max_tokens, which this route does not take

@@ -25,10 +25,11 @@ _BUDGET_SHARE = {"low": 0.2, "medium": 0.5, "high": 0.8}  # of the answer's toke
 _CACHE: Json = {"type": "ephemeral"}
 
 
-def to_wire(request: Request, *, cache: bool = True) -> Json:
+def to_wire(request: Request, *, cache: bool = True, types: frozenset[str] | None = None) -> Json:
     """The JSON body of POST /v1/messages, streaming.
 
     With `cache` two marks are set: after the system prompt (which outlives a trimmed conversation) and at the end.
+    `types` are the values of `thinking.type` that the server says the model takes; None goes by its name.
     """
     ids = usual_tool_ids()
     messages: list[Json] = []
@@ -68,22 +69,26 @@ def to_wire(request: Request, *, cache: bool = True) -> Json:
         body["tools"] = tools
     if request.server_edits:
         body["context_management"] = {"edits": [{"type": "clear_tool_uses_20250919"}]}
-    return body | thinking(request.model, request.reasoning, body["max_tokens"])
+    if types is None and (kind := claude(request.model)) is not None:
+        types = kind.thinking_types
+    return body | thinking(types, request.reasoning, body["max_tokens"])
 
 
-def thinking(model: str, wanted: str | None, max_tokens: int) -> Json:
-    """The thinking mode a model takes: adaptive with an effort from 4.6 on, before that a budget (tokens)."""
-    kind = claude(model)
-    if kind is None:
+def thinking(types: frozenset[str] | None, wanted: str | None, max_tokens: int) -> Json:
+    """How thinking is asked for: adaptive with an effort where the model takes that, else a budget (tokens).
+
+    `types` are the values of `thinking.type` that it takes; None is unknown.
+    """
+    if types is None:
         return {} if wanted is None else _budgeted(wanted, max_tokens)
-    if kind.adaptive:
+    if "adaptive" in types:
         if wanted is None or wanted == "off":
-            if kind.always_thinks:  # it thinks anyway; "summarized" lets a person see it
+            if "disabled" not in types:  # it thinks anyway; "summarized" lets a person see it
                 effort: Json = {"output_config": {"effort": "low"}} if wanted == "off" else {}
                 return {"thinking": {"type": "adaptive", "display": "summarized"}} | effort
             return {} if wanted is None else {"thinking": {"type": "disabled"}}
         return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": wanted}}
-    if wanted is None or not kind.budgeted:
+    if wanted is None or "enabled" not in types:
         return {}
     return _budgeted(wanted, max_tokens)
 

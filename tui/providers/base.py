@@ -162,7 +162,7 @@ class ModelInfo:
     """A model a server offers. Unknown is None.
 
     `price` is US dollars for a million tokens of input and of output; `images`, `pdfs` and `tools`: whether it takes
-    them.
+    them. `thinking`: the values of Anthropic's `thinking.type` that it takes.
     """
 
     id: str
@@ -172,6 +172,7 @@ class ModelInfo:
     images: bool | None = None
     pdfs: bool | None = None
     tools: bool | None = None
+    thinking: tuple[str, ...] | None = None
 
 
 @runtime_checkable

@@ -52,6 +52,12 @@ class Claude:
         """Refuses `thinking.type` "disabled": Fable and Mythos, and the others from 5.5."""
         return self.line in ("fable", "mythos") or self.version >= (5, 5)
 
+    @property
+    def thinking_types(self) -> frozenset[str]:
+        """The values of `thinking.type` it takes, where the server does not say."""
+        taken = {"adaptive": self.adaptive, "enabled": self.budgeted, "disabled": not self.always_thinks}
+        return frozenset(name for name, takes in taken.items() if takes)
+
 
 def claude(model: str) -> Claude | None:
     """Line and version of a Claude model, also behind a vendor prefix; None for other models."""

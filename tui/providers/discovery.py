@@ -129,7 +129,16 @@ def entry_info(entry: Mapping[str, Any], name: str, title: str | None, limits: M
         tools=_first(
             _within("tools", parameters), _said(table, "function_calling", "tool_use", "trained_for_tool_use")
         ),
+        thinking=_thinking_types(table.get("thinking")),
     )
+
+
+def _thinking_types(said: object) -> tuple[str, ...] | None:
+    """Anthropic: {"types": {"adaptive": {"supported": true}, ...}}; None where that is not said."""
+    types = said.get("types") if isinstance(said, Mapping) else None
+    if not isinstance(types, Mapping) or not types:
+        return None
+    return tuple(sorted(name for name in types if isinstance(name, str) and _said(types, name)))
 
 
 def _first(*known: bool | None) -> bool | None:
