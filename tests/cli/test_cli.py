@@ -79,6 +79,7 @@ def test_unreachable_server_and_wrong_key(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "/retry" in done.stderr.splitlines()[-1]
+    assert done.stderr.rstrip().endswith("(in the chat: chatctx --continue)")
     assert "127.0.0.1:9" in done.stderr
     stored = json.loads(run("sessions", "--json").stdout)
     assert stored[0]["title"] == "hi"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import sys
 import time
@@ -95,6 +96,9 @@ def read_system(args: Namespace) -> str | None:
         raise UsageError(f"--system-file: {path} is not UTF-8 text") from None
 
 
+_COMMAND = re.compile(r"(?<!\S)/[a-z][a-z-]+\b(?!/)")
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a question: the reply, whole or not, or why there is none."""
@@ -106,12 +110,17 @@ class Outcome:
         """0 for a whole answer; else says why on standard error."""
         reply = self.reply
         if self.failure:
-            return complain(self.failure)
+            return complain(_outside(self.failure))
         if reply is not None and reply.status == "cancelled":
             return INTERRUPTED
         if reply is None or reply.status != "complete":
-            return complain((reply and reply.error) or "no answer came", FAILED)
+            return complain(_outside((reply and reply.error) or "no answer came"), FAILED)
         return 0
+
+
+def _outside(text: str) -> str:
+    """What went wrong; where its way on is a command of the chat, also how to get there."""
+    return f"{text} (in the chat: chatctx --continue)" if _COMMAND.search(text) else text
 
 
 async def _stream(
