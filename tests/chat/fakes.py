@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tui.chat.services import Services
 from tui.chat.toolbox import Toolbox
@@ -20,6 +20,8 @@ from tui.messages import Attachment, Reasoning, Refusal, Request, Text, ToolCall
 from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEnd, StreamEvent, TextDelta, UsageUpdate
 from tui.tool_settings import ToolSettings
 from tui.tools.base import Tool, ToolOutput, ToolSource
+
+T = TypeVar("T")
 
 Answer = Sequence[StreamEvent | ProviderError | float]
 """Events to yield; a ProviderError is raised, a float is a pause in seconds."""
@@ -168,6 +170,11 @@ async def open_workspace(
         yield workspace
     finally:
         await workspace.close()
+
+
+def of(kind: type[T], events: Iterable[object]) -> list[T]:
+    """The events of one kind."""
+    return [event for event in events if isinstance(event, kind)]
 
 
 async def drain(events: AsyncIterator[object]) -> list[object]:

@@ -3,14 +3,13 @@ known failures, sections 1.E to 1.H."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
-from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, open_workspace, real_tokens
+from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of, open_workspace, real_tokens
 from tests.context.conversations import problems
 from tests.fakes import make_usage
 from tui.chat.events import CompactionFinished, CompactionStarted, Notice, ReplyFinished, TurnFailed
@@ -27,13 +26,7 @@ from tui.providers.base import (
     UsageUpdate,
 )
 
-T = TypeVar("T")
-
 LONG = "The parser keeps the last token of every line, and the next line begins where it ended. " * 12
-
-
-def of(kind: type[T], events: Iterable[object]) -> list[T]:
-    return [event for event in events if isinstance(event, kind)]
 
 
 def is_summary(request: Request) -> bool:

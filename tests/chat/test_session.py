@@ -1,12 +1,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import Answer, FakeWorkspace, ScriptedProvider, Tools, answer, drain, open_workspace, real_tokens
+from tests.chat.fakes import (
+    Answer,
+    FakeWorkspace,
+    ScriptedProvider,
+    Tools,
+    answer,
+    drain,
+    of,
+    open_workspace,
+    real_tokens,
+)
 from tui.chat.events import (
     CompactionFinished,
     ContextTrimmed,
@@ -36,10 +45,6 @@ from tui.providers.base import (
 LONG = "The quick brown fox jumps over the lazy dog while forty-two parsers look on. " * 12
 
 
-def of(kind: type, events: Sequence[object]) -> list:  # type: ignore[type-arg]
-    return [event for event in events if isinstance(event, kind)]
-
-
 def stored(workspace: FakeWorkspace, session: ChatSession) -> list[Message]:
     return workspace.store.messages(session.id)
 
@@ -64,7 +69,10 @@ async def test_a_turn_is_stored_streamed_and_measured(tmp_path: Path) -> None:
         usage = of(UsageChanged, events)[-1].usage
         assert usage == session.usage
         assert usage.source == "exact"
-        assert usage.total == usage.basis.last_input + usage.basis.last_output_sent_back
+        last_input, sent_back = usage.basis.last_input, usage.basis.last_output_sent_back
+        assert last_input is not None
+        assert sent_back is not None
+        assert usage.total == last_input + sent_back
 
 
 async def test_predicted_and_actual_stand_in_the_call_log(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, open_workspace, real_tokens
+from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, of, open_workspace, real_tokens
 from tui.chat.events import CompactionFinished, Notice, TurnFailed, TurnFinished
 from tui.chat.session import ChatSession
 from tui.context.compaction import summary_allowance
@@ -36,10 +36,6 @@ class Windows(ScriptedProvider):
     async def limits(self, model: str) -> ModelLimits | None:
         said = self.windows[model]
         return None if said is None else ModelLimits(said, source="probe")
-
-
-def of(kind: type, events: Sequence[object]) -> list:  # type: ignore[type-arg]
-    return [event for event in events if isinstance(event, kind)]
 
 
 def fits(usage: ContextUsage) -> bool:

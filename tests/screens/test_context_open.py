@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textual.widgets import OptionList
+
 from tests.fakes import FakeSession, FakeWorkspace, assistant, make_usage, user
 from tests.screens.conftest import Running, running
 from tui.chat.memory_files import MemoryFile, MemoryFiles
@@ -56,7 +58,7 @@ async def unfold(run: Running, row: str, item: str) -> None:
 
 def cursor_line(run: Running) -> str:
     panel = run.app.screen
-    at = panel.query_one("OptionList").highlighted  # type: ignore[attr-defined]
+    at = panel.query_one(OptionList).highlighted
     return str(panel._lines[at].content.plain) if at is not None else ""  # type: ignore[attr-defined]
 
 
