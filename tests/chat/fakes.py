@@ -149,10 +149,10 @@ async def open_workspace(
     tools: ToolSource | None = None,
     sources: Sequence[ToolSource] = (),
     tool_settings: ToolSettings | None = None,
-    **settings: object,
+    **settings: Any,
 ) -> AsyncIterator[FakeWorkspace]:
     """A workspace in `folder` whose every model is `provider`'s, with no tools but these."""
-    values: dict[str, object] = {
+    values: dict[str, Any] = {
         "model": "scripted/m",
         "providers": {"scripted": ProviderSettings(base_url="http://127.0.0.1:9")},
         "data_dir": folder,
@@ -160,7 +160,7 @@ async def open_workspace(
         "tools": tool_settings or ToolSettings(),
         **settings,
     }
-    workspace = await FakeWorkspace.open(Settings(**values))  # type: ignore[arg-type]
+    workspace = await FakeWorkspace.open(Settings(**values))
     assert isinstance(workspace, FakeWorkspace)
     workspace.fake = provider
     kept = {name: getattr(workspace.services, name) for name in Services.__dataclass_fields__}

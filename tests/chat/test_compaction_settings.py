@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,10 @@ LONG = "The keeper counts the boats in the harbour, and writes the number into t
 OWN = "scripted/m"
 
 
-async def talk(folder: Path, *, rolling: bool = False, **own: object) -> tuple[list[object], list[Message]]:
+async def talk(folder: Path, *, rolling: bool = False, **own: Any) -> tuple[list[object], list[Message]]:
     """The events of some turns under settings for this model alone, and the last request's messages."""
     provider = ScriptedProvider(window=4_000, fallback=lambda _: answer("Noted. " * 10))
-    models = {OWN: ModelSettings(**own)}  # type: ignore[arg-type]
+    models = {OWN: ModelSettings(**own)}
     async with open_workspace(folder, provider, models=models, rolling_context=rolling) as workspace:
         session = await workspace.new_session()
         events: list[object] = []

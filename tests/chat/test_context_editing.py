@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.chat.fakes import ScriptedProvider, Tools, answer, drain, of, open_workspace, real_tokens
+from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of, open_workspace, real_tokens
 from tui.chat.events import Notice, UsageChanged
 from tui.chat.store import SessionStore
 from tui.chat.transfer import import_file
@@ -47,12 +47,12 @@ def without(parts: Sequence[Part], gone: set[str]) -> tuple[Part, ...]:
     )
 
 
-def calls(number: int) -> list[list[StreamEvent]]:
+def calls(number: int) -> list[Answer]:
     """Tool steps, then an answer."""
-    steps: list[list[StreamEvent]] = []
+    steps: list[Answer] = []
     for step in range(number):
         steps.append([ToolCallDelta(0, f"c{step}", "fetch", '{"id":1}'), StreamEnd("tool_calls", "tool_calls")])
-    return [*steps, answer()]  # type: ignore[list-item]
+    return [*steps, answer()]
 
 
 async def test_the_numbers_follow_what_the_provider_clears(tmp_path: Path) -> None:

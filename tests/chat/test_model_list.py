@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.providers.replay import Answer, ReplayServer, replay_server
+from tui.chat.model_list import Listing
 from tui.chat.session import LAST_MODELS
 from tui.chat.workspace import UsageError, Workspace
 from tui.config import ModelSettings, ProviderSettings, Settings
@@ -52,8 +53,8 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ReplayServer]
         yield running
 
 
-def box(listing: object) -> list[str]:
-    return [m.full_name for m in listing.models if m.provider == "box"]  # type: ignore[attr-defined]
+def box(listing: Listing) -> list[str]:
+    return [m.full_name for m in listing.models if m.provider == "box"]
 
 
 async def test_what_was_listed_is_there_the_next_time_without_asking(server: ReplayServer, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,13 +28,13 @@ SECRET = "hunter2-hunter2-hunter2"
 
 
 @asynccontextmanager
-async def opened(data: Path, **settings: object) -> AsyncIterator[Servers]:
+async def opened(data: Path, **settings: Any) -> AsyncIterator[Servers]:
     async with opened_workspace(data, **settings) as workspace:
         yield workspace.servers
 
 
 @asynccontextmanager
-async def opened_workspace(data: Path, **settings: object) -> AsyncIterator[FakeWorkspace]:
+async def opened_workspace(data: Path, **settings: Any) -> AsyncIterator[FakeWorkspace]:
     values = {
         "data_dir": data,
         "log_dir": data,
@@ -41,7 +42,7 @@ async def opened_workspace(data: Path, **settings: object) -> AsyncIterator[Fake
         "providers": {"scripted": ProviderSettings(base_url="http://127.0.0.1:9")},
         **settings,
     }
-    workspace = await FakeWorkspace.open(Settings(**values))  # type: ignore[arg-type]
+    workspace = await FakeWorkspace.open(Settings(**values))
     assert isinstance(workspace, FakeWorkspace)
     workspace.fake = ScriptedProvider()
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tui.context.groups import Group, group_messages, open_group
-from tui.messages import Message, Text, ToolCall, ToolResult
+from tui.messages import Message, MessageKind, Role, Text, ToolCall, ToolResult
 
 
 def asks(*calls: str) -> Message:
@@ -14,8 +14,8 @@ def answers(*calls: str) -> Message:
     return Message("tool", tuple(ToolResult(c, "read_file", "text") for c in calls))
 
 
-def says(role: str = "user", kind: str = "chat") -> Message:
-    return Message(role, (Text("words"),), kind=kind)  # type: ignore[arg-type]
+def says(role: Role = "user", kind: MessageKind = "chat") -> Message:
+    return Message(role, (Text("words"),), kind=kind)
 
 
 def test_a_result_belongs_to_the_message_that_asked_also_when_another_one_asked_since() -> None:

@@ -39,8 +39,8 @@ def parse(tokens: list[str]) -> Node:
 
 def message(role: Role, ident: str, *parts: Text | Reasoning | ToolCall | ToolResult, ago: int = 0) -> Message:
     """A message written `ago` minutes before the clock."""
-    own = {"provider": "anthropic", "model": "claude-opus-5-1"} if role == "assistant" else {}
-    return Message(role, parts, id=ident, created_at=NOW - 60 * ago, **own)  # type: ignore[arg-type]
+    provider, model = ("anthropic", "claude-opus-5-1") if role == "assistant" else ("", "")
+    return Message(role, parts, id=ident, created_at=NOW - 60 * ago, provider=provider, model=model)
 
 
 def talk() -> list[Message]:

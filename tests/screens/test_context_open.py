@@ -10,6 +10,7 @@ from tui.chat.memory_files import MemoryFile, MemoryFiles
 from tui.context.deferral import ToolPlan
 from tui.context.rows import UsageItem, UsageRow
 from tui.messages import Attachment, Message, Text, ToolCall, ToolResult, ToolSchema
+from tui.screens.context import ContextPanel
 from tui.screens.context_open import attachment_text
 from tui.screens.pager import WRAPPED, Pager, TextLines, laid_out
 
@@ -58,8 +59,9 @@ async def unfold(run: Running, row: str, item: str) -> None:
 
 def cursor_line(run: Running) -> str:
     panel = run.app.screen
+    assert isinstance(panel, ContextPanel)
     at = panel.query_one(OptionList).highlighted
-    return str(panel._lines[at].content.plain) if at is not None else ""  # type: ignore[attr-defined]
+    return str(panel._lines[at].content.plain) if at is not None else ""
 
 
 SHOWN_OF = (

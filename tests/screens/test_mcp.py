@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tests.fake_tools import FakeServers
 from tests.fakes import FakeWorkspace
@@ -17,7 +18,7 @@ from tui.screens.mcp_lines import Deferred, mcp_rows
 from tui.screens.resources import resource_offers, resources_named
 from tui.tools.mcp_config import ServerConfig
 from tui.tools.mcp_results import PromptArgument, ServerPrompt, ServerResource
-from tui.tools.mcp_status import ServerStatus
+from tui.tools.mcp_status import ServerStatus, State
 
 RESOURCES = (
     ServerResource("docs", "guide.md", "doc://guide", "How it works", "text/markdown"),
@@ -32,8 +33,8 @@ PROMPTS = (
 )
 
 
-def line(name: str, state: str = "ready", reason: str = "", **more: object) -> ServerLine:
-    status = ServerStatus(name, state, reason, **more)  # type: ignore[arg-type]
+def line(name: str, state: State = "ready", reason: str = "", **more: Any) -> ServerLine:
+    status = ServerStatus(name, state, reason, **more)
     config = ServerConfig(
         name, "~/.config/chatctx/config.toml", command="npx", args=("-y", f"{name}-server", "--token", "x")
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from textual.widgets import OptionList
@@ -65,8 +66,8 @@ def test_what_a_model_lacks_and_when_it_was_used_in_words() -> None:
     )
 
 
-def narrow(window: int | None = 32_000, **values: object) -> FakeWorkspace:
-    session = FakeSession(messages=TALK, windows={"local/smol": window}, **values)  # type: ignore[arg-type]
+def narrow(window: int | None = 32_000, **values: Any) -> FakeWorkspace:
+    session = FakeSession(messages=TALK, windows={"local/smol": window}, **values)
     return FakeWorkspace(session=session)
 
 

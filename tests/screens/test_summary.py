@@ -19,8 +19,8 @@ from tui.screens.summary_subject import DraftSubject
 KEYS = "ctrl+s compact with this"
 
 
-def workspace(**values: object) -> FakeWorkspace:
-    return FakeWorkspace(FakeSession(messages=[user("hello")], summaries=FakeSummaries(**values)))  # type: ignore[arg-type]
+def workspace(**values: Any) -> FakeWorkspace:
+    return FakeWorkspace(FakeSession(messages=[user("hello")], summaries=FakeSummaries(**values)))
 
 
 def area(run: Running) -> TextArea:
