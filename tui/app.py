@@ -93,8 +93,10 @@ class ChatApp(App[None]):
         """Keys that come before the prompt has the focus wait for it: Textual would hand them to nobody."""
         if self._early is not None and isinstance(event, Key | Paste) and not event.is_forwarded:
             self._early.append(event)
-        else:
-            await super().on_event(event)
+            return
+        if isinstance(event, Key | Paste) and not event.is_forwarded and self.screen is self.chat:
+            self.chat.take_typed(event)  # here, before the next letter finds its way
+        await super().on_event(event)
 
     def on_descendant_focus(self) -> None:
         """The prompt has the focus. Here, between two messages of the app, no later key overtakes an early one."""

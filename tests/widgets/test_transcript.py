@@ -326,7 +326,7 @@ async def test_copying_code_takes_the_last_block_then_those_before() -> None:
     source = "```\none\n```\n\ntext\n\n```py\ntwo\n```"
     async with running([Message("assistant", (Text(source),), "a", model="m")]) as (pilot, transcript):
         transcript.focus()
-        await pilot.press("y", "y", "y")
+        await pilot.press("alt+up", "y", "y", "y")
         await pilot.pause()
         got = [(message.text, message.detail) for message in pilot.app.seen]
         assert got == [

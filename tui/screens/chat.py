@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.content import Content
 
 from tui import commands as slash
 from tui.screens import clipboard, mentions
@@ -324,12 +323,20 @@ class ChatScreen(WorkScreen):
         """Say what can be done with the chosen message; once none is chosen the prompt has the keys again."""
         if event.message_id is None:
             self.composer.focus_prompt()
-        if event.message_id is None:
+        self.turns.show_rest()
+
+    def on_descendant_focus(self) -> None:
+        """The keys of a chosen message are its keys only while the conversation has them."""
+        if self.session is not None:
             self.turns.show_rest()
-        elif not self.turns.busy:
-            keys = "c copy · e edit · r again · f fork · p pin · x leave out · esc back"
-            keys = f"o open · {keys}" if self.transcript.on_result else keys
-            self.composer.rule.show(left=Content.styled(keys, "$text-muted"))
+
+    def take_typed(self, event: events.Key | events.Paste) -> None:
+        """What is typed in the conversation and is no key of it goes to the prompt, and the next letters with it."""
+        if self.focused is not self.transcript:
+            return
+        if isinstance(event, events.Paste) or (event.is_printable and event.key not in self.active_bindings):
+            self.transcript.clear_cursor()
+            self.set_focus(self.composer.area)
 
     def action_choose_message(self, step: int) -> None:
         """Move the block cursor from the prompt: up from nowhere chooses the last message."""

@@ -35,6 +35,7 @@ from tui.chat.events import (
 from tui.messages import Attachment, Message
 from tui.screens.base import run_quietly
 from tui.screens.mentions import mentioned
+from tui.screens.message_keys import message_keys
 from tui.screens.resources import resources_named
 from tui.screens.rewind import rewind_line, set_aside
 from tui.screens.tool_turn import ToolTurn
@@ -79,15 +80,19 @@ class Turns:
         self.show_rest()
 
     def show_rest(self) -> None:
-        """The line above the prompt while no turn runs: what sending the draft would set aside."""
+        """The line above the prompt while no turn runs: keys of a chosen message, or what the draft would set aside."""
         session, screen = self.screen.session, self.screen
         if self.busy:
             return
-        line = ""
-        if self._rewind_to and session is not None:
+        line = Content("")
+        if screen.focused is screen.transcript and screen.transcript.cursor_id is not None:
+            keys = message_keys(screen.keymap, screen.size.width - 3, on_result=screen.transcript.on_result)
+            line = Content.styled(keys, "$text-muted")
+        elif self._rewind_to and session is not None:
             aside = set_aside(session.messages, session.not_sent, self._rewind_to)
-            line = rewind_line(aside, screen.transcript.document.counts, screen.size.width)
-        screen.composer.rule.show(left=Content.styled(line, "$text-warning"))
+            words = rewind_line(aside, screen.transcript.document.counts, screen.size.width)
+            line = Content.styled(words, "$text-warning")
+        screen.composer.rule.show(left=line)
 
     @property
     def busy(self) -> bool:

@@ -222,6 +222,15 @@ class Transcript(TranscriptReader):
 
     # --- keys
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A letter is a key only where it has something to act on; else it belongs to the prompt."""
+        match action:
+            case "request":
+                return self._cursor is not None
+            case "find_next" | "find_previous":
+                return self._search is not None
+        return super().check_action(action, parameters)
+
     def action_cursor(self, step: int) -> None:
         """Move the block cursor."""
         self._code_block = 0
@@ -246,9 +255,7 @@ class Transcript(TranscriptReader):
         self.find_previous()
 
     def action_request(self, action: Action) -> None:
-        """Ask for something to be done with the cursor's message; without a cursor, with the last one."""
-        if self._cursor is None:
-            self.move_cursor(-1)
+        """Ask for something to be done with the cursor's message."""
         message = self.document.entries[self._cursor].message if self._cursor is not None else None
         if message is None:
             return
