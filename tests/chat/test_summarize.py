@@ -247,19 +247,23 @@ class Scripted:
 
 
 @pytest.mark.parametrize(
-    ("events", "text", "complete"),
+    ("events", "text", "problem"),
     [
-        ((TextDelta("a"), TextDelta("b"), UsageUpdate(Usage(9, 2)), StreamEnd("stop", "stop")), "ab", True),
-        ((TextDelta("a"), StreamEnd("length", "length")), "a", True),
-        ((TextDelta("a"),), "a", False),
-        ((ToolCallDelta(0, "c", "read_file", "{}"), StreamEnd("tool_calls", "tool_calls")), "", False),
+        ((TextDelta("a"), TextDelta("b"), UsageUpdate(Usage(9, 2)), StreamEnd("stop", "stop")), "ab", ""),
+        ((TextDelta("a"), StreamEnd("length", "length")), "a", "the summary was cut off at its output limit"),
+        ((TextDelta("a"),), "a", "the answer broke off"),
+        (
+            (ToolCallDelta(0, "c", "read_file", "{}"), StreamEnd("tool_calls", "tool_calls")),
+            "",
+            "the answer broke off",
+        ),
     ],
 )
-async def test_the_answer_of_a_provider(events: tuple[StreamEvent, ...], text: str, complete: bool) -> None:
+async def test_the_answer_of_a_provider(events: tuple[StreamEvent, ...], text: str, problem: str) -> None:
     provider = Scripted(*events)
     call: Callable[[Request], Awaitable[Completion]] = complete_with(provider)  # type: ignore[arg-type]
     answer = await call(BASE)
-    assert (answer.text, answer.complete) == (text, complete)
+    assert (answer.text, answer.problem) == (text, problem)
     assert provider.closed
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+
+import pytest
 
 from tests.chat.test_summarize import BASE, FACT, Faithful, count, planted, request_size
 from tests.context.conversations import budget
-from tui.chat.summarize import Completion, summarise
+from tui.chat.summarize import RETRIES, Completion, SummaryFailedError, prefix_request, summarise, summary_request
 from tui.chat.summary_source import split_text
+from tui.context.compaction import summary_allowance
+from tui.context.limits import BudgetSettings, ModelLimits, make_budget
 from tui.messages import Request, ToolSchema, Usage
 from tui.providers.base import ProviderError
 
@@ -64,3 +69,62 @@ def test_a_name_that_lies_on_a_cut_stands_whole_in_the_next_part() -> None:
     found = {name for part in parts for name in FACT.findall(part)}
     assert [name for name in names if name not in found] == []
     assert all(count(part) <= 1_000 for part in parts)
+
+
+CUT = Completion("Goal: half of", Usage(900, 384), complete=False, cut=True)
+
+
+def words_asked(request: Request) -> int:
+    return int(re.findall(r"At most (\d+) words", request.messages[-1].text)[0])
+
+
+async def test_a_summary_cut_at_its_limit_is_asked_for_again_shorter_with_all_the_room_there_is() -> None:
+    messages, facts = planted(3, 50)
+    space = budget(6_000)
+    model = Faithful(space, [CUT])
+    summary = await summarise(model, messages, base=BASE, budget=space, count=count)
+    assert [fact for fact in facts if fact not in summary.text] == []
+    assert "half of" not in summary.text
+    first, second = model.requests
+    assert words_asked(second) == words_asked(first) // 2
+    assert first.max_output is not None and second.max_output is not None and space.reserved_output is not None
+    assert first.max_output < second.max_output == space.reserved_output
+    source = [r.messages[0].text.partition("<conversation")[2] for r in model.requests]
+    assert source[0] == source[1]  # it was not too much to read
+    assert len(summary.usages) == 2  # billed all the same
+
+
+async def test_a_summary_that_is_cut_every_time_is_refused() -> None:
+    messages, _ = planted(3, 50)
+    model = Faithful(budget(6_000), [CUT] * 9)
+    with pytest.raises(SummaryFailedError, match="cut off at its output limit"):
+        await summarise(model, messages, base=BASE, budget=budget(6_000), count=count)
+    assert len(model.requests) == 1 + RETRIES
+
+
+async def test_a_cut_summary_behind_the_conversation_is_asked_for_beside_it() -> None:
+    messages, facts = planted(3, 50)
+    space = budget(60_000)
+    prefix = prefix_request(replace(BASE, messages=tuple(messages)), messages, instructions="", budget=space)
+    assert prefix is not None
+    model = Faithful(space, [CUT])
+    summary = await summarise(model, messages, base=BASE, budget=space, count=count, prefix=prefix)
+    assert [fact for fact in facts if fact not in summary.text] == []
+    assert words_asked(model.requests[1]) == words_asked(prefix) // 2
+
+
+async def test_what_got_more_room_but_is_too_long_to_be_carried_on_is_not_taken() -> None:
+    messages, _ = planted(3, 50)
+    space = budget(6_000)
+    model = Faithful(space, [CUT, Completion("word " * 1_900), Completion("short")])
+    assert (await summarise(model, messages, base=BASE, budget=space, count=count)).text == "short"
+
+
+@pytest.mark.parametrize("reserve", [0, 24, 500, 16_000])
+@pytest.mark.parametrize("window", [2_048, 8_192, 200_000])
+def test_no_more_is_asked_for_than_half_of_what_the_answer_may_take(window: int, reserve: int) -> None:
+    space = make_budget(ModelLimits(window), BudgetSettings(reserve_output=reserve))
+    request = summary_request(BASE, "", part=1, parts=1, carried="", instructions="", budget=space)
+    assert request.max_output is not None
+    assert request.max_output >= min(2 * 160, window // 8)
+    assert 40 <= words_asked(request) <= min(request.max_output / 2, summary_allowance(space)) / 1.4

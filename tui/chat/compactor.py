@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from tui.chat import history
@@ -27,7 +28,9 @@ from tui.context.checkpoints import (
     CompactionUndo,
     SummaryEdit,
     checkpoint_to_json,
+    is_sealed,
     last_undoable,
+    stood_for,
 )
 from tui.context.compaction import (
     DEFAULT_COMPACTION,
@@ -40,9 +43,10 @@ from tui.context.compaction import (
     plan_compaction,
     should_compact,
 )
+from tui.context.groups import pinned_groups
 from tui.context.limits import Budget
 from tui.context.usage import ContextUsage
-from tui.messages import Message, Request, Text
+from tui.messages import Message, Request, SealedSummary, Text
 from tui.providers.base import ProviderError
 
 PREFIX_MARGIN = 2_000  # tokens that must be free beside the conversation for a summary asked behind it
@@ -97,12 +101,44 @@ class Compactor:
             raise asyncio.CancelledError
         return plan, (await self._summary(plan, usage, instructions, "manual")).text
 
+    async def adopt(self, sealed: SealedSummary, reply: Message) -> CompactionFinished:
+        """Go by the compaction that the server made of all it was sent before it wrote `reply`. Raises `StoreError`.
+
+        Pinned messages go out verbatim after it. The server is asked what the rest comes to: the size of a sealed
+        summary is nothing but a guess.
+        """
+        conversation = self._conversation
+        before = (await self._meter.usage()).total
+        covered = list(itertools.takewhile(lambda message: message.id != reply.id, conversation.active()))
+        summary = self._message(sealed)
+        record = CompactionRecord(
+            id=new_id(),
+            at=time.time(),
+            before=before,
+            after=0,
+            messages=len(covered),
+            first=covered[0].id,
+            last=covered[-1].id,
+            summary=summary.id,
+            kept=pinned_groups(covered, conversation.state.pinned),
+            frontier=covered[-1].id,
+            answer=reply.id,
+        )
+        request = self._under(record, summary)
+        await self._meter.count_exactly(request)
+        record = replace(record, after=(await self._meter.in_thread(self._meter.measure, request)).total)
+        await conversation.add_checkpoint(record, summary)
+        return CompactionFinished(record.messages, record.before, record.after, summary, by=sealed.provider)
+
     def message(self, text: str) -> Message:
         """A summary message of `text`."""
+        return self._message(Text(text))
+
+    def _message(self, part: Text | SealedSummary) -> Message:
         made_by = self._conversation.target
         return Message(
             "user",
-            (Text(text),),
+            (part,),
             id=new_id(),
             kind="summary",
             created_at=time.time(),
@@ -119,6 +155,7 @@ class Compactor:
             measurement=self.measurement,
             compacted_at=self._tried_at,
             last_message_tokens=sum(map(self._meter.count, last)),
+            by_server=self._meter.server_compacts_at(usage) is not None,
         )
 
     def _plan(self, trigger: Trigger, usage: ContextUsage) -> CompactionPlan:
@@ -154,7 +191,7 @@ class Compactor:
             prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
         work = summarise(
             self._billed(complete_with(self._services.provider(sent.provider))),
-            plan.source,
+            self._readable(plan.source),
             base=replace(sent, messages=()),
             budget=budget,
             count=lambda text: self._services.counter.count_text(text, sent.model) or len(text),
@@ -168,6 +205,19 @@ class Compactor:
         finally:
             self._running = None
 
+    def _readable(self, source: Sequence[Message]) -> tuple[Message, ...]:
+        """`source` for a model that reads it as text: a sealed summary is none, what it stands for is."""
+        conversation = self._conversation
+        return tuple(
+            original
+            for message in source
+            for original in (
+                stood_for(conversation.messages, conversation.state.checkpoints, message.id)
+                if is_sealed(message)
+                else (message,)
+            )
+        )
+
     def _billed(self, complete: Complete) -> Complete:
         """`complete` with a row in the call log: billed, never a measurement of the conversation."""
 
@@ -179,7 +229,7 @@ class Compactor:
             problem: str | None = "cancelled"
             try:
                 answer = await complete(request)
-                problem = None if answer.complete else "the answer broke off"
+                problem = answer.problem or None
             except ProviderError as error:
                 problem = str(error)
                 raise
@@ -217,12 +267,15 @@ class Compactor:
             cleared=plan.cleared,
             frontier=conversation.frontier,
         )
+        after = self._meter.measure(self._under(record, summary))
+        return replace(record, after=after.total), after
+
+    def _under(self, record: CompactionRecord, summary: Message | None) -> Request:
+        """The next request as it would be under `record`."""
+        conversation, target = self._conversation, self._meter.target
         state = replace(conversation.state, checkpoints=(*conversation.state.checkpoints, record))
         messages = [*conversation.messages, summary] if summary else conversation.messages
-        target = self._meter.target
-        request = trimmed_request(build_request(messages, state, target), state, target)
-        after = self._meter.measure(request)
-        return replace(record, after=after.total), after
+        return trimmed_request(build_request(messages, state, target), state, target)
 
     async def undo(self) -> CompactionRecord | SummaryEdit | None:
         """Take the newest compaction, or edit of a summary, back; None when there is none. Raises `StoreError`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tui.chat.summary_source import split_source, split_text
-from tui.context.compaction import summary_allowance
+from tui.context.compaction_rules import SUMMARY_LEAST, summary_allowance
 from tui.context.groups import without_reasoning
 from tui.context.limits import Budget
 from tui.messages import Message, Request, SystemSection, Text, Usage
@@ -19,6 +19,7 @@ FILL = 0.85  # of the room for source that a request takes: token counts of text
 LEAST_CAPACITY = 64  # tokens of source below which a request is not worth making
 UNKNOWN_CAPACITY = 24_000  # tokens of source for each request where the window is unknown
 TOKENS_PER_WORD = 1.4  # rough, for telling the model a length it can keep
+LEAST_WORDS = 40  # that a summary is asked for
 HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "not_found", "rate_limit", "overloaded", "network", "stalled"})
 
 ROLE = "You write the working notes that let a colleague take over a conversation in mid-task. Add nothing of your own."
@@ -35,11 +36,19 @@ class SummaryFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One answer of the model. `complete` is False for a stream that broke off."""
+    """One answer of the model. `complete` is False for one that broke off, or was `cut` at its output limit."""
 
     text: str
     usage: Usage | None = None
     complete: bool = True
+    cut: bool = False
+
+    @property
+    def problem(self) -> str:
+        """Why it is not whole, "" where it is."""
+        if self.complete:
+            return ""
+        return "the summary was cut off at its output limit" if self.cut else "the answer broke off"
 
 
 Complete: TypeAlias = Callable[[Request], Awaitable[Completion]]
@@ -98,14 +107,15 @@ def summary_request(
     instructions: str,
     budget: Budget,
     goal: Budget | None = None,
+    cuts: int = 0,
 ) -> Request:
     """The request for part `part` of `parts`; `carried` is the summary of the parts before it.
 
     Takes provider, model and session of `base`. No tools and no conversation messages: nothing that could be left
-    unpaired. `goal` as for `summarise`.
+    unpaired. `goal` as for `summarise`. After each of the `cuts` (answers that met their limit) half the length is
+    asked for, with all the room that answers have: a model may think before it writes.
     """
-    allowance = summary_allowance(goal or budget)
-    lines = [summary_prompt(instructions, max(80, int(allowance / TOKENS_PER_WORD)))]
+    lines = [summary_prompt(instructions, _words(budget, goal) >> cuts)]
     if carried:
         lines.append(f"<summary_so_far>\n{carried}\n</summary_so_far>")
     lines.append(f'<conversation part="{part}" of="{parts}">\n{chunk}</conversation>')
@@ -115,7 +125,7 @@ def summary_request(
         messages=(Message("user", (Text("\n\n".join(lines)),), id="summary-request"),),
         system=(SystemSection("system", "summary", ROLE),),
         tools=(),
-        max_output=_max_output(budget, goal),
+        max_output=_most_room(budget, goal) if cuts else _max_output(budget, goal),
         reasoning="off",
     )
 
@@ -133,9 +143,25 @@ def source_capacity(
 
 
 def _max_output(budget: Budget, goal: Budget | None) -> int:
-    """Twice the length asked for, since models are poor at counting; never more than is kept free for answers."""
+    """Twice the length asked for, since models are poor at counting; no more than is kept free for answers.
+
+    Where that is next to nothing, a summary still gets what one needs, as far as an eighth of the window allows.
+    """
     wanted = 2 * summary_allowance(goal or budget)
-    return min(wanted, budget.reserved_output) if budget.reserved_output else wanted
+    if not budget.reserved_output:
+        return wanted
+    return max(min(wanted, budget.reserved_output), min(2 * SUMMARY_LEAST, (budget.context or 0) // 8))
+
+
+def _most_room(budget: Budget, goal: Budget | None) -> int:
+    usual = _max_output(budget, goal)
+    return max(usual, budget.reserved_output or 2 * usual)
+
+
+def _words(budget: Budget, goal: Budget | None) -> int:
+    """The length to ask for: half of what the answer may take at most."""
+    tokens = min(summary_allowance(goal or budget), _max_output(budget, goal) // 2)
+    return max(LEAST_WORDS, int(tokens / TOKENS_PER_WORD))
 
 
 def prefix_request(
@@ -149,10 +175,8 @@ def prefix_request(
     there = {m.id: without_reasoning(m).parts for m in sent.messages}
     if not all(there.get(m.id) == without_reasoning(m).parts for m in source):
         return None
-    words = max(80, int(summary_allowance(goal or budget) / TOKENS_PER_WORD))
-    ask = Message(
-        "user", (Text(summary_prompt(instructions, words).replace("below", "above", 1)),), id="summary-request"
-    )
+    prompt = summary_prompt(instructions, _words(budget, goal)).replace("below", "above", 1)
+    ask = Message("user", (Text(prompt),), id="summary-request")
     return replace(sent, messages=(*sent.messages, ask), max_output=_max_output(budget, goal))
 
 
@@ -173,16 +197,19 @@ async def summarise(
 
     Source larger than the window goes in parts, each request carrying the summary so far. `prefix` (see
     `prefix_request`) is tried first. A request that overflows, fails or brings nothing is repeated with half the
-    source, three times in all; then `SummaryFailedError`. `count` gives the tokens of a text and runs in a thread.
+    source, one whose answer is cut at its limit with half the length asked for, three times in all; then
+    `SummaryFailedError`. `count` gives the tokens of a text and runs in a thread.
     """
     usages: list[Usage] = []
     requests, retries, capacity = 0, RETRIES, source_capacity(budget, count, instructions, goal)
+    longest = _max_output(budget, goal)  # tokens of a part's summary: what the next part's request has room for
+    cuts = 0
     if prefix is not None:
         requests += 1
-        text, problem = await _attempt(complete, prefix, usages)
-        if text:
-            return Summary(text, requests, tuple(usages))
-        retries -= 1
+        answer, problem = await _attempt(complete, prefix, usages)
+        if not problem:
+            return Summary(answer.text.strip(), requests, tuple(usages))
+        retries, cuts = retries - 1, int(answer.cut)
     if capacity < LEAST_CAPACITY:
         raise SummaryFailedError("This window is too small for a summary of the conversation.", tuple(usages))
     chunks = list(await asyncio.to_thread(split_source, source, capacity, count))
@@ -197,15 +224,22 @@ async def summarise(
             instructions=instructions,
             budget=budget,
             goal=goal,
+            cuts=cuts,
         )
         requests += 1
-        text, problem = await _attempt(complete, request, usages)
-        if text:
+        answer, problem = await _attempt(complete, request, usages)
+        text = answer.text.strip()
+        if not problem and cuts and await asyncio.to_thread(count, text) > longest:
+            answer, problem = replace(answer, cut=True), "the summary is longer than there is room for"
+        if not problem:
             carried, done = text, done + 1
             continue
         if not retries:
             raise SummaryFailedError(f"No summary could be made: {problem}", tuple(usages))
         retries -= 1
+        if answer.cut:
+            cuts += 1
+            continue
         capacity, rest = await asyncio.to_thread(_halved, chunks[done:], capacity, count)
         chunks = chunks[:done] + rest
     if not carried:
@@ -219,28 +253,32 @@ def _halved(chunks: Sequence[str], capacity: int, count: Callable[[str], int]) -
     return capacity, [part for chunk in chunks for part in split_text(chunk, capacity, count)]
 
 
-async def _attempt(complete: Complete, request: Request, usages: list[Usage]) -> tuple[str, str]:
-    """The summary's text, or "" and why there is none. Raises `SummaryFailedError` where trying again is of no use."""
+async def _attempt(complete: Complete, request: Request, usages: list[Usage]) -> tuple[Completion, str]:
+    """The answer, and what is wrong with it, "" for nothing.
+
+    Raises `SummaryFailedError` where trying again is of no use.
+    """
     try:
         answer = await complete(request)
     except ProviderError as error:
         if error.kind in HOPELESS:
             raise SummaryFailedError(f"No summary could be made: {error}", tuple(usages)) from error
-        return "", str(error)
+        return Completion("", complete=False), str(error)
     if answer.usage is not None:
         usages.append(answer.usage)
-    if not answer.complete:
-        return "", "the answer broke off"
-    return answer.text.strip(), "the model answered with nothing"
+    return answer, answer.problem or ("" if answer.text.strip() else "the model answered with nothing")
 
 
 def complete_with(provider: Provider) -> Complete:
-    """`Complete` by a provider: the answer's text and usage; a stream without its end marker is not complete."""
+    """`Complete` by a provider: the answer's text and usage; a stream without its end marker is not complete.
+
+    Nor is one that ended at its output limit: what a summary says last, open questions and the next step, is missing.
+    """
 
     async def complete(request: Request) -> Completion:
         texts: list[str] = []
         usage: Usage | None = None
-        ended = False
+        ended = cut = False
         stream = provider.stream(request)
         try:
             async for event in stream:
@@ -250,11 +288,11 @@ def complete_with(provider: Provider) -> Complete:
                     case UsageUpdate(latest):
                         usage = latest
                     case StreamEnd(kind):
-                        ended = kind in ("stop", "length", "other")
+                        ended, cut = kind in ("stop", "other"), kind == "length"
                     case _:
                         pass
         finally:
             await stream.aclose()
-        return Completion("".join(texts), usage, ended)
+        return Completion("".join(texts), usage, ended, cut)
 
     return complete
