@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from tests.providers import overflow_cases
 from tests.providers.lookalike_cases import NOT_OVERFLOW, PAIRING, THINKING
 from tests.providers.overflow_cases import Case, anthropic, openai
+from tests.providers.overflow_gathered_cases import GATHERED, NOT_THE_CONTEXT
 from tests.providers.overflow_local_cases import LOCAL
 from tui.providers.overflow import classify_error
 
-OVERFLOW = overflow_cases.OVERFLOW + LOCAL
+OVERFLOW = overflow_cases.OVERFLOW + LOCAL + GATHERED
+OTHERS = NOT_OVERFLOW + NOT_THE_CONTEXT
 
 
-@pytest.mark.parametrize("case", OVERFLOW + NOT_OVERFLOW, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", OVERFLOW + OTHERS, ids=lambda case: case.name)
 def test_every_known_text(case: Case) -> None:
     error = classify_error(case.status, case.body, provider=case.provider)
     assert (error.kind, error.limit, error.input_tokens, error.output_tokens) == (
@@ -123,12 +125,43 @@ def test_any_body_gives_one_line(status: int | None, body: object, message: str)
         ("`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than", 8192),
         ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
         ("Range of max_tokens should be [1, 8192]", 8192),
+        ("max_tokens must be less than or equal to 16384, the maximum value for max_tokens is less than the", 16384),
+        (
+            "The parameter `max_tokens` specified in the request are not valid: integer above maximum value, expected "
+            "a value <= 32768, but got 64000 instead. Request id: 0217",
+            32768,
+        ),
+        (
+            "Unable to submit request because it has a maxOutputTokens value of 100000 but the supported range is from "
+            "1 (inclusive) to 65537 (exclusive). Update the value and try again.",
+            65536,
+        ),
+        ("The maximum tokens you requested exceeds the model limit of 4096. Try again with a lower value.", 4096),
+        ("Input validation error: `max_new_tokens` must be <= 192. Given: 200", 192),
     ],
 )
 def test_an_answer_longer_than_the_model_gives_names_no_window(text: str, most: int) -> None:
     error = classify_error(400, openai(text, "invalid_value"))
     assert (error.kind, error.most_output, error.limit, error.input_tokens) == ("overflow_output", most, None, None)
-    assert all(classify_error(case.status, case.body).most_output is None for case in OVERFLOW + NOT_OVERFLOW)
+    assert all(classify_error(case.status, case.body).most_output is None for case in OVERFLOW + OTHERS)
+
+
+def test_an_upstream_that_writes_its_reason_elsewhere() -> None:
+    body = {
+        "error": {"message": "Param Incorrect", "param": "max_tokens is too large: 9. This model supports at most 8 "}
+    }
+    body["error"]["param"] += "completion tokens, whereas you provided 9."
+    error = classify_error(400, body)
+    assert (error.kind, error.most_output) == ("overflow_output", 8)
+
+
+def test_what_little_credit_pays_for() -> None:
+    """OpenRouter sets the longest answer aside from the credit before it asks."""
+    text = "This request requires more credits, or fewer max_tokens. You requested up to 64000 tokens, but can only "
+    text += "afford 47. To increase, visit https://openrouter.ai/settings/credits"
+    error = classify_error(402, openai(text, 402))
+    assert (error.kind, error.most_output) == ("overflow_output", 47)
+    assert str(error).endswith("Check the API key and the account.")
 
 
 @pytest.mark.parametrize("piece", ["<html><script", "<html><title", "try again in 1s ", "1 in the ", "a", '{"a":'])

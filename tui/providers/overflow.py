@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.error_text import MOST_VALUE, body_message, one_line, retry_after, retry_delay, said_in
-from tui.providers.overflow_numbers import OverflowNumbers, longest_answer, overflow_numbers
+from tui.providers.overflow_numbers import OverflowNumbers, affordable_answer, longest_answer, overflow_numbers
 
 MOST_TEXT = 16_000  # characters of a body that are looked through
 
@@ -46,7 +46,10 @@ _BYTES = _any(
     r"total message size \d+ exceeds limit",
     r"string too long\. expected a string with maximum length \d{6,}",
     r"exceeds? (?:the )?maximum (?:request )?(?:size|bytes)",
+    r"exceeds the limit: \d+ bytes",
+    r"exceeds? \d+ MB maximum",
 )
+_NO_MODEL = _any(r"not a valid model id", r"\bmodel not exist", r"\bmodel\b.{0,100}\b(?:does not exist|not found)")
 _SIGNATURE = _any(
     r"invalid [`'\"]?signature",
     r"signature: field required",
@@ -64,36 +67,37 @@ _CODES = {
     "exceed_context_size_error",
     "model_max_prompt_tokens_exceeded",
     "string_above_context",
+    "1261",  # Z.ai
 }
+# What may be too much, and what it may be too much for. Servers put these together in ever new words.
+_MATTER = r"(?:prompt|input|context|messages?|conversation|request|tokens?)"
+_PASSES = r"(?:exceed(?:s|ed)?|(?:long|larg|bigg|great)er than|more than)"
+_ROOM = (
+    r"(?:context(?: (?:window|size|length|limit|budget))?|token limit|kv memory budget"
+    r"|max(?:imum)?(?: (?!rate|request|output)\w+){0,2} (?:length|tokens?))"
+)
 _OVERFLOW = _any(
-    r"prompt is too long",
-    r"exceeds? (?:the |this |that )?(?:model'?s? )?(?:available |maximum )?context (?:window|limit|size|length)",
-    r"context window exceeds limit",
-    r"exceed context limit",
+    rf"\b{_MATTER}\b[^.]{{0,80}}?\b{_PASSES}\b[^.]{{0,60}}?\b{_ROOM}\b",
+    rf"{_ROOM}[^.]{{0,20}}? (?:been |is |was )?exceeded",
+    r"(?:prompt|input|context|conversation) (?:is )?too (?:long|large)",
+    r"context[\s_-]?(?:window|size|length)[\s_-]?exceed",
     r"maximum context length",
-    r"context size has been exceeded",
-    r"exceeds? the (?:available )?context size",
-    r"input tokens exceed the configured limit",
     r"maximum prompt length is",
-    r"input token count .{0,40}exceeds the maximum",
+    r"context (?:length|size) is (?:only )?[\d,_]+",
+    r"(?:inputs?|prompts?)[`'\"]? must have less than \d+ tokens",
+    r"input tokens exceed the configured limit",
+    r"input token count .{0,40}(?:exceeds the maximum|only supports up to)",
     r"prompt token count of \S+ exceeds the limit",
-    r"input is too long for requested model",
     r"reduce the length of the (?:messages|prompt|input)",
-    r"exceeded model token limit",
     r"range of input length should be",
     r"is too long and exceeds limit of",
-    r"decoder prompt .{0,40}is longer than",
-    r"longer than the (?:model'?s )?(?:maximum )?(?:model |context )length",
-    r"longer than the context length",
     r"trying to keep the first \d+ tokens when context",
-    r"n_keep .{0,20}>= n_ctx",
-    r"tokens to keep from the initial prompt is greater than the context length",
-    r"input length exceeds the context length",
+    r"n_keep\b.{0,20}>= n_ctx",
     r"[`']?inputs[`']? tokens \+ [`']?max_new_tokens[`']? must be",
+    r"max_tokens=\d+ cannot be greater than max_model_len",
+    r"max_tokens must be at least 1, got -\d+",
     r"current length is \d+ while limit is",
-    r"too large for model with \d+ maximum context length",
-    r"exceeds the model'?s (?:maximum )?context",
-    r"model_context_window_exceeded",
+    r"prompt 超长|上下文(?:长度|窗口)",  # GLM and its gateways in China
 )
 
 
@@ -116,7 +120,7 @@ def kind_of(
             return "long_context_tier"
         case 401 | 403 | 407:
             return "auth"
-        case _ if codes & {"insufficient_quota", "billing_error"}:
+        case _ if codes & {"insufficient_quota", "billing_error", "exceeded_current_quota_error"}:
             return "auth"
         case 429 if wait is not None:
             return "rate_limit"  # Gemini names the billing page in every 429, also in those that pass
@@ -124,9 +128,9 @@ def kind_of(
             return "auth"
         case 402:
             return "auth"
-        case 529 | 503:
+        case 529 | 503 if not _OVERFLOW.search(text):  # LiteLLM answers 503 to what its upstream refused as too long
             return "overloaded"
-        case _ if "overloaded_error" in codes or "engine_overloaded" in codes:
+        case _ if codes & {"overloaded_error", "engine_overloaded", "engine_overloaded_error"}:
             return "overloaded"
         case 429:
             return "rate_limit"
@@ -152,6 +156,8 @@ def kind_of(
             return "too_many_bytes"
         case _ if _SIGNATURE.search(text):
             return "signature"
+        case 400 | 422 if _NO_MODEL.search(text):
+            return "not_found"
         case 408 | 504 | 524:
             return "network"
         case int() if 400 <= status < 500:
@@ -207,6 +213,8 @@ def classify_error(
     kind = kind_of(_inner_status(codes) if status in (None, 200) else status, text, codes, provider, wait=wait)
     numbers = OverflowNumbers()
     most_output = longest_answer(text) if kind in ("bad_request", "overflow_input") else None
+    if status == 402:
+        most_output = affordable_answer(text)
     if most_output is not None:
         kind = "overflow_output"
     elif kind in ("overflow_input", "overflow_output"):
@@ -215,7 +223,8 @@ def classify_error(
     lead = f"{provider}: " if provider else ""
     state = f"HTTP {status}: " if status and status != 200 else ""
     line = one_line(said) or "the server gave no reason"
-    hint = f" {_HINTS[kind]}" if kind in _HINTS else ""
+    told: ErrorKind = "auth" if status == 402 else kind
+    hint = f" {_HINTS[told]}" if told in _HINTS else ""
     return ProviderError(
         kind,
         f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'}{hint}",

@@ -7,75 +7,96 @@ from dataclasses import dataclass
 
 from tui.providers.wire import count_of
 
-_LIMIT = [
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"exceed context limit: [\d,_]+ \+ [\d,_]+ > (?P<n>[\d,_]+)",
-        r"maximum context length(?: is|\s*\()\s*(?P<n>[\d,_]+)",
-        r"tokens? > (?P<n>[\d,_]+) maximum",
-        r"context size \((?P<n>[\d,_]+) tokens",
-        r"maximum number of tokens allowed \((?P<n>[\d,_]+)\)",
-        r"maximum prompt length is (?P<n>[\d,_]+)",
-        r"exceeds limit of (?P<n>[\d,_]+)",
-        r"maximum model length of (?P<n>[\d,_]+)",
-        r"context length of only (?P<n>[\d,_]+)",
-        r"n_ctx \((?P<n>[\d,_]+)\)",
-        r"(?P<n>[\d,_]+) maximum context length",
-        r"token limit:? (?P<n>[\d,_]+)",
-        r"configured limit of (?P<n>[\d,_]+)",
-        r"exceeds the limit of (?P<n>[\d,_]+)",
-        r"context length\s*\((?P<n>[\d,_]+) token",
-        r"input length should be \[\d+, ?(?P<n>[\d,_]+)\]",
-        r"max_new_tokens[`']? must be <= (?P<n>[\d,_]+)",
-        r"while limit is (?P<n>[\d,_]+)",
-    )
-]
-_INPUT = [
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"exceed context limit: (?P<n>[\d,_]+) \+",
-        r"prompt is too long: (?P<n>[\d,_]+)",
-        r"resulted in (?P<n>[\d,_]+) tokens",
-        r"contains (?:at least )?(?P<n>[\d,_]+) (?:input )?tokens",
-        r"request \((?P<n>[\d,_]+) tokens",
-        r"input token count \((?P<n>[\d,_]+)\)",
-        r"keep the first (?P<n>[\d,_]+)",
-        r"n_keep \((?P<n>[\d,_]+)\)",
-        r"has (?P<n>[\d,_]+) input tokens",
-        r"\(length (?P<n>[\d,_]+)\)",
-        r"requested: (?P<n>[\d,_]+)",
-        r"prompt token count of (?P<n>[\d,_]+)",
-        r"input (?:length )?\((?P<n>[\d,_]+) tokens\)",
-        r"input prompt \((?P<n>[\d,_]+) tokens\)",
-        r"given: (?P<n>[\d,_]+) [`']?inputs",
-        r"current length is (?P<n>[\d,_]+)",
-    )
-]
-_OUTPUT = [
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"exceed context limit: [\d,_]+ \+ (?P<n>[\d,_]+)",
-        r"(?P<n>[\d,_]+) in the (?:completion|output)",
-        r"requested (?P<n>[\d,_]+) output tokens",
-        r"max_completion_tokens' is too large: (?P<n>[\d,_]+)",
-        r"and (?P<n>[\d,_]+) [`']?max_new_tokens",
-    )
-]
-# The longest answer of a model, for which less was asked than it would have written: Anthropic, OpenAI, Groq, DeepSeek,
-# DashScope.
-_MOST_OUTPUT = [
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"tokens: [\d,_]+ > (?P<n>[\d,_]+), which is the maximum allowed number of output tokens",
-        r"supports at most (?P<n>[\d,_]+) (?:completion|output) tokens",
-        r"max_(?:completion_|output_)?tokens'?: integer above maximum value\. expected a value <= (?P<n>[\d,_]+)",
-        r"max_(?:completion_|output_)?tokens[`'\"]? must be less than or equal to [`'\"]?(?P<n>[\d,_]+)",
-        r"range of max_tokens (?:is|should be) \[\d+, ?(?P<n>[\d,_]+)\]",
-    )
-]
+
+def _patterns(*texts: str) -> list[re.Pattern[str]]:
+    """Patterns in which `#` stands for the number they are for, `~` for any other."""
+    number = r"[\d,_]+"
+    return [re.compile(text.replace("#", f"(?P<n>{number})").replace("~", number), re.IGNORECASE) for text in texts]
+
+
+_LIMIT = _patterns(
+    r"exceed context limit: ~ \+ ~ > #",
+    r"maximum context length(?: is| of|:|\s*\()\s*#",
+    r"tokens? > # maximum",
+    r"context size \(# tokens",
+    r"context size is #",
+    r"context length is only #",
+    r"maximum number of tokens allowed \(#\)",
+    r"maximum prompt length is #",
+    r"exceeds limit of #",
+    r"maximum model length of #",
+    r"max_model_len=#",
+    r"context length of only #",
+    r"n_ctx(?: \(|: ?)#",
+    r"# maximum context length",
+    r"token limit:? #",
+    r"configured limit of #",
+    r"exceeds the limit of #",
+    r"context window of #",
+    r"context length\s*\(# token",
+    r"maximum allowed (?:input )?length (?:of |\()#",
+    r"must have less than # tokens",
+    r"only supports up to #",
+    r"input length should be \[\d+, ?#\]",
+    r"max_new_tokens[`']? must be <= #",
+    r"while limit is #",
+    r"max length: ?#",
+)
+_INPUT = _patterns(
+    r"exceed context limit: # \+",
+    r"prompt is too long: #",
+    r"resulted in # tokens",
+    r"contains (?:at least )?# (?:input )?tokens",
+    r"request \(# tokens",
+    r"requested tokens \(#\)",
+    r"input token count (?:\(|is )#",
+    r"keep the first #",
+    r"n_keep(?: \(|: ?)#",
+    r"has # (?:input )?tokens",
+    r"passed # input tokens",
+    r"requested # tokens in the messages",
+    r"\(length #\)",
+    r"requested: #",
+    r"prompt token count of #",
+    r"input (?:length )?\(?# ?(?:tokens\)|\)|exceeds)",
+    r"input prompt \(# tokens\)",
+    r"given: #",
+    r"current length is #",
+    r"input_len=#",
+)
+_OUTPUT = _patterns(
+    r"exceed context limit: ~ \+ #",
+    r"# in the (?:completion|output)",
+    r"#(?:\.0)? (?:tokens )?for the completion",
+    r"requested # output tokens",
+    r"tokens plus # 'max_tokens'",
+    r"max_completion_tokens' is too large: #",
+    r"max_tokens=# cannot be greater",
+    r"and # [`']?max_new_tokens",
+)
+# The longest answer of a model, for which more was asked than it would write. As seen in public issues of clients of:
+# Anthropic (anthropics/claude-code#24451), OpenAI Chat (tailcallhq/forgecode#1185) and Responses, Groq
+# (RooCodeInc/Roo-Code#5729), DeepSeek (deepseek-ai/DeepSeek-V3#69), DashScope (open-webui/open-webui#10507), Volcengine
+# (yiliqi78/TOKENICODE#3), TGI (huggingface/transformers#28523), Bedrock.
+_MOST_OUTPUT = _patterns(
+    r"tokens: ~ > #, which is the maximum allowed number of output tokens",
+    r"supports at most # (?:completion|output) tokens",
+    r"max_(?:completion_|output_)?tokens\W.{0,60}integer above maximum value[.,] expected a value <= #",
+    r"max_(?:completion_|output_)?tokens[`'\"]? must be less than or equal to [`'\"]?#",
+    r"range of max_tokens (?:is|should be) \[\d+, ?#\]",
+    r"maximum tokens you requested exceeds the model limit of #",
+    r"(?<!\+ )`max_new_tokens` must be <= #",
+)
+# Gemini names the first number that is too large.
+_OUTPUT_END = _patterns(
+    r"max_?output_?tokens value of ~ but the supported range is from \d+ \(inclusive\) to # \(exclusive\)"
+)
+# OpenRouter, of an account with little credit.
+_AFFORDED = _patterns(r"requested up to ~ tokens, but can only afford #")
 # Several inputs add up: "6683 in the messages, 730 in the functions", "52139 of text input, 12757 of tool input".
 _INPUT_PARTS = re.compile(
-    r"(?P<n>[\d,_]+) (?:in the (?:messages|functions|tools|prompt)|of (?:\w+ )?input)", re.IGNORECASE
+    r"(?P<n>[\d,_]+) (?:in (?:the|your) (?:messages|functions|tools|prompt)|of (?:\w+ )?input|tokens from the input)",
+    re.IGNORECASE,
 )
 _TOTAL = re.compile(r"you requested (?:about )?(?P<n>[\d,_]+) tokens", re.IGNORECASE)
 
@@ -102,7 +123,14 @@ def overflow_numbers(text: str, pairs: list[tuple[str, object]] | None = None) -
 
 def longest_answer(text: str) -> int | None:
     """The tokens that a model's answers may have at most, where more were asked for; None for another refusal."""
+    if (end := _first(_OUTPUT_END, text)) is not None:
+        return end - 1
     return _first(_MOST_OUTPUT, text)
+
+
+def affordable_answer(text: str) -> int | None:
+    """The tokens of answer that an account's credit pays for, where more were asked for; None for another refusal."""
+    return _first(_AFFORDED, text)
 
 
 def to_int(digits: str) -> int:
