@@ -69,7 +69,7 @@ def make_usage(
             UsageRow("attachments", "Attachments", rest - sum(shares), "estimated"),
         )  # fmt: skip
     limits = ModelLimits(window, source="probe" if window else "unknown", detail="models API" if window else "")
-    basis = Basis(50_000, 2_000, 2_000, 100, 1, 0.1, 1.31, 0.6, 31, 1, 84_000)
+    basis = Basis(total - 2_100, 2_000, 2_000, 100, 1, 0.1, 1.31, 0.6, 31, 1, 84_000) if total > 2_100 else Basis()
     if not window:
         return ContextUsage(
             "s1", "anthropic", "claude-x", limits, Budget(None, None, None, None), total, total + 180,

@@ -21,7 +21,8 @@ from tui.config_values import parse_tokens
 from tui.context.usage import surely_fits
 from tui.render.clean import clean_line
 from tui.screens.model_words import price_text
-from tui.widgets.context_table import basis_lines, headline, table_lines
+from tui.widgets.context_basis import basis_lines
+from tui.widgets.context_table import headline, table_lines
 from tui.widgets.figures import money, tokens_exact
 
 if TYPE_CHECKING:

@@ -134,7 +134,8 @@ class HybridTokenEstimator:
             before = situation.base.match.measurement if situation.base.measured else None
             cleared = before.cleared if before is not None and before.cleared < tokens else None
             usage = Usage(tokens - (cleared or 0), None, cleared=cleared)
-            self._anchor(request, self._session(request), situation, Message("assistant", ()), usage, tokens, at)
+            nothing = Message("assistant", ())
+            self._anchor(request, self._session(request), situation, nothing, usage, tokens, at, counted=True)
 
     def note_refusal(self, request: Request, tokens: int | None, *, at: float) -> None:
         """A server refused `request` as too large, though it was thought to fit: as `tokens` of input, or unnamed."""
@@ -213,6 +214,8 @@ class HybridTokenEstimator:
         usage: Usage,
         actual: int,
         at: float,
+        *,
+        counted: bool = False,
     ) -> None:
         account = session.ledger.account()
         kept = reply_as_sent(reply)
@@ -239,6 +242,7 @@ class HybridTokenEstimator:
             preamble_tokens=situation.preamble.total,
             at=at,
             cleared=usage.cleared or 0,
+            counted=counted,
         )
         self.tracker.remember(measurement)
         entries = tuple(account.entries[: len(account.messages)])

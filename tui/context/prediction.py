@@ -21,7 +21,8 @@ class ConversationEstimate:
 
     `known_tokens` were measured, `estimated_tokens` not; together they are `tokens`. `upper_bound` is the 95th
     percentile of what the total may be, `margin` the fixed margin it scales (SPEC 1.4). `last_output_sent_back` is the
-    last reply less reasoning that does not return. `heuristic_tokens` is the part that no tokenizer counted.
+    last reply less reasoning that does not return. `heuristic_tokens` is the part that no tokenizer counted. `counted`
+    says that `last_input` is the provider's count of a request, not what it reported of a call.
     """
 
     tokens: int
@@ -38,6 +39,7 @@ class ConversationEstimate:
     last_output_sent_back: int | None = None
     heuristic_tokens: int = 0
     cleared: int = 0
+    counted: bool = False
 
 
 def learned(sums: Sums, calibration: Calibration, bias: float = 0.0) -> float:
@@ -99,6 +101,7 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
         last_output=None if measurement is None else measurement.output_tokens,
         last_output_sent_back=_sent_back(base, account, calibration.reasoning_share),
         heuristic_tokens=round(rough),
+        counted=measurement is not None and measurement.counted,
     )
 
 

@@ -31,7 +31,8 @@ class Measurement:
     not known to be whole. `sent_reasoning` and `reply_reasoning` are the reasoning tokens inside `input_tokens` and
     `output_tokens` (estimated where the provider did not say: then `reasoning_known` is False). `preamble_tokens` is
     the estimate of system prompt and tools at the time, by which a later change of them is corrected. `cleared` are
-    those of `input_tokens` that the provider's own context editing took out before the model read them.
+    those of `input_tokens` that the provider's own context editing took out before the model read them. `counted` says
+    that no call was made: it is the provider's count of what was sent.
     """
 
     provider: str
@@ -48,6 +49,7 @@ class Measurement:
     preamble_tokens: float = 0.0
     at: float = 0.0  # seconds since the epoch
     cleared: int = 0
+    counted: bool = False
 
 
 class MeasurementStore(Protocol):

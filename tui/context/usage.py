@@ -27,7 +27,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """Where the total comes from (SPEC 1.1), in tokens. None is unknown (no call yet)."""
+    """Where the total comes from (SPEC 1.1), in tokens. None is unknown (no call yet).
+
+    `counted` says that `last_input` is the provider's count of a request, not what it reported of a call.
+    """
 
     last_input: int | None = None
     last_output: int | None = None
@@ -41,6 +44,7 @@ class Basis:
     compactions: int = 0
     compaction_saved: int = 0  # tokens
     cleared: int = 0  # tokens that the provider's context editing takes out
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,7 @@ def _basis(estimate: ConversationEstimate, situation: Situation, compactions: in
         compactions=compactions,
         compaction_saved=saved,
         cleared=estimate.cleared,
+        counted=estimate.counted,
     )
 
 

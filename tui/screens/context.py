@@ -22,8 +22,9 @@ from tui.screens.context_messages import MessagesPanel
 from tui.screens.context_open import FOLDED_ROWS, opened
 from tui.screens.pager import Pager
 from tui.widgets.cells import clip
+from tui.widgets.context_basis import basis_lines
 from tui.widgets.context_picture import MESSAGE_KEYS, picture_lines
-from tui.widgets.context_table import Line, basis_lines, headline, table_lines
+from tui.widgets.context_table import Line, headline, table_lines
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage, UsageItem

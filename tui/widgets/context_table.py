@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from tui.widgets.cells import clip, pad, plain
+from tui.widgets.context_basis import basis_lines
 from tui.widgets.context_picture import CATEGORIES, MESSAGE_KEYS, category, picture_lines
 from tui.widgets.figures import percent, share, tokens_exact, tokens_short
 from tui.widgets.urgency import alarm, mark, urgency
@@ -261,49 +261,6 @@ class _Table:
 def _item_name(item: UsageItem) -> str:
     """A tool of a server is named with it."""
     return item.name if item.group in ("", "built-in") else f"{item.group}: {item.name}"
-
-
-def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
-    """How the total came about, how good the last estimate was, and what compactions saved."""
-    basis = usage.basis
-    sentences: list[str] = []
-    if basis.last_input is None:
-        sentences.append("basis   estimated: no call has been measured yet")
-    else:
-        output = basis.last_output or 0
-        back = output if basis.last_output_sent_back is None else basis.last_output_sent_back
-        sent = "all of it sent back" if back == output else f"{tokens_exact(back)} of it sent back"
-        new = basis.new_messages
-        sentences.append(
-            f"basis   last input {tokens_exact(basis.last_input)} + last output {tokens_exact(output)} ({sent})"
-            + (f" + new ~{tokens_exact(new)}" if new else "")
-        )
-    facts = []
-    if basis.last_error_percent is not None:
-        facts.append(f"last estimate off by {basis.last_error_percent:+.1f} %")
-    if basis.factor is not None and (basis.measured_calls or basis.factor != 1.0):  # 1.00 of nothing says nothing
-        learned = f", 95 % of estimates within {basis.error_p95_percent:.1f} %" if basis.error_p95_percent else ""
-        facts.append(f"this model: factor {basis.factor:.2f}{learned}")
-    if basis.cleared:
-        facts.append(f"the provider clears {tokens_exact(basis.cleared)} of old tool results by itself")
-    if basis.compactions:
-        count = f"{basis.compactions} compaction" + ("s" if basis.compactions > 1 else "")
-        facts.append(f"{count}, saved {tokens_short(basis.compaction_saved, strip=True)}")
-    return [Content.styled(line, "$text-muted") for line in _fill([*sentences, *facts], width)]
-
-
-def _fill(sentences: Iterable[str], width: int) -> list[str]:
-    """The first sentence on its own line, the rest joined by dots; a line breaks between two facts."""
-    first, *rest = sentences
-    lines = textwrap.wrap(first, width) or [""]
-    line = ""
-    for fact in rest:
-        joined = f"{line}   ·   {fact}" if line else fact
-        if len(joined) > width and line:
-            lines += textwrap.wrap(line, width)
-            joined = fact
-        line = joined
-    return lines + textwrap.wrap(line, width)
 
 
 def _spread(left: Content, right: Content, width: int) -> Content:
