@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import operator
 import os
 import sqlite3
 import subprocess
@@ -8,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -253,3 +255,18 @@ def test_sessions_in_which_nothing_was_said_are_forgotten_after_a_day(store: Ses
     store.add_message(spoken, user("hi"))
     store.recover()
     assert {info.id for info in store.sessions()} == {"drafted", "new", spoken}
+
+
+def test_of_what_two_programs_remember_at_once_nothing_is_lost(store: SessionStore) -> None:
+    with closing(SessionStore(store.path)) as other:
+
+        def remember(where: SessionStore, name: str) -> None:
+            for number in range(20):
+                where.change_state("answers", partial(operator.or_, {f"{name}{number}": number}))
+
+        threads = [threading.Thread(target=remember, args=pair) for pair in ((store, "a"), (other, "b"))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(store.change_state("answers", dict)) == 40

@@ -131,3 +131,13 @@ async def test_the_longest_answer_that_a_refusal_names_holds_from_then_on(tmp_pa
         assert usage.budget.max_input == 63_100
         await session.set_window(None)
         assert session.usage is not None and session.usage.limits.output is None
+
+
+async def test_what_another_program_was_told_of_a_window_stays(store: SessionStore) -> None:
+    here, there = windows(store), windows(store)
+    await here.find("p", "m")
+    await there.find("p", "m")
+    there.set("p", "m", 50_000)
+    assert here.seen("p", "m", 20_000, 10) is False
+    assert (await here.find("p", "m")).context == 50_000
+    assert (await windows(store).find("p", "m")).context == 50_000

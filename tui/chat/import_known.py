@@ -71,4 +71,4 @@ def _imported(store: SessionStore) -> dict[str, tuple[int, str]]:
 def remember(store: SessionStore, session: str, messages: Sequence[Message]) -> None:
     """A file with these `messages` is `session` from now on."""
     entry = (len(messages), chained(messages)[-1])
-    store.put_state(IMPORTED, json.dumps({**_imported(store), session: entry}))
+    store.change_state(IMPORTED, lambda known: {**known, session: entry})

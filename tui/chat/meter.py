@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from tui.chat.conversation import Conversation
 from tui.chat.projection import Target, build_request, trimmed_request
@@ -155,10 +155,12 @@ class Meter:
 
     def note_trim(self, utilisation: float, trim: TrimRecord | None) -> None:
         """Add a request under rolling context to the log that `/usage` shows. Not on the event loop."""
-        store = self._services.store
-        text = store.get_state(TRIM_LOG)
-        trims = TrimLog.from_json(json.loads(text)) if text else TrimLog()
-        store.put_state(TRIM_LOG, json.dumps(trims.add(utilisation, trim).to_json()))
+
+        def added(kept: dict[str, Any]) -> dict[str, Any]:
+            trims = TrimLog.from_json(kept) if kept else TrimLog()
+            return dict(trims.add(utilisation, trim).to_json())
+
+        self._services.store.change_state(TRIM_LOG, added)
 
 
 def _snapshot_key(session: str) -> str:

@@ -239,7 +239,7 @@ class Servers:
         return found
 
     def _put(self, key: str, name: str, value: object) -> None:
-        self._store.put_state(key, json.dumps({**self._state(key), name: value}))
+        self._store.change_state(key, lambda values: {**values, name: value})
 
 
 def fingerprint(config: ServerConfig) -> str:

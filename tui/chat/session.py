@@ -174,6 +174,6 @@ class ChatSession(OpenSession):
         store = self._services.store
         kept = store.get_state(LAST_MODELS)
         last = json.loads(kept) if kept else {}
-        new = {**last, self.provider: self.model, "": f"{self.provider}/{self.model}"}
-        if new != last:
-            store.put_state(LAST_MODELS, json.dumps(new))
+        answered = {self.provider: self.model, "": f"{self.provider}/{self.model}"}
+        if {**last, **answered} != last:
+            store.change_state(LAST_MODELS, lambda models: {**models, **answered})

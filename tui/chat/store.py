@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -241,6 +241,17 @@ class SessionStore(Database):
                 db.execute("DELETE FROM state WHERE key = ?", (key,))
             else:
                 db.execute("INSERT OR REPLACE INTO state (key, value) VALUES (?, ?)", (key, value))
+
+    def change_state(self, key: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Replace a remembered JSON object by what `change` makes of it; {} is made of nothing. Returns the new one.
+
+        One transaction: of two programs that do this at once the second one changes what the first one left.
+        """
+        with self.transaction():
+            text = self.get_state(key)
+            values = change(json.loads(text) if text else {})
+            self.put_state(key, json.dumps(values))
+        return values
 
     def add_prompt(self, text: str) -> None:
         """Append to the composer's history."""

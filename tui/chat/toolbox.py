@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
 
 from tui.chat.store import SessionStore
 from tui.chat.tool_support import ToolSupport
@@ -88,16 +89,16 @@ class Toolbox:
     def remember(self, answer: Remembered) -> None:
         """Keep an answer, in place of an earlier one for that tool. Raises `StoreError`: it holds in this program."""
         self._unsaved[answer.tool] = answer
-        self._write({**self.remembered(), answer.tool: answer})
+        self._change(lambda said: said)
 
     def forget(self, name: str) -> None:
         """Ask again from now on. Raises `StoreError`."""
         self._unsaved.pop(name, None)
-        self._write({tool: answer for tool, answer in self.remembered().items() if tool != name})
+        self._change(lambda said: {tool: answer for tool, answer in said.items() if tool != name})
 
-    def _write(self, answers: Mapping[str, Remembered]) -> None:
-        data = {name: {"rule": answer.rule, "seal": answer.seal} for name, answer in answers.items()}
-        self._store.put_state(APPROVALS, json.dumps(data))
+    def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        unsaved = {name: {"rule": answer.rule, "seal": answer.seal} for name, answer in self._unsaved.items()}
+        self._store.change_state(APPROVALS, lambda said: {**change(said), **unsaved})
         self._unsaved.clear()
 
     # -- when each was used last (not on the event loop) ------------------------------------------------------------
@@ -109,4 +110,4 @@ class Toolbox:
 
     def note_use(self, names: Iterable[str], at: float) -> None:
         """These were run at `at` (seconds since the epoch). Raises `StoreError`."""
-        self._store.put_state(USED, json.dumps({**self.last_used(), **dict.fromkeys(names, at)}))
+        self._store.change_state(USED, lambda used: {**used, **dict.fromkeys(names, at)})

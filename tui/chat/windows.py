@@ -72,7 +72,7 @@ class Windows:
 
     def set(self, provider: str, model: str, window: int) -> None:
         """A person's word on the window, in tokens. Raises `StoreError`."""
-        self._keep(provider, model, {**self._kept(provider, model), "set": window})
+        self._change(provider, model, lambda kept: {**kept, "set": window})
 
     def reset(self, provider: str, model: str) -> None:
         """Forget what was set and learned. Raises `StoreError`."""
@@ -82,16 +82,16 @@ class Windows:
 
     def learn(self, provider: str, model: str, limit: int) -> None:
         """A server named its limit in an overflow error: `limit` tokens. Never below an input that it has taken."""
-        kept = self._kept(provider, model)
-        floor = int(kept.get("taken", 0))
+        floor = int(self._kept(provider, model).get("taken", 0))
         if limit < floor:
             log.warning("limit of %d tokens not believed for %s/%s: %d fitted", limit, provider, model, floor)
             return
-        self._keep(provider, model, {**kept, "learned": limit, "raised": False, "how": "named by the server's refusal"})
+        learned = {"learned": limit, "raised": False, "how": "named by the server's refusal"}
+        self._change(provider, model, lambda kept: kept | learned)
 
     def learn_answer(self, provider: str, model: str, most: int) -> None:
         """A server named the longest answer of a model, `most` tokens, when it was asked for more."""
-        self._keep(provider, model, {**self._kept(provider, model), "answer": most})
+        self._change(provider, model, lambda kept: {**kept, "answer": most})
 
     def seen(self, provider: str, model: str, given: int, output: int) -> bool:
         """An input of `given` tokens was answered with `output`. True where both together are more than was believed
@@ -99,15 +99,18 @@ class Windows:
 
         Only the input counts against limits named later: some servers write on past their window.
         """
-        kept = self._kept(provider, model)
         whole = given + output
         believed = self.known(provider, model).context
         raised = believed is not None and whole > believed
-        if raised:
-            kept.pop("set", None)
-            kept |= {"learned": whole, "raised": True, "how": "a request of that size was answered"}
-        if raised or given > int(kept.get("taken", 0)):
-            self._keep(provider, model, {**kept, "taken": max(given, int(kept.get("taken", 0)))})
+
+        def taken(kept: dict[str, Any]) -> dict[str, Any]:
+            if raised:
+                kept.pop("set", None)
+                kept |= {"learned": whole, "raised": True, "how": "a request of that size was answered"}
+            return {**kept, "taken": max(given, int(kept.get("taken", 0)))}
+
+        if raised or given > int(self._kept(provider, model).get("taken", 0)):
+            self._change(provider, model, taken)
         return raised
 
     def _kept(self, provider: str, model: str) -> dict[str, Any]:
@@ -119,9 +122,10 @@ class Windows:
             self._memory[key] = json.loads(text) if text else {}
         return dict(self._memory[key])
 
-    def _keep(self, provider: str, model: str, values: dict[str, Any]) -> None:
-        self._store.put_state(_key(provider, model), json.dumps(values))
-        self._memory[_key(provider, model)] = values
+    def _change(self, provider: str, model: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Raises `StoreError`. What another program has kept meanwhile stays, and holds here from now on."""
+        key = _key(provider, model)
+        self._memory[key] = self._store.change_state(key, change)
 
 
 def _key(provider: str, model: str, kind: str = "window") -> str:
