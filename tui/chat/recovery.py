@@ -77,9 +77,12 @@ class Recovery:
         match error.kind:
             case "overflow_output":
                 room = _room(error)
-                if room is not None and room >= LEAST_ANSWER and (max_output is None or room < max_output):
-                    return self._once(Clamp(room))
-                return self._once(MakeRoom())
+                fits = room is not None and room >= LEAST_ANSWER and (max_output is None or room < max_output)
+                if room is not None and fits and (clamp := self._once(Clamp(room))):
+                    return clamp
+                # A count that was only "at least" may leave less room than it said; a model's longest answer, or what
+                # an account's credit pays for, has nothing to do with the conversation's size.
+                return None if error.most_output is not None else self._once(MakeRoom())
             case "overflow_input" | "long_context_tier":
                 return self._once(MakeRoom())
             case "signature":

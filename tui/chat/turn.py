@@ -179,7 +179,7 @@ class Turn:
         error = processor.error
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
             await asyncio.to_thread(self._services.windows.learn, request.provider, request.model, error.limit)
-        if error.most_output:
+        if error.most_output and error.status != 402:  # what an account can pay for is no limit of the model
             await asyncio.to_thread(
                 self._services.windows.learn_answer, request.provider, request.model, error.most_output
             )

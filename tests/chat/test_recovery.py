@@ -1,0 +1,44 @@
+"""Which remedy follows which refusal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace
+from tui.chat.events import Notice, TurnFailed
+from tui.chat.recovery import Action, Clamp, MakeRoom, Recovery
+from tui.providers.base import ProviderError
+
+AT_LEAST = ProviderError("overflow_output", "too long", limit=8000, input_tokens=7000, output_tokens=1000)
+
+
+def decided(*errors: ProviderError, asked: int = 1000) -> list[Action | None]:
+    recovery = Recovery()
+    return [recovery.decide(error, arrived=False, max_output=asked) for error in errors]
+
+
+def test_a_shorter_answer_that_is_refused_too_leads_to_a_shorter_conversation() -> None:
+    """vLLM counts a prompt no further than it must: "at least 7000 input tokens"."""
+    assert decided(AT_LEAST, AT_LEAST, AT_LEAST) == [Clamp(920), MakeRoom(), None]
+
+
+@pytest.mark.parametrize("most", [8, 900, 2000])
+def test_a_longest_answer_never_costs_any_of_the_conversation(most: int) -> None:
+    error = ProviderError("overflow_output", "max_tokens is too large", most_output=most)
+    assert decided(error, error) == [Clamp(900) if most == 900 else None, None]
+
+
+async def test_what_credit_pays_for_is_asked_for_and_is_no_limit_of_the_model(tmp_path: Path) -> None:
+    refusal = ProviderError("overflow_output", "can only afford 900", status=402, most_output=900)
+    provider = ScriptedProvider([[refusal], answer(), [refusal], [refusal]], window=64_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        events = await drain(session.send("one"))
+        assert [r.max_output for r in provider.requests] == [16_000, 900]
+        assert any(isinstance(event, Notice) and "900 tokens of answer" in event.text for event in events)
+        assert session.usage is not None and session.usage.limits.output is None
+        failed = await drain(session.send("two"))
+        assert any(isinstance(event, TurnFailed) and "can only afford 900" in event.text for event in failed)
+        assert [r.max_output for r in provider.requests[2:]] == [16_000, 900]
