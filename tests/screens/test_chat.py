@@ -452,6 +452,32 @@ async def test_what_cannot_be_stored_is_printed_for_the_person(monkeypatch: pyte
     assert "disk full" in str(left[0]["message"]) and "precious" in str(left[0]["message"])
 
 
+async def test_a_draft_that_is_still_to_be_kept_when_the_store_closes_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = FakeSession()
+    workspace = FakeWorkspace(session=session)
+
+    async def closed(_text: str) -> None:
+        raise OSError("the store is closed")
+
+    async def close() -> None:
+        monkeypatch.setattr(session, "save_draft", closed)
+        run.chat.drafts.changed("typed while it ends", ())
+        for worker in [worker for worker in run.chat.workers if worker.group == "draft-save"]:
+            await worker.wait()
+        workspace.closed = True
+
+    monkeypatch.setattr(workspace, "close", close)
+    monkeypatch.setattr("tui.screens.drafts.SAVE_PAUSE", 0.1)
+    async with running(workspace) as run:
+        await run.type("unfinished")
+        await run.press("ctrl+q")
+        await run.until(lambda: workspace.closed)
+    assert session.draft == "unfinished"
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 async def test_without_a_workspace_a_message_stays_in_the_prompt_and_the_reason_is_said_again() -> None:
     gate = asyncio.Event()
 

@@ -389,6 +389,7 @@ class ChatScreen(WorkScreen):
                 unsaved = ""
             if self.workspace is not None:
                 self.commands.leaving()
+                self.closing = True
                 await asyncio.shield(self.workspace.close())
         except Exception as error:
             log.exception("leaving")

@@ -19,6 +19,7 @@ class WorkScreen(BaseScreen):
         super().__init__()
         self.log_file = log_file
         self._said: set[str] = set()  # groups whose error was said already
+        self.closing = False  # what the work stands on is being closed
 
     @abstractmethod
     def say_error(self, text: str) -> None:
@@ -41,13 +42,19 @@ class WorkScreen(BaseScreen):
     ) -> None:
         """Do something beside the event loop's other work.
 
-        What goes wrong is logged, and said: once for each group, or every time with `again`.
+        What goes wrong is logged, and said: once for each group, or every time with `again`. While the program ends
+        nothing begins any more, and what it takes the ground from is no error.
         """
+        if self.closing:
+            return
 
         async def guarded() -> None:
             try:
                 await work()
             except Exception as error:
+                if self.closing:
+                    log.info("given up at the end: %s (%s)", group, error)
+                    return
                 log.exception("in the background: %s", group)
                 if again or group not in self._said:
                     self._said.add(group)
