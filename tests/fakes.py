@@ -243,6 +243,10 @@ class FakeSession:
         """Set."""
         self.system = text
 
+    @property
+    def reasoning_refused(self) -> bool:
+        return False
+
     async def set_reasoning(self, effort: str | None) -> None:
         """Set."""
         self.reasoning = effort

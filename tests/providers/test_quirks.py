@@ -340,9 +340,13 @@ async def test_an_effort_that_is_refused_is_left_out_from_then_on(dialect: Diale
     assert asked == [True] * refusals + [False, False]
 
 
-async def test_another_refusal_is_not_taken_for_one_of_the_effort() -> None:
+@pytest.mark.parametrize(
+    "refusal",
+    ["roles must alternate", "The `reasoning_content` in the thinking mode must be passed back to the API."],
+)
+async def test_another_refusal_is_not_taken_for_one_of_the_effort(refusal: str) -> None:
     async with serving("openai-chat") as (server, provider):
-        server.json({"error": {"message": "roles must alternate"}}, 400)
+        server.json({"error": {"message": refusal, "type": "invalid_request_error"}}, 400)
         got = await collect(provider, replace(REQUEST, reasoning="low"))
         assert len(server.asked) == 1
     assert got.error is not None and got.error.kind == "bad_request"

@@ -20,6 +20,7 @@ from tui.context.compaction import compaction_report
 from tui.context.usage import ContextUsage
 from tui.messages import Message, SystemSection
 from tui.providers.base import Capabilities
+from tui.providers.effort import effort_refused
 
 
 class OpenSession:
@@ -121,6 +122,11 @@ class OpenSession:
     def reasoning(self) -> str | None:
         """The wanted effort: "off", "low", "medium", "high"; None is the provider's default."""
         return self._conversation.target.reasoning
+
+    @property
+    def reasoning_refused(self) -> bool:
+        """Whether the model in use refused that effort, so that it is not sent."""
+        return effort_refused(self._services.provider(self.provider), self.model, self.reasoning)
 
     @property
     def memory(self) -> MemoryFiles:

@@ -44,6 +44,7 @@ from tui.chat.tool_step import ToolStep
 from tui.context.usage import ContextUsage
 from tui.messages import Attachment, Message, Request, ToolCall
 from tui.providers.base import ProviderError
+from tui.providers.effort import effort_refused
 
 log = logging.getLogger(__name__)
 
@@ -112,6 +113,7 @@ class Turn:
             yield UsageChanged(usage)
             reply: Message | None = None
             action: Action | None = None
+            effort_known = self._effort_refused(request)
             self._attempt = Attempt(self._conversation, self._meter, self._compactor, self._services)
             async for event in self._attempt.run(request, usage):
                 if isinstance(event, ReplyFinished):
@@ -119,6 +121,9 @@ class Turn:
                     action = await self._next_action(request)
                     if action is None:  # else nothing arrived: the attempt leaves no message behind
                         await self._keep(reply)
+                    if not effort_known and self._effort_refused(request):
+                        wish = f"This model takes no reasoning effort {request.reasoning!r}, its server says"
+                        yield Notice("info", f"{wish}; asked without it")
                 yield event
             if action is not None:
                 async for event in self._remedy(action):
@@ -142,6 +147,9 @@ class Turn:
                 raise TurnError(f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.')
             refused = False
             self._recovery = Recovery()
+
+    def _effort_refused(self, request: Request) -> bool:
+        return effort_refused(self._services.provider(request.provider), request.model, request.reasoning)
 
     def _aim(self) -> None:
         """The answer gets what is reserved for it, or less where the server said so."""

@@ -20,7 +20,7 @@ from tui.cli.plain_tools import PlainTools
 from tui.config_values import parse_tokens
 from tui.context.usage import surely_fits
 from tui.render.clean import clean_line
-from tui.screens.model_words import price_text
+from tui.screens.model_words import effort_text, price_text
 from tui.widgets.context_basis import basis_lines
 from tui.widgets.context_table import headline, table_lines
 from tui.widgets.figures import money, tokens_exact
@@ -248,7 +248,7 @@ class PlainCommands:
             raise UsageError(f"/thinking takes {', '.join(EFFORTS)}, not {args!r}")
         if effort:
             await self._session.set_reasoning(None if effort == "default" else effort)
-        write(f"Reasoning effort: {self._session.reasoning or 'as the provider likes'}.")
+        write(effort_text(self._session.reasoning, refused=self._session.reasoning_refused))
 
     async def _retry(self, _args: str) -> None:
         await self._chat.turn(self._session.retry())

@@ -40,7 +40,7 @@ class AnthropicMessages:
         self.name = config.name
         self.config = config
         self._client: AsyncAnthropic | None = None
-        self._effort = Effort()
+        self.effort = Effort()
         self._thinking: dict[str, frozenset[str]] = {}  # model -> what the server's list says it takes
 
     async def client(self) -> AsyncAnthropic:
@@ -54,7 +54,7 @@ class AnthropicMessages:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        return with_thoughts(self._effort.stream(self._stream, request), on=not self.config.official)
+        return with_thoughts(self.effort.stream(self._stream, request), on=not self.config.official)
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()

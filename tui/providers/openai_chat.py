@@ -46,7 +46,7 @@ class OpenAIChat:
         self.config = config
         self._style = config.chat_style()
         self._client: AsyncOpenAI | None = None
-        self._effort = Effort()
+        self.effort = Effort()
 
     async def base_url(self) -> str:
         """Where the server is. The embedded provider starts its server here."""
@@ -64,7 +64,7 @@ class OpenAIChat:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        return with_thoughts(self._effort.stream(self._stream, request), on=not self.config.official)
+        return with_thoughts(self.effort.stream(self._stream, request), on=not self.config.official)
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()

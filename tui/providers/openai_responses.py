@@ -36,7 +36,7 @@ class OpenAIResponses:
         self.name = config.name
         self.config = config
         self._client: AsyncOpenAI | None = None
-        self._effort = Effort()
+        self.effort = Effort()
 
     async def client(self) -> AsyncOpenAI:
         """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
@@ -46,7 +46,7 @@ class OpenAIResponses:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        return with_thoughts(self._effort.stream(self._stream, request), on=not self.config.official)
+        return with_thoughts(self.effort.stream(self._stream, request), on=not self.config.official)
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()

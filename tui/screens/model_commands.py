@@ -11,7 +11,7 @@ from tui.config_values import parse_tokens
 from tui.messages import Attachment
 from tui.screens.command_base import CommandBase
 from tui.screens.model_switch import COMPACT, STAY, too_small
-from tui.screens.model_words import window_text
+from tui.screens.model_words import effort_text, window_text
 from tui.widgets.completion import Choice
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class ModelCommands(CommandBase):
             return
         if effort:
             await session.set_reasoning(None if effort == "default" else effort)
-        self.say(f"Reasoning effort: {session.reasoning or 'as the provider likes'}.")
+        self.say(effort_text(session.reasoning, refused=session.reasoning_refused))
 
     async def complete_models(self, _args: str) -> Sequence[Choice]:
         """Models by name, as they were listed last; nobody is asked while typing."""

@@ -29,6 +29,13 @@ def price_text(price: tuple[float, float] | None) -> str:
     return f"${dollars(price[0])}/${dollars(price[1])}" if any(price) else "free"
 
 
+def effort_text(effort: str | None, *, refused: bool) -> str:
+    """What `/thinking` says."""
+    if effort is None:
+        return "Reasoning effort: as the provider likes."
+    return f"Reasoning effort: {effort}{', which this model refused: it is asked without it' if refused else ''}."
+
+
 def about_model(info: ModelInfo, able: Capabilities, used: str) -> str:
     """One line on what the model takes and how it is counted."""
     kinds = (("images", info.images), ("PDFs", info.pdfs), ("tools", info.tools))

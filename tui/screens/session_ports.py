@@ -144,6 +144,11 @@ class SessionLike(Protocol):
         """The wanted effort; None is the provider's default."""
         ...
 
+    @property
+    def reasoning_refused(self) -> bool:
+        """Whether the model refused that effort, so that it is not sent."""
+        ...
+
     async def set_reasoning(self, effort: str | None) -> None:
         """Ask for this effort from now on."""
         ...
