@@ -17,24 +17,39 @@ FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (without the program's name). Returns the exit code; shows no traceback."""
-    from tui.cli.parser import parse
+    from tui.cli import streams
 
+    streams.stand()
     try:
-        args = parse(sys.argv[1:] if argv is None else argv)
-    except SystemExit as stop:  # argparse: --help, --version, or bad usage already explained
-        return stop.code if isinstance(stop.code, int) else BAD_USAGE
-    try:
-        return _run(args.run, args)
+        code = _main(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()  # here, where its failure can still be understood
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of a pipe has left; nothing to say and nobody to say it to
-        return FAILED
+    except OSError as error:
+        reason = streams.unwritable(error)
+        if reason is None:
+            raise
+        streams.give_up()
+        return complain(reason) if reason else FAILED
+
+
+def _main(argv: Sequence[str]) -> int:
+    from tui.cli.parser import not_text, parse
+
+    try:
+        args = parse(argv)
+    except SystemExit as stop:  # argparse: --help, --version, or bad usage already explained
+        return stop.code if isinstance(stop.code, int) else BAD_USAGE
+    if wrong := not_text(args):
+        return complain(f"{wrong!a} is not UTF-8 text: write it in the terminal's own encoding", BAD_USAGE)
+    return _run(args.run, args)
 
 
 def _run(command: str, args: object) -> int:
     from importlib import import_module
 
+    from tui.cli import streams
     from tui.cli.logs import start_logging
     from tui.config import ConfigError, load_settings
 
@@ -53,6 +68,10 @@ def _run(command: str, args: object) -> int:
         known = known_error(error)
         if known is not None:
             return complain(str(error), known)
+        if streams.unwritable(error) is not None:
+            raise
+        if isinstance(error, FileNotFoundError) and error.filename is None:  # of os.getcwd()
+            return complain("the working directory is gone: change to one that exists")
         return _unexpected(error, settings.log_file if settings else None)
 
 
@@ -72,6 +91,8 @@ def known_error(error: Exception) -> int | None:
 def _unexpected(error: Exception, log_file: Path | None) -> int:
     import logging
 
-    logging.getLogger("tui").critical("unexpected error", exc_info=error)
+    logger = logging.getLogger("tui")
+    if logger.handlers:  # else logging itself would write a traceback to standard error
+        logger.critical("unexpected error", exc_info=error)
     where = f"; details are in {log_file}" if log_file else ""
     return complain(f"an error of its own: {type(error).__name__}: {error}. Nothing stored is lost{where}")

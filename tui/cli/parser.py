@@ -167,3 +167,12 @@ def _add_command(commands: Commands, name: str, run: str) -> argparse.ArgumentPa
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The parsed command line. Raises SystemExit as argparse does."""
     return build_parser().parse_args(argv)
+
+
+def not_text(args: argparse.Namespace) -> str:
+    """A word that holds bytes which are no UTF-8, where text is meant; "" if there is none.
+
+    Names of files may hold any bytes, and a question is mended where it is read.
+    """
+    words = (value for value in vars(args).values() if isinstance(value, str))
+    return next((word for word in words if any("\ud800" <= sign <= "\udfff" for sign in word)), "")

@@ -20,7 +20,7 @@ from tui import commands
 from tui.chat.attachments import check_taken
 from tui.chat.events import SessionEvent
 from tui.chat.workspace import Workspace
-from tui.cli import INTERRUPTED, complain, known_error
+from tui.cli import INTERRUPTED, complain, known_error, streams
 from tui.cli.lines import FENCE, Lines
 from tui.cli.listing import write
 from tui.cli.plain_commands import PlainCommands
@@ -81,6 +81,8 @@ class PlainChat:
                 if not await self._take(text):
                     break
             except Exception as error:
+                if streams.unwritable(error) is not None:
+                    raise  # nobody reads any more: the messages still to come would be sent for nothing
                 if known_error(error) is None:
                     log.exception("in --plain")
                 complain(f"{error} Nothing was lost." if known_error(error) is None else str(error))

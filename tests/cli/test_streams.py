@@ -1,0 +1,69 @@
+"""Standard streams as they may be found: left by their reader, full, closed, in another encoding."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import one_line
+
+Shell = Callable[..., "subprocess.CompletedProcess[str]"]
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """Runs a line of shell in which `$C` is the program with the demo, and its files in a folder of their own."""
+
+    def call(line: str, **env: str) -> subprocess.CompletedProcess[str]:
+        own = {"CHATCTX_DATA_DIR": str(tmp_path), "CHATCTX_LOG_DIR": str(tmp_path), "CHATCTX_MODEL": "demo"}
+        program = f"{shlex.quote(sys.executable)} -m tui"
+        return subprocess.run(
+            ["bash", "-c", line.replace("$C", program)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "HOME": str(tmp_path), **own, **env},
+        )
+
+    return call
+
+
+def test_a_reader_that_has_left_is_told_nothing(shell: Shell) -> None:
+    done = shell("{ $C ask hello; echo $? >&2; } | sleep 0; echo 1 | { $C --plain; echo $? >&2; } | sleep 0")
+    assert done.stderr.split() == ["1", "1"]
+
+
+def test_lines_that_nobody_reads_the_answers_to_are_not_sent(shell: Shell) -> None:
+    shell("printf 'one\\ntwo\\n' | $C --plain | sleep 0")
+    assert "one" in shell("$C sessions").stdout
+    assert "No session contains" in shell("$C sessions two").stdout
+
+
+@FULL
+def test_a_full_disk_is_said_once(shell: Shell) -> None:
+    assert "No space left" in one_line(shell("$C sessions > /dev/full").stderr)
+    assert "No space left" in one_line(shell("printf 'one\\ntwo\\n' | $C --plain > /dev/full").stderr)
+
+
+def test_closed_streams_are_no_errors(shell: Shell) -> None:
+    assert shell("$C sessions >&- 2>&-").returncode == 0
+    assert "needs a terminal" in one_line(shell("$C <&-").stderr)
+
+
+def test_what_an_encoding_lacks_is_escaped(shell: Shell) -> None:
+    done = shell("$C doctor", PYTHONIOENCODING="ascii")
+    assert "\\u2713  chatctx" in done.stdout
+    assert done.stderr == ""
+
+
+def test_bytes_that_are_no_text_and_a_folder_that_is_gone(shell: Shell, tmp_path: Path) -> None:
+    assert "not UTF-8" in one_line(shell("$C sessions $'\\xff'").stderr)
+    gone = f"mkdir {tmp_path}/x && cd {tmp_path}/x && rmdir {tmp_path}/x && $C ask hi"
+    assert "working directory is gone" in one_line(shell(gone, PYTHONPATH=str(Path.cwd())).stderr)

@@ -1,0 +1,51 @@
+"""Standard input, output and error as they may be found: closed, full, left by their reader, or not in UTF-8."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+def stand() -> None:
+    """Give every stream something to write to and read from. Call it first of all.
+
+    A closed one (`>&-`) becomes /dev/null: else the next file that is opened, the database perhaps, would be standard
+    output. What an encoding other than UTF-8 lacks is escaped instead of ending the program.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, io.TextIOWrapper(io.FileIO(os.devnull, mode), encoding="utf-8"))
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def unwritable(error: BaseException) -> str | None:
+    """Why standard output takes nothing any more: "" where its reader has left, a line for a person where it is full.
+
+    None for every other error. The store has errors of its own: what comes as a bare OSError was written here.
+    """
+    match error:
+        case BrokenPipeError():
+            return ""
+        case OSError(errno=number, filename=None) if number in FULL:
+            return f"the output can't be written ({error.strerror}): make room, or send it elsewhere"
+        case _:
+            return None
+
+
+def give_up() -> None:
+    """Let what is still buffered go nowhere, so that it is no second error when the interpreter flushes it.
+
+    See https://docs.python.org/3/library/signal.html#note-on-sigpipe
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
