@@ -17,9 +17,8 @@ from tui.tools.builtin import BuiltInTools
 from tui.tools.confine import Confinement
 from tui.tools.ignore import ignore_verdict, parse_ignore
 from tui.tools.list_files import MOST_LISTED, list_files
-from tui.tools.read_file import read_file, wary
+from tui.tools.read_file import read_file
 from tui.tools.search_files import MOST_MATCHES, WORKER, search_files
-from tui.tools.texts import may_hold_secrets
 
 RIPGREP = shutil.which("rg")
 ENGINES = [pytest.param(None, id="python")] + [pytest.param(RIPGREP, id="ripgrep")] * (RIPGREP is not None)
@@ -34,7 +33,7 @@ def listed(root: Path, **arguments: object) -> str:
 
 
 async def found(root: Path, pattern: str, engine: str | None = None, **arguments: object) -> str:
-    return (await search_files({"pattern": pattern, **arguments}, Confinement(root), engine)).text
+    return (await search_files({"pattern": pattern, **arguments}, Confinement(root), program=engine)).text
 
 
 # -- read_file -----------------------------------------------------------------------------------------------------
@@ -89,39 +88,6 @@ def test_a_huge_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         read(tmp_path, "long", offset=90_000)
     (tmp_path / "one-line").write_text("x" * 1_000_000)
     assert "more characters in this line" in read(tmp_path, "one-line").text
-
-
-@pytest.mark.parametrize(
-    ("name", "secret"),
-    [
-        (".env", True), (".env.local", True), (".env.example", False), ("id_rsa", True), ("id_ed25519.pub", False),
-        ("server.pem", True), ("SERVER.KEY", True), ("keys.py", False), ("environment.ts", False), (".netrc", True),
-        ("id_card.txt", False), ("secrets.toml", True),
-    ],
-)  # fmt: skip
-def test_files_that_hold_secrets_ask(tmp_path: Path, name: str, secret: bool) -> None:
-    (tmp_path / name).write_text("x")
-    (tmp_path / "link.txt").symlink_to(name)
-    assert may_hold_secrets(name) is secret
-    assert bool(wary({"path": name}, Confinement(tmp_path))) is secret
-    assert bool(wary({"path": "link.txt"}, Confinement(tmp_path))) is secret
-
-
-async def test_a_search_in_a_file_that_holds_secrets_asks_as_reading_it_does(tmp_path: Path) -> None:
-    (tmp_path / ".ssh").mkdir()
-    (tmp_path / "secret.d").mkdir()
-    for path in (".env", ".ssh/work", ".ssh/work.pub", "a.txt"):
-        (tmp_path / path).write_text("needle")
-    (tmp_path / "link.txt").symlink_to(".env")
-    for tool in BuiltInTools(tmp_path).tools():
-        if tool.wary is not None:
-            asks = [path for path in (".env", "link.txt", ".ssh/work", ".ssh/work.pub", ".ssh", "a.txt", "secret.d")
-                    if tool.wary({"path": path})]  # fmt: skip
-            assert asks == [".env", "link.txt", ".ssh/work"]
-            assert not tool.wary({})
-    assert [tool.schema.name for tool in BuiltInTools(tmp_path).tools() if tool.wary] == ["read_file", "search_files"]
-    text = await found(tmp_path, "needle", path=".ssh")
-    assert text.splitlines() == [".ssh/work.pub:1: needle", "[not searched: 1 file that probably holds secrets]"]
 
 
 # -- list_files ----------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ class ToolStep:
                     case "never":
                         await self._done(number, call, NEVER, 0.0)
                     case _:
-                        await self._run(number, call, tool)
+                        await self._run(number, call, tool, why)
             if at_once:
                 await asyncio.gather(*at_once)
         finally:
@@ -132,12 +132,15 @@ class ToolStep:
         async with self._places:
             await self._run(number, call, tool)
 
-    async def _run(self, number: int, call: ToolCall, tool: Tool) -> None:
+    async def _run(self, number: int, call: ToolCall, tool: Tool, agreed: str = "") -> None:
+        """`agreed`: the special reason for which this call asked first."""
         self._events.put_nowait(ToolStarted(call.id, call.name))
         self.used.add(call.name)
         began = time.monotonic()
         try:
-            output = await tool.run(read_arguments(call.arguments, tool.schema))
+            arguments = read_arguments(call.arguments, tool.schema)
+            agreed_run = tool.run_agreed if agreed else None
+            output = await (agreed_run(arguments, agreed) if agreed_run else tool.run(arguments))
         except ToolError as error:
             output = ToolOutput(str(error), is_error=True)
         except asyncio.CancelledError:

@@ -6,13 +6,13 @@ import io
 import os
 import time
 from collections.abc import Mapping
-from pathlib import PurePath
 from typing import Any
 
 from tui.messages import ToolSchema
 from tui.tools.base import ToolError, ToolImage, ToolOutput
 from tui.tools.confine import Confinement, Place
-from tui.tools.texts import SAMPLE, described, encoding_of, may_hold_secrets, picture_type
+from tui.tools.secret_files import check_agreed
+from tui.tools.texts import SAMPLE, described, encoding_of, picture_type
 
 SCHEMA = ToolSchema(
     "read_file",
@@ -31,29 +31,15 @@ LARGEST_PICTURE = 5_000_000  # bytes
 SECONDS = 10.0
 
 
-def wary(arguments: Mapping[str, Any], confinement: Confinement) -> str:
-    """Why a call that shows what is in this file asks first; "" if it does not, and for a folder.
-
-    A link is judged by what it leads to as well.
-    """
-    path = str(arguments.get("path", "."))
-    try:
-        place = confinement.place(path)
-    except ToolError:
-        return ""  # it is refused anyway
-    names = [name for name in (PurePath(path).name, place.path.as_posix()) if may_hold_secrets(name)]
-    if not names or place.path.is_dir():
-        return ""
-    return f"{PurePath(names[0]).name} probably holds keys or passwords; its content would be sent to the model"
-
-
-def read_file(arguments: Mapping[str, Any], confinement: Confinement) -> ToolOutput:
-    """What is in the file. Raises `ToolError`. Not on the event loop."""
+def read_file(arguments: Mapping[str, Any], confinement: Confinement, agreed: str = "") -> ToolOutput:
+    """What is in the file; `agreed` as for `check_agreed`. Raises `ToolError`. Not on the event loop."""
     offset, limit = int(arguments.get("offset", 1)), int(arguments.get("limit", DEFAULT_LINES))
     if offset < 1 or limit < 1:
         raise ToolError("offset and limit begin at 1.")
-    place = confinement.place(str(arguments["path"]))
+    path = str(arguments["path"])
+    place = confinement.place(path)
     with confinement.opened(place, "file") as descriptor, open(descriptor, "rb", closefd=False) as file:
+        check_agreed(path, place, agreed)
         size = os.fstat(descriptor).st_size
         sample = file.read(SAMPLE)
         if media_type := picture_type(sample):

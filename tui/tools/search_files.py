@@ -22,7 +22,8 @@ from tui.tools.base import ToolError, ToolOutput
 from tui.tools.confine import Confinement, Place
 from tui.tools.globs import fits_any
 from tui.tools.list_files import compiled
-from tui.tools.texts import SAMPLE, encoding_of, may_hold_secrets, printable
+from tui.tools.secret_files import check_agreed, may_hold_secrets
+from tui.tools.texts import SAMPLE, encoding_of, printable
 from tui.tools.walk import Walk
 
 SCHEMA = ToolSchema(
@@ -62,16 +63,20 @@ def ripgrep() -> str | None:
     return found if found is not None and Path(found).is_absolute() else None
 
 
-async def search_files(arguments: Mapping[str, Any], confinement: Confinement, program: str | None = "") -> ToolOutput:
-    """Lines as `path:number: text`, by path. `program` is ripgrep's path, None for Python, "" for what there is."""
+async def search_files(
+    arguments: Mapping[str, Any], confinement: Confinement, agreed: str = "", program: str | None = ""
+) -> ToolOutput:
+    """Lines as `path:number: text`, by path. `agreed` as for `check_agreed`.
+
+    `program` is ripgrep's path, None for Python, "" for what there is.
+    """
     pattern = str(arguments["pattern"])
     if not pattern or len(pattern) > LONGEST_PATTERN:
         raise ToolError(f"The pattern has to have 1 to {LONGEST_PATTERN:,} characters.")
     if "\n" in pattern or "\0" in pattern:
         raise ToolError("The pattern fits single lines: it can't hold a line break.")
     deadline = time.monotonic() + SECONDS
-    place = confinement.place(str(arguments.get("path", ".")))
-    place, files, notes = await asyncio.to_thread(_candidates, arguments.get("glob"), place, confinement, deadline)
+    place, files, notes = await asyncio.to_thread(_candidates, arguments, confinement, agreed, deadline)
     program = ripgrep() if program == "" else program
     ignore_case = bool(arguments.get("ignore_case", False))
     try:
@@ -91,12 +96,15 @@ async def search_files(arguments: Mapping[str, Any], confinement: Confinement, p
 
 
 def _candidates(
-    glob: object, place: Place, confinement: Confinement, deadline: float
+    arguments: Mapping[str, Any], confinement: Confinement, agreed: str, deadline: float
 ) -> tuple[Place, list[str], list[str]]:
     """The folder that is searched, the files in it that are looked at, and what is to be said of the others."""
+    path, glob = str(arguments.get("path", ".")), arguments.get("glob")
+    place = confinement.place(path)
     if place.path.is_file():
         with confinement.opened(place, "file"):
-            return Place(place.base, place.parts[:-1], ""), [place.name], []  # one that holds secrets has asked
+            check_agreed(path, place, agreed)
+            return Place(place.base, place.parts[:-1], ""), [place.name], []
     fits = None if glob is None else compiled(str(glob))
     walk = Walk(confinement, place, deadline)
     files, large, secret = [], 0, 0

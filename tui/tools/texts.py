@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-from pathlib import PurePosixPath
 
 from tui.tools.capping import kind_of
 
@@ -22,14 +21,6 @@ _PICTURES: tuple[tuple[bytes, str], ...] = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-
-_SECRET_NAMES = frozenset(
-    {"credentials", ".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".pgpass", ".my.cnf"}
-    | {"credentials.json", "secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml", ".vault-token"}
-)
-_SECRET_ENDINGS = frozenset({".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".asc", ".gpg"})
-_SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".kube"})
-_HARMLESS = frozenset({"example", "sample", "template", "dist", "defaults"})  # .env.example
 
 
 def encoding_of(sample: bytes) -> str | None:
@@ -70,17 +61,3 @@ def described(name: str, sample: bytes, size: int) -> str:
 def printable(name: str) -> str:
     """A file's name in one line that shows all of it: what is in it can't pass for another line."""
     return "".join(char if char.isprintable() else "\ufffd" for char in name)
-
-
-def may_hold_secrets(name: str) -> bool:
-    """Whether a file's name, or a folder on the path to it, says that keys or passwords are in it."""
-    path = PurePosixPath(name.lower())
-    if not _SECRET_FOLDERS.isdisjoint(path.parts[:-1]):
-        return path.suffix != ".pub"
-    if path.name == ".env" or path.name.startswith(".env."):
-        return path.suffix.lstrip(".") not in _HARMLESS
-    if path.name.startswith("id_") and path.suffix != ".pub":
-        return path.name[3:].split("_")[0] in ("rsa", "dsa", "ecdsa", "ed25519")
-    if path.name in _SECRET_NAMES or path.suffix in _SECRET_ENDINGS:
-        return True
-    return path.suffix == "" and path.name.startswith("secret")
