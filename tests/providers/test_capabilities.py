@@ -88,13 +88,23 @@ def test_responses_reasoning(model: str, official: bool, back: ReasoningReturn, 
         ("anthropic/claude-sonnet-4.5", "openrouter", "tool_loop", False),
         ("openai/o3", "openrouter", "tool_loop", False),
         ("qwen3", "local", "tool_loop", False),
-        ("kimi-k3", "loop", "tool_loop", False),
+        ("kimi-k3.1-pro", "kimi", "always", False),
+        ("kimi-k2.7-code", "kimi", "always", False),
+        ("kimi-k2.6", "kimi", "tool_loop", False),
+        ("glm-5.3", "loop", "tool_loop", False),
         ("anything", "plain", "never", False),
     ],
 )
 def test_chat_reasoning(model: str, family: Family, back: ReasoningReturn, with_tools: bool) -> None:
     known = chat_capabilities(model, family)
     assert (known.reasoning_return, known.reasoning_needs_tools) == (back, with_tools)
+
+
+def test_which_deepseek_sees() -> None:
+    assert [chat_capabilities(name, "deepseek").images for name in ("deepseek-flash", "deepseek-v4-pro")] == [
+        True,
+        False,
+    ]
 
 
 def test_gpt_versions() -> None:

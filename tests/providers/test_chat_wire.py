@@ -100,13 +100,16 @@ class TestChat:
         assert "extra_content" not in elsewhere  # a field that a strict server refuses
 
     def test_deepseek_with_tools_gets_a_thought_with_every_answer(self) -> None:
-        """Also with those of another model, whose thoughts do not go there: V4 refuses a history that lacks one."""
+        """Also with those of another model, whose thoughts do not go there: it refuses a history that lacks one."""
         talk = (user("x"), assistant(thought("mine"), "y"), user("z"), assistant(thought("theirs", model="else"), "w"))
         sent = self.body(request(*talk, user("v"), tools=(TOOL,)), needs_reasoning=True)["messages"]
-        assert [m["reasoning_content"] for m in sent if m["role"] == "assistant"] == ["mine", ""]
+        assert [m["reasoning_content"] for m in sent if m["role"] == "assistant"] == ["mine", " "]
         plain = self.body(request(*talk, user("v")), needs_reasoning=True)["messages"]
         assert "reasoning_content" not in plain[3]
-        assert PRESETS["deepseek"].chat_style().needs_reasoning and not PRESETS["groq"].chat_style().needs_reasoning
+        assert [name for name, config in PRESETS.items() if config.chat_style().needs_reasoning] == [
+            "deepseek",
+            "moonshot",
+        ]
 
     def test_an_answer_of_nothing_but_reasoning_is_not_sent(self) -> None:
         body = self.body(request(user("x"), assistant(thought()), user("z")))
@@ -169,7 +172,9 @@ class TestChat:
             ("effort", "off", {"reasoning_effort": "none"}),
             ("openrouter", "low", {"reasoning": {"effort": "low"}}),
             ("openrouter", "off", {"reasoning": {"enabled": False}}),
-            ("thinking", "high", {"thinking": {"type": "enabled"}}),
+            ("thinking", "high", {"thinking": {"type": "enabled"}, "reasoning_effort": "high"}),
+            ("thinking", "medium", {"thinking": {"type": "enabled"}, "reasoning_effort": "high"}),
+            ("thinking", "low", {"thinking": {"type": "enabled"}, "reasoning_effort": "low"}),
             ("thinking", "off", {"thinking": {"type": "disabled"}}),
         ],
     )

@@ -11,6 +11,7 @@ import pytest
 from tests.providers.collect import collect
 from tests.providers.replay import Answer
 from tests.providers.serving import ANTHROPIC, CHAT, DIALECTS, REQUEST, chunk, pieces, serving
+from tests.providers.wire_values import TOOL, assistant
 from tui.messages import Usage
 from tui.providers.base import StreamEnd, TextDelta
 from tui.providers.config import Dialect
@@ -342,7 +343,7 @@ async def test_an_effort_that_is_refused_is_left_out_from_then_on(dialect: Diale
 
 @pytest.mark.parametrize(
     "refusal",
-    ["roles must alternate", "The `reasoning_content` in the thinking mode must be passed back to the API."],
+    ["roles must alternate", "The content[].thinking in the thinking mode must be passed back to the API."],
 )
 async def test_another_refusal_is_not_taken_for_one_of_the_effort(refusal: str) -> None:
     async with serving("openai-chat") as (server, provider):
@@ -350,6 +351,30 @@ async def test_another_refusal_is_not_taken_for_one_of_the_effort(refusal: str) 
         got = await collect(provider, replace(REQUEST, reasoning="low"))
         assert len(server.asked) == 1
     assert got.error is not None and got.error.kind == "bad_request"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+    ],
+)
+async def test_a_server_that_wants_a_thought_with_every_answer_gets_one(refusal: str) -> None:
+    """DeepSeek and Kimi behind an address of one's own."""
+    talk = replace(
+        REQUEST, messages=(*REQUEST.messages, assistant("y"), *REQUEST.messages), tools=(TOOL,), reasoning="low"
+    )
+    async with serving("openai-chat") as (server, provider):
+        server.json({"error": {"message": refusal, "type": "invalid_request_error"}}, 400)
+        server.answers.append(Answer(pieces("openai-chat")))
+        first, second = await collect(provider, talk), await collect(provider, talk)
+        asked = [
+            (item.body["messages"][1].get("reasoning_content"), "reasoning_effort" in item.body)
+            for item in server.asked
+        ]
+    assert (first.text, second.text) == ("Hello", "Hello")
+    assert asked == [(None, True), (" ", True), (" ", True)]
 
 
 async def test_once_an_answer_has_begun_it_is_not_asked_for_again() -> None:

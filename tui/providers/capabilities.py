@@ -12,10 +12,11 @@ from typing import Literal, TypeAlias
 
 from tui.providers.base import Capabilities
 
-Family: TypeAlias = Literal["claude", "openai", "deepseek", "local", "openrouter", "loop", "plain"]
+Family: TypeAlias = Literal["claude", "openai", "deepseek", "kimi", "local", "openrouter", "loop", "plain"]
 
 _CLAUDE = re.compile(r"claude-(?P<line>[a-z]+)-(?P<major>\d+)(?:[.-](?P<minor>\d{1,2}))?(?!\d)")
 _CLAUDE_OLD = re.compile(r"claude-(?P<major>\d)(?:[.-](?P<minor>\d))?-(?P<line>[a-z]+)")
+_KIMI_KEEPS = re.compile(r"kimi-k(?:2\.[7-9]|[3-9])")
 _GPT = re.compile(r"gpt-(?P<major>\d+)(?:\.(?P<minor>\d+))?")
 
 
@@ -113,7 +114,11 @@ def chat_capabilities(model: str, family: Family) -> Capabilities:
     match family:
         case "deepseek":
             # With tools V4 answers 400 to a history without its reasoning; without tools it ignores what is sent.
-            return Capabilities(reasoning_return="always", reasoning_needs_tools=True, images=False)
+            # The Flash models take images (DeepSeek's guide "Vision", October 2026).
+            return Capabilities(reasoning_return="always", reasoning_needs_tools=True, images="flash" in model)
+        case "kimi":
+            # K2.7 and K3 keep the thoughts of all turns, those before have to be asked to.
+            return Capabilities(reasoning_return="always" if _KIMI_KEEPS.search(model) else "tool_loop")
         case "openrouter":
             kind = claude(model)
             keeps = kind is not None and kind.keeps_thinking

@@ -34,7 +34,7 @@ _TABLE: tuple[tuple[re.Pattern[str], int, int | None, int], ...] = tuple(
         (r"gpt-4o", 128_000, None, 16_384),
         (r"o1-(mini|preview)", 128_000, None, 65_536),
         (r"o[134](-|$)", 200_000, None, 100_000),
-        (r"deepseek-v4", 1_000_000, None, 384_000),
+        (r"deepseek-(v4|flash)", 1_000_000, None, 384_000),
     )
 )
 

@@ -30,14 +30,18 @@ from tui.providers.wire import (
 ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning"]
 EffortStyle: TypeAlias = Literal["effort", "openrouter", "thinking"]
 
+NO_THOUGHT = " "
+"""Where a thought has to stand and none may: DeepSeek V4 Pro refuses an empty text (hermes-agent, issue 17341)."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChatStyle:
     """How a server's Chat Completions differ from OpenAI's.
 
     `reasoning_field`: where an assistant message carries its reasoning back. `effort`: how the wanted reasoning is
-    said: `reasoning_effort`, OpenRouter's `reasoning` object, or a `thinking` switch. `needs_reasoning`: with tools
-    each answer has to carry the field, empty where it came from another model or without a thought (DeepSeek V4).
+    said: `reasoning_effort`, OpenRouter's `reasoning` object, or a `thinking` switch with one of few efforts beside it.
+    `needs_reasoning`: with tools each answer has to carry the field, also where it came from another model or without a
+    thought (DeepSeek V4, Kimi).
     """
 
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -114,7 +118,10 @@ def _effort(wanted: str | None, style: ChatStyle) -> Json:
         case "openrouter":
             return {"reasoning": {"enabled": False} if off else {"effort": wanted}}
         case "thinking":
-            return {"thinking": {"type": "disabled" if off else "enabled"}}
+            # DeepSeek refuses an effort beside "disabled". It, Kimi K3 and GLM-5.3 know "low", "high" and "max"; Kimi
+            # takes any other without a word for "max" (their documentation of thinking, autumn 2026).
+            effort = {} if off else {"reasoning_effort": "low" if wanted == "low" else "high"}
+            return {"thinking": {"type": "disabled" if off else "enabled"}} | effort
         case "effort":
             return {"reasoning_effort": "none" if off else wanted}
 
@@ -184,7 +191,7 @@ def _assistant(message: Message, request: Request, style: ChatStyle, ids: ToolId
     if details:
         wire["reasoning_details"] = details
     elif (reasoning := "".join(part.text for part in thoughts)) or (style.needs_reasoning and request.tools):
-        wire[style.reasoning_field] = reasoning
+        wire[style.reasoning_field] = reasoning or NO_THOUGHT
     if calls:
         wire["tool_calls"] = calls
     return [wire]

@@ -86,7 +86,7 @@ class ProviderConfig:
         return ChatStyle(
             max_tokens_field="max_completion_tokens" if openai else "max_tokens",
             reasoning_field=self.reasoning_field,
-            needs_reasoning=self.family == "deepseek",
+            needs_reasoning=self.family in ("deepseek", "kimi"),
             effort=_EFFORT.get(self.name, "effort"),
             short_tool_ids=self.name == "mistral",
             cache_key=openai and self.official,
@@ -95,7 +95,7 @@ class ProviderConfig:
 
     def adjust(self, known: Capabilities) -> Capabilities:
         """`known` corrected by what this server is known to lack."""
-        return replace(known, images=False) if self.name in ("local", "deepseek", "cerebras") else known
+        return replace(known, images=False) if self.name in ("local", "cerebras") else known
 
 
 _EFFORT: Mapping[str, Literal["effort", "openrouter", "thinking"]] = {

@@ -20,8 +20,8 @@ _REFUSED = re.compile(
     r"|extra (?:inputs|fields)|additional propert",
     re.IGNORECASE,
 )
-# DeepSeek's words for an answer without its thought, which the wish has nothing to do with.
-_NOT_THE_WISH = re.compile(r"must be passed back", re.IGNORECASE)
+# DeepSeek's and Kimi's words for an answer without its thought, which the wish has nothing to do with.
+_NOT_THE_WISH = re.compile(r"must be passed back|is missing in assistant", re.IGNORECASE)
 
 
 class Effort:

@@ -52,7 +52,7 @@ _ALL = (
         title="DeepSeek",
         key_env=("DEEPSEEK_API_KEY",),
         needs_key=True,
-        default_model="deepseek-v4-flash",
+        default_model="deepseek-flash",
         family="deepseek",
     ),
     ProviderConfig(
@@ -107,7 +107,7 @@ _ALL = (
         key_env=("MOONSHOT_API_KEY",),
         needs_key=True,
         default_model="kimi-k3",
-        family="loop",
+        family="kimi",
     ),
     ProviderConfig(
         "zai",
