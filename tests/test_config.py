@@ -19,7 +19,7 @@ def test_everything_in_the_file_is_read(tmp_path: Path) -> None:
     path.write_text(
         'model = "mine/big"\ncompaction = "70%"\nreserve_output = "8k"\nrolling_context = true\ngguf = "~/x.gguf"\n'
         '[providers.mine]\nbase_url = "http://127.0.0.1:1/v1"\napi_key_env = "MINE"\n'
-        "idle_timeout = 600\n[providers.anthropic]\ncontext_editing = true\n"
+        "idle_timeout = 600\n[providers.anthropic]\ncontext_management = true\n"
         '[models."mine/big"]\nwindow = "128k"\ncompaction = "off"\n[keys]\n"composer.send" = "ctrl+s"\n'
     )
     settings = load_settings({"CHATCTX_CONFIG": str(path)})
@@ -29,11 +29,27 @@ def test_everything_in_the_file_is_read(tmp_path: Path) -> None:
     assert settings.rolling_context
     assert settings.gguf == Path.home() / "x.gguf"
     assert settings.providers["mine"].api_key_env == "MINE"
-    assert (settings.providers["mine"].idle_timeout, settings.providers["anthropic"].context_editing) == (600, True)
+    assert (settings.providers["mine"].idle_timeout, settings.providers["anthropic"].context_management) == (600, True)
     assert settings.for_model("mine/big").window == 128_000
     assert settings.for_model("mine/big").compaction == "off"
     assert settings.for_model("mine/other").compaction == 70.0
     assert settings.keys == {"composer.send": "ctrl+s"}
+
+
+def test_a_file_of_an_editor_that_marks_utf_8_is_read_and_other_encodings_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    env = {"CHATCTX_CONFIG": str(path), "CHATCTX_DATA_DIR": str(tmp_path)}
+    path.write_bytes(b"\xef\xbb\xbfmodel = 'a/b'")
+    assert load_settings(env).model == "a/b"
+    path.write_bytes(b"\xff\xfem\0")
+    with pytest.raises(ConfigError, match=r"config\.toml is not UTF-8 text: save it as UTF-8"):
+        load_settings(env)
+
+
+def test_a_variable_with_a_home_that_nobody_has(tmp_path: Path) -> None:
+    for name in ("CHATCTX_CONFIG", "CHATCTX_DATA_DIR", "CHATCTX_LOG_DIR"):
+        with pytest.raises(ConfigError, match=f"^{name}: '~nobody-here' is no home folder here"):
+            load_settings({name: "~nobody-here/x"})
 
 
 def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: Path) -> None:
@@ -68,7 +84,7 @@ def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: 
         ("[providers.x]\nkind = 'magic'", "use one of"),
         ("[providers.x]\nbase_url = 'localhost:80'", "http://"),
         ("[providers.x]\napi_key = 'secret-value'", "api_key_env"),
-        ("[providers.x]\ncontext_editing = 'yes'", "true or false"),
+        ("[providers.x]\ncontext_management = 'yes'", "true or false"),
         ("[providers.x]\nidle_timeout = 0", "seconds"),
         ("[providers.x]\nidle_timeout = true", "seconds"),
         ("[models.'a/b']\nwindow = 'big'", "models.a/b.window: 'big' is not a number of tokens; write it like 128000"),
@@ -91,6 +107,16 @@ def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: 
             "models.a/b.preserve_recent_turns: '4' is not a number of turns",
         ),
         ("[models.'a/b']\ntheme = 'x'", "unknown setting models.a/b.theme"),
+        ("[models.gpt]\nwindow = 1", 'write the whole name, [models."provider/model"]'),
+        ("[providers.'a/b']\nbase_url = 'http://x'", "a provider's name has no slash"),
+        ("[providers.x]\nbase_url = 'http://[::1'", "providers.x.base_url: 'http://[::1' is no address"),
+        ("[providers.x]\nbase_url = 'http://x:99999'", "is no address"),
+        ("[providers.x]\nbase_url = 'http://x/v1 '", "is no address"),
+        ("[providers.x]\nidle_timeout = inf", "a number of seconds over 0"),
+        ("gguf = '~nobody-here/x'", "gguf: '~nobody-here' is no home folder here"),
+        ("[tools]\nallow = ['~nobody-here']", "tools.allow: '~nobody-here' is no home folder here"),
+        ("reserve_output = " + "9" * 5_000, "not valid TOML"),
+        ("x = " + "[" * 5_000, "not valid TOML"),
     ],
 )
 def test_what_can_not_be_used_is_named_with_its_file_in_one_line(tmp_path: Path, text: str, words: str) -> None:

@@ -11,13 +11,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui.config_values import PARSERS, Compaction, Share, in_words, parse_compaction, parse_tokens
+from tui.config_values import PARSERS, Compaction, Share, in_words, parse_compaction, parse_tokens, parse_url
+from tui.paths import from_home
 from tui.tool_settings import ToolSettings, read_tools
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 DEFAULT_THEME = "chatctx-dark"
 THEME_FILE = "theme"
+MOST_SECONDS = 1e6
 PROVIDER_KINDS = ("openai-compatible", "openai", "anthropic")
 
 
@@ -29,14 +32,15 @@ class ConfigError(Exception):
 class ProviderSettings:
     """One `[providers.NAME]` table. `api_key_command` is run by the shell and prints the key; the key is never kept.
 
-    `context_editing` lets Anthropic clear old tool results by itself; `idle_timeout` is in seconds.
+    `context_management` lets Anthropic clear old tool results, or OpenAI's Responses API compact, by itself;
+    `idle_timeout` is in seconds.
     """
 
     kind: str = "openai-compatible"
     base_url: str | None = None
     api_key_env: str | None = None
     api_key_command: str | None = None
-    context_editing: bool = False
+    context_management: bool = False
     idle_timeout: float | None = None
 
 
@@ -119,21 +123,28 @@ def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> 
     """
     env = os.environ if environ is None else environ
     config_dir, data_dir, log_dir = _default_dirs()
-    config_file = Path(env["CHATCTX_CONFIG"]).expanduser() if env.get("CHATCTX_CONFIG") else config_dir / "config.toml"
+    config_file = _placed(env, "CHATCTX_CONFIG", config_dir / "config.toml")
     if env.get("CHATCTX_CONFIG") and not config_file.exists():
         raise ConfigError(f"CHATCTX_CONFIG names {config_file}, which does not exist: create it or unset the variable")
-    data_dir = Path(env["CHATCTX_DATA_DIR"]).expanduser() if env.get("CHATCTX_DATA_DIR") else data_dir
+    data_dir = _placed(env, "CHATCTX_DATA_DIR", data_dir)
     settings = _from_file(config_file, Settings(theme=remembered_theme(data_dir) or DEFAULT_THEME))
     settings = replace(
         settings,
         config_file=config_file,
         data_dir=data_dir,
-        log_dir=Path(env["CHATCTX_LOG_DIR"]).expanduser() if env.get("CHATCTX_LOG_DIR") else log_dir,
+        log_dir=_placed(env, "CHATCTX_LOG_DIR", log_dir),
         model=env.get("CHATCTX_MODEL") or settings.model,
         theme=env.get("CHATCTX_THEME") or settings.theme,
     )
     given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
     return replace(settings, asked_model=given.get("model"), **given)
+
+
+def _placed(env: Mapping[str, str], name: str, otherwise: Path) -> Path:
+    try:
+        return from_home(env[name]) if env.get(name) else otherwise
+    except ValueError as error:
+        raise ConfigError(f"{name}: {error}") from None
 
 
 def remembered_theme(data_dir: Path) -> str | None:
@@ -152,12 +163,14 @@ def remember_theme(data_dir: Path, name: str) -> None:
 
 def _from_file(path: Path, defaults: Settings) -> Settings:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return defaults
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} can't be read ({error}): fix or remove it") from None
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read ({error.strerror}): fix or remove it") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text: save it as UTF-8") from None
+    except (ValueError, RecursionError) as error:  # of TOML, of a number with thousands of digits, of deep nesting
         raise ConfigError(f"{path} is not valid TOML: {error}; correct that line") from None
     return _Reader(path).settings(data, defaults)
 
@@ -181,7 +194,7 @@ class _Reader:
                 case "model" | "theme" | "system" | "reasoning":
                     values[name] = self.typed(name, value, str, "text")
                 case "gguf":
-                    values[name] = Path(self.typed(name, value, str, "text")).expanduser()
+                    values[name] = self.place(name, value)
                 case "rolling_context":
                     values[name] = self.typed(name, value, bool, "true or false")
                 case "compaction" | "compaction_target" | "preserve_recent_turns" | "reserve_output":
@@ -205,6 +218,8 @@ class _Reader:
 
     def provider(self, name: str, value: object) -> ProviderSettings:
         where = f"providers.{name}"
+        if "/" in name:
+            raise self.fail(f"{where}: a provider's name has no slash, models are named provider/model")
         table = self.table(where, value)
         self.check_names(table, {f.name for f in fields(ProviderSettings)}, where + ".")
         if "api_key" in table:
@@ -212,7 +227,7 @@ class _Reader:
         values: dict[str, Any] = {}
         for key, given in table.items():
             match key:
-                case "context_editing":
+                case "context_management":
                     values[key] = self.typed(f"{where}.{key}", given, bool, "true or false")
                 case "idle_timeout":
                     values[key] = self.seconds(f"{where}.{key}", given)
@@ -221,12 +236,14 @@ class _Reader:
         result = ProviderSettings(**values)
         if result.kind not in PROVIDER_KINDS:
             raise self.fail(f"{where}.kind is {result.kind!r}; use one of {', '.join(PROVIDER_KINDS)}")
-        if result.base_url is not None and not result.base_url.startswith(("http://", "https://")):
-            raise self.fail(f"{where}.base_url is {result.base_url!r}; it starts with http:// or https://")
+        if result.base_url is not None:
+            self.value(f"{where}.base_url", result.base_url, parse_url)
         return result
 
     def model(self, name: str, value: object) -> ModelSettings:
         where = f"models.{name}"
+        if "/" not in name and name != "local":
+            raise self.fail(f'{where}: write the whole name, [models."provider/model"]')
         table = self.table(where, value)
         self.check_names(table, {f.name for f in fields(ModelSettings)}, where + ".")
         return ModelSettings(**{key: self.parsed(key, value, where + ".") for key, value in table.items()})
@@ -258,8 +275,11 @@ class _Reader:
     def parsed(self, name: str, value: object, prefix: str = "") -> Any:
         return self.value(prefix + name, value, PARSERS[name])
 
+    def place(self, name: str, value: object) -> Path:
+        return self.value(name, self.typed(name, value, str, "text"), from_home)
+
     def seconds(self, name: str, value: object) -> float:
-        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MOST_SECONDS:
             return float(value)
         raise self.fail(f"{name} is {value!r}; it has to be a number of seconds over 0")
 
@@ -269,7 +289,7 @@ class _Reader:
     def compaction(self, name: str, value: object) -> Compaction:
         return self.value(name, value, parse_compaction)
 
-    def value(self, name: str, value: object, parse: Callable[[object], T]) -> T:
+    def value(self, name: str, value: V, parse: Callable[[V], T]) -> T:
         try:
             return parse(value)
         except ValueError as error:

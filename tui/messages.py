@@ -90,7 +90,25 @@ class Refusal:
     text: str
 
 
-Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Attachment | Refusal
+@dataclass(frozen=True, slots=True)
+class SealedSummary:
+    """What a provider made of all it was sent, readable to nobody else (Responses `compaction` item).
+
+    It stands in a message of kind "summary", and goes out to the same `provider` and `model` only.
+    """
+
+    provider: str
+    model: str
+    encrypted: str
+    item_id: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What can be said of it, for a person."""
+        return f"compacted by {self.provider} and sealed: only {self.model} reads it"
+
+
+Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Attachment | Refusal | SealedSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +129,8 @@ class Usage:
     `input_total` includes cached and cache-written tokens for every provider; `output_total` includes reasoning.
     None is unknown, never 0. `cleared` are the tokens of the prompt that the provider's context editing took out before
     the model read it (they are not in `input_total`), `cleared_uses` the tool uses they were of. Where the server
-    worked in several `passes`, the numbers are those of the pass that read the conversation; all passes are billed.
+    worked in several `passes`, the numbers are those of the pass that read the conversation, unknown where it told only
+    the sum; all passes are billed.
     """
 
     input_total: int | None
@@ -181,8 +200,9 @@ class Request:
     """What would go out: the projection of a session for one provider and model.
 
     `max_output` is in tokens. `reasoning` is the wanted effort ("off", "low", "medium", "high"; None is the
-    provider's default). `server_edits`: the provider may clear old tool results by itself. `blobs` maps
-    attachment hashes to bytes and is filled only just before sending; it has no part in digests or counts.
+    provider's default). `server_edits`: the provider may clear old tool results by itself. `compact_at`: it
+    may compact by itself what is larger, in tokens. `blobs` maps attachment hashes to bytes and is filled only just
+    before sending; it has no part in digests or counts.
     """
 
     provider: str
@@ -194,4 +214,5 @@ class Request:
     reasoning: str | None = None
     session: str = ""
     server_edits: bool = False
+    compact_at: int | None = None
     blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False, hash=False)

@@ -12,7 +12,19 @@ from typing import Literal, TypeAlias
 from tui.context.images import attachment_tokens
 from tui.context.limits import ModelLimits
 from tui.context.usage import ContextUsage
-from tui.messages import Attachment, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult, Usage
+from tui.messages import (
+    Attachment,
+    Message,
+    Part,
+    Reasoning,
+    Refusal,
+    Request,
+    SealedSummary,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from tui.providers.base import (
     Capabilities,
     ModelInfo,
@@ -70,10 +82,10 @@ def part_tokens(part: Part, model: str) -> float:
             return attachment_tokens(part, model)
         case Reasoning(text=text, tokens=tokens):
             return tokens if tokens is not None else text_tokens(text)
-        case Text(text=text):
+        case SealedSummary(encrypted=sealed):
+            return text_tokens(sealed)
+        case Text(text=text) | Refusal(text=text):
             return text_tokens(text)
-        case _:
-            return text_tokens(part.text)
 
 
 def preamble_tokens(request: Request) -> int:

@@ -107,15 +107,15 @@ async def test_a_preset_writes_only_what_is_not_usual(tmp_path: Path, monkeypatc
     await found.use(Draft("groq", api_key_env="GROQ_2"))
     assert (tmp_path / "config.toml").read_text() == '[providers.groq]\napi_key_env = "GROQ_2"\n'
     # A command from before would win over the variable: it goes, and what else is set there stays.
-    tables = {"anthropic": ProviderSettings("anthropic", api_key_command="pass x", context_editing=True)}
+    tables = {"anthropic": ProviderSettings("anthropic", api_key_command="pass x", context_management=True)}
     (tmp_path / "config.toml").write_text(
-        '[providers.anthropic]\nkind = "anthropic"\napi_key_command = "pass x"\ncontext_editing = true\n'
+        '[providers.anthropic]\nkind = "anthropic"\napi_key_command = "pass x"\ncontext_management = true\n'
     )
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     found, _ = setup(tmp_path, tables)
     await found.use(Draft("anthropic", api_key_env="ANTHROPIC_API_KEY"))
     left = load_settings({"CHATCTX_CONFIG": str(tmp_path / "config.toml")}).providers["anthropic"]
-    assert (left.api_key_command, left.context_editing) == (None, True)
+    assert (left.api_key_command, left.context_management) == (None, True)
 
 
 async def test_a_file_that_cannot_be_written_costs_nothing_but_the_file(server: ReplayServer, tmp_path: Path) -> None:

@@ -57,10 +57,10 @@ class TestTables:
         config = provider_config("openai", ProviderSettings(kind="openai", base_url="http://127.0.0.1:1/v1"))
         assert (config.dialect, config.official, config.needs_key) == ("openai-responses", False, False)
 
-    def test_patience_and_context_editing(self) -> None:
-        assert provider_config("anthropic").context_editing is False
-        config = provider_config("anthropic", ProviderSettings(context_editing=True, idle_timeout=60.0))
-        assert (config.context_editing, config.idle_timeout, config.official) == (True, 60.0, True)
+    def test_patience_and_context_management(self) -> None:
+        assert provider_config("anthropic").context_management is False
+        config = provider_config("anthropic", ProviderSettings(context_management=True, idle_timeout=60.0))
+        assert (config.context_management, config.idle_timeout, config.official) == (True, 60.0, True)
         assert provider_config("box", ProviderSettings(base_url=NOWHERE)).idle_timeout == IDLE_TIMEOUT
 
     def test_the_anthropic_dialect_elsewhere(self) -> None:
@@ -76,7 +76,7 @@ class TestTables:
             ("antropic", None, "did you mean anthropic"),
             ("qqq", None, r"add \[providers.qqq\]"),
             ("box", ProviderSettings(kind="cobol", base_url=NOWHERE), "unknown kind"),
-            ("openai", ProviderSettings(kind="openai", context_editing=True), "Anthropic's Messages API"),
+            ("groq", ProviderSettings(context_management=True), "Anthropic's Messages and OpenAI's Responses"),
         ],
     )
     def test_what_cannot_be(self, name: str, table: ProviderSettings | None, words: str) -> None:

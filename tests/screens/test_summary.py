@@ -196,7 +196,7 @@ async def test_the_summary_in_force_is_changed_by_command_and_from_its_message()
         assert "m300" in run.chat.transcript.document.index
         run.session.summaries.in_force = None
         await run.press("e")
-        await run.shows("This summary is not in force any more.")
+        await run.shows("or not in force any more.")
 
 
 async def test_leaving_the_program_keeps_the_text_for_the_next_run() -> None:

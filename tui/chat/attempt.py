@@ -84,7 +84,8 @@ class Attempt:
         if reply.status == "complete":
             self._compactor.measurement = reply.id  # also where the server reports no usage
         if reply.usage is None or not reply.usage.input_total:
-            if reply.parts:
+            told = reply.usage is not None and reply.usage.passes  # a sum that measures no single request, but is paid
+            if reply.parts and not told:
                 output = await self._meter.in_thread(self._meter.count, reply)
                 reply = replace(reply, usage=Usage(usage.total, output, source="estimated"))
             return reply

@@ -6,7 +6,19 @@ import json
 from dataclasses import asdict, fields
 from typing import Any
 
-from tui.messages import Attachment, BilledPass, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult, Usage
+from tui.messages import (
+    Attachment,
+    BilledPass,
+    Message,
+    Part,
+    Reasoning,
+    Refusal,
+    SealedSummary,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 
 _PARTS: dict[str, type[Part]] = {
     "text": Text,
@@ -15,6 +27,7 @@ _PARTS: dict[str, type[Part]] = {
     "tool_result": ToolResult,
     "attachment": Attachment,
     "refusal": Refusal,
+    "sealed_summary": SealedSummary,
 }
 _SELDOM = ("cleared", "cleared_uses", "passes")
 _NAMES = {kind: name for name, kind in _PARTS.items()}

@@ -10,7 +10,7 @@ from typing import Any
 from tui.chat import history
 from tui.chat.history import HistoryState, fold_records
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
-from tui.chat.projection import Target, active_messages, build_request, trimmed_request
+from tui.chat.projection import Target, active_messages, build_request, readable, trimmed_request
 from tui.chat.store import Record, SessionInfo, SessionStore
 from tui.context.checkpoints import Checkpoint, active_compactions, checkpoint_to_json
 from tui.messages import Message, Request
@@ -157,7 +157,13 @@ class Conversation:
 
     def active(self) -> tuple[Message, ...]:
         """The messages that compaction works on."""
-        return active_messages(self.messages, self._state, prefix_bound=self.target.capabilities.prefix_bound)
+        return active_messages(self.messages, self._state, self.target)
+
+    def last_question(self) -> Message | None:
+        """The person's last message that stands, also where a server has compacted it already; None without one."""
+        gone = self._state.set_aside | self._state.excluded
+        questions = (m for m in reversed(self.messages) if m.role == "user" and m.kind == "chat" and m.id not in gone)
+        return next(questions, None)
 
     def not_sent(self) -> Mapping[str, str]:
         """Message id -> why it does not go out any more."""
@@ -166,6 +172,9 @@ class Conversation:
     def compaction_savings(self) -> tuple[int, int]:
         """The compactions in force: how many, and the tokens they saved in all."""
         active = active_compactions(self._state.checkpoints)
+        if any(record.answer for record in active):
+            sealed = {m.id for m in self.messages if not readable(m, self.target)}
+            active = tuple(record for record in active if record.summary not in sealed)
         return len(active), sum(record.before - record.after for record in active)
 
     def records(self, kind: str) -> list[Record]:

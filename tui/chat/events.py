@@ -85,20 +85,23 @@ class CompactionStarted:
 class CompactionFinished:
     """A compaction took effect: `before` -> `after` tokens of the next request.
 
-    `messages` were replaced by `summary`; where that is None clearing was enough, and it is tool results.
+    `messages` were replaced by `summary`; where that is None clearing was enough, and it is tool results. `by` names
+    the provider where it was the server's own.
     """
 
     messages: int
     before: int
     after: int
     summary: Message | None
+    by: str = ""
 
     @property
     def line(self) -> str:
         """What it did, for a person (SPEC 5)."""
         from tui.context.compaction_rules import compacted_line  # not before the first frame
 
-        return compacted_line(self.messages, self.before, self.after, summarised=self.summary is not None)
+        summarised = self.summary is not None
+        return compacted_line(self.messages, self.before, self.after, summarised=summarised, by=self.by)
 
 
 @dataclass(frozen=True, slots=True)

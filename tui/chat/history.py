@@ -89,10 +89,13 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
                 void = max(void, str(data["frontier"]))
             case "leave_out":
                 left_out.add((str(data["message"]), str(data["sha256"])))
+    set_aside = frozenset().union(*aside.values())
+    # A server's own compaction came with an answer, and leaves with it.
+    left = {c.id: c.summary for c in checkpoints if isinstance(c, CompactionRecord) and c.answer in set_aside}
     return HistoryState(
-        tuple(checkpoints),
+        tuple(c for c in checkpoints if c.id not in left),
         trim,
-        frozenset().union(*aside.values()),
+        set_aside.union(left.values()),
         frozenset(ident for ident, on in marks[PIN].items() if on),
         frozenset(ident for ident, on in marks[EXCLUDE].items() if on),
         frontier,

@@ -27,6 +27,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 TRIM_LOG = "trims"  # key in the store's state
+SERVER_LEAST = 1_000  # tokens: OpenAI refuses a smaller `compact_threshold`
 
 
 class Meter:
@@ -72,6 +73,15 @@ class Meter:
     def budget_settings(self) -> BudgetSettings:
         """The person's settings for the model in use."""
         return budget_settings(self.settings.for_model(self.full_name), rolling=self._conversation.info.rolling)
+
+    def server_compacts_at(self, usage: ContextUsage) -> int | None:
+        """Beyond how many tokens the provider is to compact by itself; None where chatctx does.
+
+        It has no part in what was trimmed, and takes no threshold under `SERVER_LEAST`.
+        """
+        at = usage.budget.compaction_at
+        able = self.target.capabilities.compacts_context and self._conversation.state.trim.empty
+        return at if able and at is not None and at >= SERVER_LEAST else None
 
     async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run accounting off the event loop: counting megabytes takes a while."""
@@ -139,11 +149,12 @@ class Meter:
         """Tokens of one message, at least 1."""
         return max(1, round(self._services.counter.count_message(message, self.target.model).size))
 
-    async def count_exactly(self) -> int | None:
-        """Ask the provider for the next request's tokens and go by that. None where it can't say."""
+    async def count_exactly(self, request: Request | None = None) -> int | None:
+        """Ask the provider for the tokens of the next request, or of another one, and go by that. None where it can't
+        say."""
         if not self.target.capabilities.count_endpoint:
             return None
-        request = await self._next()
+        request = request or await self._next()
         try:
             tokens = await self._services.provider(self.target.provider).count_tokens(request)
         except ProviderError as error:

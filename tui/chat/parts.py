@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from tui.chat.codec import usage_from_dict
-from tui.messages import Part, Reasoning, Refusal, Text, ToolCall, Usage
+from tui.messages import Part, Reasoning, Refusal, SealedSummary, Text, ToolCall, Usage
 from tui.providers.base import (
+    Compacted,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
@@ -39,6 +40,7 @@ class PartsBuilder:
         self._model = model
         self._open: list[_Open] = []
         self._keyed: dict[tuple[str, int], _Open] = {}
+        self.sealed: SealedSummary | None = None  # what the server made of the request: no part of the answer
         self.usage: Usage | None = None
         self.end: StreamEnd | None = None
 
@@ -59,6 +61,8 @@ class PartsBuilder:
                 part = self._part("tool_call", index)
                 part.pieces.append(arguments)
                 self._merge(part, event, ("index", "arguments"))
+            case Compacted(encrypted, item_id):
+                self.sealed = SealedSummary(self._provider, self._model, encrypted, item_id)
             case UsageUpdate(usage):
                 self.usage = usage
             case StreamEnd():
@@ -131,7 +135,16 @@ class PartsBuilder:
 
 _EVENTS: dict[str, type[StreamEvent]] = {
     kind.__name__: kind
-    for kind in (TextDelta, RefusalDelta, ReasoningDelta, ReasoningMeta, ToolCallDelta, UsageUpdate, StreamEnd)
+    for kind in (
+        TextDelta,
+        RefusalDelta,
+        ReasoningDelta,
+        ReasoningMeta,
+        ToolCallDelta,
+        Compacted,
+        UsageUpdate,
+        StreamEnd,
+    )
 }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from tui.chat.attachments import not_taken
 from tui.chat.history import HistoryState
-from tui.context.checkpoints import apply_compactions
+from tui.context.checkpoints import apply_compactions, is_sealed
 from tui.context.groups import answered_ids, call_ids, group_messages, starts_turn, unbind
 from tui.context.trimming import apply_trim
 from tui.messages import (
@@ -49,8 +49,7 @@ class Target:
 
 def build_request(messages: Sequence[Message], state: HistoryState, target: Target) -> Request:
     """What would go out now, before rolling context leaves anything out (`trimmed_request`)."""
-    active = active_messages(messages, state, prefix_bound=target.capabilities.prefix_bound)
-    return request_for(active, target)
+    return request_for(active_messages(messages, state, target), target)
 
 
 def trimmed_request(request: Request, state: HistoryState, target: Target) -> Request:
@@ -59,12 +58,13 @@ def trimmed_request(request: Request, state: HistoryState, target: Target) -> Re
     return request if kept == request.messages else replace(request, messages=kept)
 
 
-def active_messages(messages: Sequence[Message], state: HistoryState, *, prefix_bound: bool) -> tuple[Message, ...]:
+def active_messages(messages: Sequence[Message], state: HistoryState, target: Target) -> tuple[Message, ...]:
     """The conversation as it stands: without what was set aside or excluded, summaries in place of what they stand for.
 
     This is what trimming and compaction work on.
     """
-    there = [m for m in messages if m.id not in state.set_aside and m.status != "streaming"]
+    prefix_bound = target.capabilities.prefix_bound
+    there = [m for m in messages if m.id not in state.set_aside and m.status != "streaming" and readable(m, target)]
     active = list(apply_compactions(there, state.checkpoints, prefix_bound=prefix_bound))
     if state.excluded:  # after the compactions: an excluded message may be where the range of one begins or ends
         gone = {
@@ -77,6 +77,14 @@ def active_messages(messages: Sequence[Message], state: HistoryState, *, prefix_
     if state.left_out:
         active = [_without_attachments(message, state.left_out) for message in active]
     return unbind(active, max(state.void, state.frontier if prefix_bound else ""))
+
+
+def readable(message: Message, target: Target) -> bool:
+    """False for a sealed summary that is not the target's own, or that it is not to work with any more."""
+    if not is_sealed(message):
+        return True
+    own = (message.provider, message.model) == (target.provider, target.model)
+    return own and target.capabilities.compacts_context
 
 
 def _without_attachments(message: Message, left_out: frozenset[tuple[str, str]]) -> Message:

@@ -35,7 +35,8 @@ def usage_notice(usage: ContextUsage, reply: Message, windows: Windows) -> Notic
         uses = f" of {reported.cleared_uses:,} tool calls" if reported.cleared_uses else ""
         return Notice(
             "info",
-            f"{reply.provider} cleared {reported.cleared:,} tokens{uses} from the prompt by itself (context_editing)",
+            f"{reply.provider} cleared {reported.cleared:,} tokens{uses} from the prompt by itself "
+            "(context_management)",
         )
     given, output = reported.input_total, reported.output_total or 0
     if reply.status == "complete" and windows.seen(reply.provider, reply.model, given, output):

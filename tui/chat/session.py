@@ -73,16 +73,16 @@ class ChatSession(OpenSession):
 
     async def retry(self) -> AsyncIterator[SessionEvent]:
         """Ask again: what followed the last message of the person is set aside, kept and not sent."""
-        active = self._conversation.active()
-        last = max((i for i, m in enumerate(active) if m.role == "user" and m.kind == "chat"), default=None)
-        if last is None:
+        asked = self._conversation.last_question()
+        if asked is None:
             yield TurnFailed("There is nothing to retry yet: write a message first.")
             yield TurnFinished()
             return
         turn = self._begin()
         try:
-            failed = [m.id for m in self.messages if m.status == "failed" and m.id > active[last].id]
-            await self._conversation.set_aside([*(m.id for m in active[last + 1 :]), *failed])
+            active = [m.id for m in self._conversation.active() if m.kind != "summary" and m.id > asked.id]
+            failed = [m.id for m in self.messages if m.status == "failed" and m.id > asked.id]
+            await self._conversation.set_aside([*active, *failed])
             async for event in self._answer(turn):
                 yield event
         except StoreError as error:

@@ -15,7 +15,7 @@ from tui.chat.ids import new_id
 from tui.chat.meter import Meter
 from tui.chat.projection import build_request, trimmed_request
 from tui.chat.summarize import SummaryFailedError, outgoing_summary, summary_text
-from tui.context.checkpoints import CompactionRecord, SummaryEdit, active_compactions
+from tui.context.checkpoints import CompactionRecord, SummaryEdit, active_compactions, is_sealed
 from tui.context.compaction import CompactionRefusedError, Summarise, accept_compaction
 from tui.context.compaction_rules import accept_edit
 from tui.context.usage import ContextUsage
@@ -94,8 +94,8 @@ class Summaries:
         return SummaryDraft(plan, usage, text, stamp)
 
     def standing(self, message_id: str = "") -> StandingSummary | None:
-        """The summary in force that is this message, or the newest one; None where there is none."""
-        sent = {m.id: m for m in self._conversation.request().messages if m.kind == "summary"}
+        """The summary in force that is this message, or the newest one; None where there is none to read."""
+        sent = {m.id: m for m in self._conversation.request().messages if m.kind == "summary" and not is_sealed(m)}
         for record in reversed(active_compactions(self._conversation.state.checkpoints)):
             if record.summary in sent and message_id in ("", record.summary):
                 message = sent[record.summary]

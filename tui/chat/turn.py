@@ -110,6 +110,7 @@ class Turn:
                 raise TurnError("Cancelled. Nothing was sent; /retry sends your message again.")
             usage = await self._meter.usage()
             request = _within_window(self._conversation.request(), usage)
+            request = replace(request, compact_at=self._meter.server_compacts_at(usage))
             yield UsageChanged(usage)
             reply: Message | None = None
             action: Action | None = None
@@ -125,6 +126,8 @@ class Turn:
                         wish = f"This model takes no reasoning effort {request.reasoning!r}, its server says"
                         yield Notice("info", f"{wish}; asked without it")
                 yield event
+            if reply is not None and (compacted := await self._adopted(reply)):
+                yield compacted
             if action is not None:
                 async for event in self._remedy(action):
                     yield event
@@ -170,6 +173,18 @@ class Turn:
             log.warning("answer not saved yet: %s", error)
             self._conversation.unsaved.append(reply)
         self._conversation.show_message(reply)
+
+    async def _adopted(self, reply: Message) -> SessionEvent | None:
+        """The server's own compaction that came with `reply`, now in force; None where none came."""
+        processor = self._attempt.processor if self._attempt is not None else None
+        if processor is None or processor.sealed is None:
+            return None
+        try:
+            return await self._compactor.adopt(processor.sealed, reply)
+        except StoreError as error:
+            return Notice(
+                "warning", f"{error}. What the server compacted is not kept: the next request holds all of it"
+            )
 
     # -- what went wrong -----------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ async def change(chat: PlainChat) -> None:
 
     standing = chat.session.summaries.standing()
     if standing is None:
-        complain("There is no summary in force: /compact makes one.")
+        complain("There is no summary in force that can be read: /compact makes one.")
         return
     subject = StandingSubject(chat.session.summaries, standing)
     await _decide(chat, subject)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 from tui.context.groups import unbind
-from tui.messages import Message, Part, ToolCall, ToolResult
+from tui.messages import Message, Part, SealedSummary, ToolCall, ToolResult
 
 CLEARED = "[Old tool result content cleared]"  # SPEC 5
 CLEARED_ARGUMENTS = '{"cleared": "[Old arguments cleared]"}'
@@ -25,7 +25,8 @@ class CompactionRecord:
     `kept` messages of the range go out verbatim after the summary, in their order. `cleared` names tool results
     (message id, call id) that go out as a fixed line. With `summary` empty only results were cleared. `before` and
     `after` are tokens of the next request, `messages` how many the range held, `at` seconds since the epoch,
-    `frontier` the newest message's id at that time (see `groups.unbind`).
+    `frontier` the newest message's id at that time (see `groups.unbind`). `answer` is the id of the answer with which
+    the server handed its own compaction over, "" for one of ours: the two go together.
     """
 
     id: str
@@ -39,6 +40,7 @@ class CompactionRecord:
     kept: tuple[str, ...] = ()
     cleared: tuple[tuple[str, str], ...] = ()
     frontier: str = ""
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ def checkpoint_from_json(data: Mapping[str, Any]) -> Checkpoint:
                     kept=tuple(map(str, data["kept"])),
                     cleared=tuple((str(m), str(c)) for m, c in data["cleared"]),
                     frontier=str(data["frontier"]),
+                    answer=str(data.get("answer", "")),
                 )
             case "undo":
                 return CompactionUndo(
@@ -166,19 +169,77 @@ def apply_compactions(
     """History -> what is active, the same object for every message that stays.
 
     Summaries leave their natural place (where they were appended) and stand where their range stood. A record whose
-    range is not in `messages` (another branch of a fork) changes nothing. With `prefix_bound` (`Capabilities`)
-    reasoning from before the latest record goes too.
+    range is not in `messages` (another branch of a fork) changes nothing, nor does one whose summary is not (it is
+    sealed for another model): what it stood for is there instead, also in the range of a later record. With
+    `prefix_bound` (`Capabilities`) reasoning from before the latest record goes too.
     """
     if not records:
         return tuple(messages)
+    active = _folded(messages, records, active_compactions(records))
+    frontier = max(r.frontier for r in records)
+    return unbind(active, frontier) if prefix_bound else tuple(active)
+
+
+def stood_for(messages: Sequence[Message], records: Sequence[Checkpoint], summary: str) -> tuple[Message, ...]:
+    """What the summary with this message id stands for, with what can be read in the place of sealed summaries.
+
+    Empty where it is no summary in force.
+    """
+    readable = [m for m in messages if not is_sealed(m)]
+    before: list[CompactionRecord] = []
+    for record in active_compactions(records):
+        if record.summary == summary:
+            active = _folded(readable, records, before)
+            first, last = _range(record, active, _standing_summaries(records), _sealed_away(before, readable))
+            return tuple(active[first : last + 1]) if 0 <= first <= last else ()
+        before.append(record)
+    return ()
+
+
+def is_sealed(message: Message) -> bool:
+    """Whether this is a summary that only the model it was made by can read."""
+    return message.kind == "summary" and any(isinstance(part, SealedSummary) for part in message.parts)
+
+
+def _folded(
+    messages: Sequence[Message], records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord]
+) -> list[Message]:
+    """`messages` after those of the compactions that there are summaries of; `records` names all summaries."""
     named = {r.summary for r in records if not isinstance(r, CompactionUndo)}
     summaries = {m.id: m for m in messages if m.id in named}
     active = [m for m in messages if m.id not in named]
     standing = _standing_summaries(records)
-    for record in active_compactions(records):
-        active = _apply(active, record, summaries, standing)
-    frontier = max(r.frontier for r in records)
-    return unbind(active, frontier) if prefix_bound else tuple(active)
+    missing = _sealed_away(compactions, messages)
+    for record in compactions:
+        if record.summary in summaries:
+            first, last = _range(record, active, standing, missing)
+            if 0 <= first <= last:
+                kept = [m for m in active[first : last + 1] if m.id in record.kept]
+                active = [*active[:first], summaries[record.summary], *kept, *active[last + 1 :]]
+        if record.cleared:
+            active = [clear_results(m, record.cleared) for m in active]
+    return active
+
+
+def _sealed_away(compactions: Sequence[CompactionRecord], messages: Sequence[Message]) -> dict[str, CompactionRecord]:
+    """The compactions whose summary is not in `messages`, by that summary's id."""
+    there = {m.id for m in messages}
+    return {record.summary: record for record in compactions if record.summary and record.summary not in there}
+
+
+def _range(
+    record: CompactionRecord,
+    active: Sequence[Message],
+    standing: Mapping[str, str],
+    missing: dict[str, CompactionRecord],
+) -> tuple[int, int]:
+    """Where the range of `record` begins and ends in `active`; -1 for what is not there."""
+    at = {m.id: i for i, m in enumerate(active)}
+    first, last = record.first, record.last
+    for earlier in reversed(missing.values()):  # the range of one may begin with the summary of the one before it
+        first = earlier.first if first == earlier.summary else first
+        last = earlier.last if last == earlier.summary else last
+    return at.get(first, at.get(standing.get(first, ""), -1)), at.get(last, at.get(standing.get(last, ""), -1))
 
 
 def _standing_summaries(records: Sequence[Checkpoint]) -> dict[str, str]:
@@ -187,22 +248,6 @@ def _standing_summaries(records: Sequence[Checkpoint]) -> dict[str, str]:
     standing = made | {compaction: edits[-1].summary for compaction, edits in _edits(records).items()}
     once = [(r.compaction, r.summary) for r in records if isinstance(r, SummaryEdit)]
     return {old: standing[ident] for ident, old in [*made.items(), *once] if ident in standing}
-
-
-def _apply(
-    active: list[Message], record: CompactionRecord, summaries: Mapping[str, Message], standing: Mapping[str, str]
-) -> list[Message]:
-    result = active
-    if record.summary in summaries:
-        at = {m.id: i for i, m in enumerate(active)}
-        first = at.get(record.first, at.get(standing.get(record.first, ""), -1))
-        last = at.get(record.last, at.get(standing.get(record.last, ""), -1))
-        if 0 <= first <= last:
-            kept = [m for m in active[first : last + 1] if m.id in record.kept]
-            result = [*active[:first], summaries[record.summary], *kept, *active[last + 1 :]]
-    if record.cleared:
-        result = [clear_results(m, record.cleared) for m in result]
-    return result
 
 
 def clear_results(message: Message, cleared: Sequence[tuple[str, str]]) -> Message:

@@ -24,6 +24,7 @@ from tui.messages import (
     Message,
     Reasoning,
     Refusal,
+    SealedSummary,
     SystemSection,
     Text,
     ToolCall,
@@ -241,6 +242,9 @@ def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
                 results += 1
             case Attachment():
                 files += count(part.text)
+            case SealedSummary(encrypted=sealed):
+                text += round(_sealed_bytes(sealed) / BYTES_PER_TOKEN)
+                failed = 1  # no tokenizer can look inside
     return RawCount(text, reasoning, tool_calls, tool_results, files, calls, arguments, results, failed)
 
 
@@ -253,14 +257,18 @@ def _reasoning_count(part: Reasoning, visible: int) -> int:
 
     A seal (signature, redacted or encrypted content) is base64 of the whole reasoning and about `SEAL_BYTES`.
     """
-    sealed = part.redacted or part.encrypted or part.signature or ""
-    original = len(sealed) * 3 // 4 - SEAL_BYTES
+    original = _sealed_bytes(part.redacted or part.encrypted or part.signature or "")
     shown = len(part.text.encode("utf-8", "surrogatepass"))
     if original <= shown:
         return visible
     if not shown:
         return round(original / BYTES_PER_TOKEN)
     return round(visible * original / shown)
+
+
+def _sealed_bytes(sealed: str) -> int:
+    """Bytes of what stands in a seal; 0 where there is none."""
+    return max(0, len(sealed) * 3 // 4 - SEAL_BYTES)
 
 
 def _argument_count(arguments: str) -> int:

@@ -75,6 +75,12 @@ def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
     return tuple(groups)
 
 
+def pinned_groups(messages: Sequence[Message], pinned: frozenset[str]) -> tuple[str, ...]:
+    """The ids of the messages in groups of which one is pinned, in their order."""
+    groups = [[messages[i].id for i in group.indices] for group in group_messages(messages)] if pinned else []
+    return tuple(ident for ids in groups if pinned.intersection(ids) for ident in ids)
+
+
 def open_group(messages: Sequence[Message], groups: Sequence[Group]) -> Group | None:
     """The tool group the model is to answer now (its results end the conversation), or None."""
     last = len(messages) - 1

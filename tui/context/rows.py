@@ -10,7 +10,7 @@ from tui.context.costs import CountSource
 from tui.context.ledger import MESSAGE_ROWS, row_of
 from tui.context.preamble_rows import split_preamble
 from tui.context.situation import Situation
-from tui.messages import Message, Request
+from tui.messages import Message, Request, SealedSummary
 
 NAMES = {
     "system": "System prompt",
@@ -199,8 +199,6 @@ def _tool_items(tokens: int, request: Request, situation: Situation, source: Cou
 
 def _title(message: Message) -> str:
     """The first words of a message, on one line."""
-    for kind in ("text",):
-        words = getattr(message, kind).split(maxsplit=12)[:12]
-        if words:
-            return " ".join(words)[:60]
-    return row_of(message, "text")
+    sealed = next((part.label for part in message.parts if isinstance(part, SealedSummary)), "")
+    words = (sealed or message.text).split(maxsplit=12)[:12]
+    return " ".join(words)[:60] if words else row_of(message, "text")

@@ -48,7 +48,7 @@ class AnthropicMessages:
         if self._client is None:
             key = await self.config.key()
             base_url = self.config.base_url.rstrip("/").removesuffix("/v1")  # the SDK's paths begin with /v1
-            headers = {**self.config.headers, **(EDITING if self.config.context_editing else {})}
+            headers = {**self.config.headers, **(EDITING if self.config.context_management else {})}
             self._client = await anthropic_client(base_url, key, headers)
         return self._client
 
@@ -88,7 +88,7 @@ class AnthropicMessages:
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
         known = anthropic_capabilities(model, official=self.config.official)
-        return replace(known, edits_context=self.config.context_editing)
+        return replace(known, edits_context=self.config.context_management)
 
     async def limits(self, model: str) -> ModelLimits | None:
         """The server's word on the window; None where it says nothing. Raises `ProviderError`."""

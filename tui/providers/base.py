@@ -63,6 +63,14 @@ class ToolCallDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class Compacted:
+    """The server replaced all it was sent by this item before it went on; later requests begin with it."""
+
+    encrypted: str
+    item_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class UsageUpdate:
     """Usage so far. Cumulative: each one replaces the one before."""
 
@@ -81,7 +89,7 @@ class StreamEnd:
 
 
 StreamEvent: TypeAlias = (
-    TextDelta | RefusalDelta | ReasoningDelta | ReasoningMeta | ToolCallDelta | UsageUpdate | StreamEnd
+    TextDelta | RefusalDelta | ReasoningDelta | ReasoningMeta | ToolCallDelta | Compacted | UsageUpdate | StreamEnd
 )
 
 ErrorKind: TypeAlias = Literal[
@@ -154,6 +162,7 @@ class Capabilities:
     tools: bool = True
     count_endpoint: bool = False
     edits_context: bool = False  # the provider clears old tool results by itself, and says so
+    compacts_context: bool = False  # the provider compacts by itself beyond a threshold, and hands the result over
     count_freely: bool = False  # the endpoint costs next to nothing, so that it is asked whenever nothing was measured
 
 

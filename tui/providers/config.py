@@ -45,7 +45,7 @@ class ProviderConfig:
     gguf: Path | None = None
     window: int | None = None
     template: Path | None = None
-    context_editing: bool = False  # Anthropic may clear old tool results by itself
+    context_management: bool = False  # the server clears old tool results (Anthropic) or compacts (Responses)
     idle_timeout: float = IDLE_TIMEOUT  # seconds of silence after which an answer counts as stalled
 
     @property

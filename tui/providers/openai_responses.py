@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui.context.limits import ModelLimits
@@ -66,7 +67,8 @@ class OpenAIResponses:
 
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
-        return responses_capabilities(model, official=self.config.official)
+        known = responses_capabilities(model, official=self.config.official)
+        return replace(known, compacts_context=self.config.context_management)
 
     async def limits(self, model: str) -> ModelLimits | None:
         """The server's word on the window; None where it says nothing. Raises `ProviderError`."""

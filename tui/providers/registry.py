@@ -33,7 +33,7 @@ class ProviderTable(Protocol):
     @property
     def api_key_command(self) -> str | None: ...
     @property
-    def context_editing(self) -> bool: ...
+    def context_management(self) -> bool: ...
     @property
     def idle_timeout(self) -> float | None: ...
 
@@ -73,8 +73,10 @@ def provider_config(name: str, table: ProviderTable | None = None) -> ProviderCo
     dialect = preset.dialect if preset and table.kind == "openai-compatible" else _DIALECTS.get(table.kind)
     if dialect is None:
         raise ValueError(f"provider {name!r} has the unknown kind {table.kind!r}; known: {', '.join(_DIALECTS)}")
-    if table.context_editing and dialect != "anthropic":
-        raise ValueError(f"provider {name!r} has no context_editing: it is a feature of Anthropic's Messages API")
+    if table.context_management and dialect not in ("anthropic", "openai-responses"):
+        raise ValueError(
+            f"provider {name!r} has no context_management: only Anthropic's Messages and OpenAI's Responses API have it"
+        )
     official = urlsplit(base_url).hostname in ("api.openai.com", "api.anthropic.com")
     config = preset or ProviderConfig(name)
     return replace(
@@ -84,7 +86,7 @@ def provider_config(name: str, table: ProviderTable | None = None) -> ProviderCo
         official=official,
         key_env=(table.api_key_env,) if table.api_key_env else config.key_env,
         api_key_command=table.api_key_command,
-        context_editing=table.context_editing,
+        context_management=table.context_management,
         idle_timeout=table.idle_timeout or config.idle_timeout,
         needs_key=bool(table.api_key_env) or (config.needs_key and not own_address) or official,
     )

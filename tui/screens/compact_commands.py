@@ -56,8 +56,8 @@ class CompactCommands(CommandBase):
             return
         standing = session.summaries.standing(args)
         if standing is None:
-            none = "There is no summary in force: /compact makes one."
-            self.refuse("This summary is not in force any more." if args else none)
+            none = "There is no summary in force that can be read: /compact makes one."
+            self.refuse("This summary is sealed by its provider, or not in force any more." if args else none)
             return
         from tui.context.compaction_rules import compaction_report
         from tui.screens.summary_subject import StandingSubject

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tui.messages import Part, Reasoning, Refusal, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Part, Reasoning, Refusal, SealedSummary, Text, ToolCall, ToolResult
 from tui.render.rows import Row
 from tui.widgets.transcript_entry import Entry
 
@@ -110,5 +110,7 @@ def searchable(part: Part) -> str:
             return f"{name} {arguments}"
         case ToolResult(text=text):
             return text
-        case _:
-            return part.name
+        case Attachment(name=name):
+            return name
+        case SealedSummary():
+            return ""
