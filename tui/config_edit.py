@@ -51,7 +51,7 @@ def with_provider(text: str, name: str, values: Mapping[str, str | None]) -> str
 
 def write_provider(path: Path, name: str, values: Mapping[str, str | None]) -> None:
     """Put these settings of a provider into the config file, whole or not at all. Raises OSError, ValueError."""
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    old = path.read_text(encoding="utf-8-sig") if path.exists() else ""
     changed = with_provider(old, name, values)
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()  # a link (to a dotfiles repository, say) stays one

@@ -65,6 +65,20 @@ def parse_turns(value: object) -> int:
     raise ValueError(f"{value!r} is not a number of turns; write 1 or more")
 
 
+def parse_url(value: str) -> str:
+    """The address of a server. Raises ValueError with a one-line reason."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of its brackets or its port
+        usable = False
+    if not usable or any(sign.isspace() for sign in value):
+        raise ValueError(f"{value!r} is no address; write it with http:// or https://, like https://llm.example.com/v1")
+    return value
+
+
 def in_words(share: Compaction) -> str:
     """As a person would write it: "85%", "120,000 tokens", "off"."""
     match share:

@@ -46,6 +46,11 @@ def test_only_files_that_are_there_are_meant(folder: Path) -> None:
     assert mentions.mentioned(f"@{folder}/README.md.", folder) == [folder / "README.md"]
 
 
+def test_a_home_that_nobody_has_is_only_text(folder: Path) -> None:
+    assert mentions.mentioned("ask @~nobody-here/x", folder) == []
+    assert mentions.FileIndex(folder).offers("~nobody-here/") == []
+
+
 def test_files_are_found_by_letters_the_nearest_first(folder: Path) -> None:
     index = mentions.FileIndex(folder)
     assert [choice.text for choice in index.offers("")][:3] == ["a b.txt", "README.md", "src/parser.py"]

@@ -20,6 +20,7 @@ from tui.chat.server_files import find_servers
 from tui.chat.store import SessionStore
 from tui.cli.listing import table, write
 from tui.config import Settings
+from tui.paths import at_home
 from tui.providers.local import missing_part
 from tui.providers.registry import all_configs, answering
 from tui.tools.mcp_config import McpConfigError, ServerConfig
@@ -139,7 +140,7 @@ def _server(server: ServerConfig) -> Finding:
     text = f"{server.name}: {server.shown} (from {server.where})"
     if server.disabled:
         return Finding("note", "mcp", f"{text}, switched off there")
-    if server.transport == "stdio" and shutil.which(str(Path(launch.command).expanduser())) is None:
+    if server.transport == "stdio" and shutil.which(str(at_home(launch.command))) is None:
         return Finding("problem", "mcp", f"{server.name}: there is no program {server.command}; install or correct it")
     return Finding("ok", "mcp", text)
 

@@ -19,6 +19,7 @@ from tui.cli.plain_summary import change, preview
 from tui.cli.plain_tools import PlainTools
 from tui.config_values import parse_tokens
 from tui.context.usage import surely_fits
+from tui.paths import at_home
 from tui.render.clean import clean_line
 from tui.screens.model_words import effort_text, price_text
 from tui.widgets.context_basis import basis_lines
@@ -286,7 +287,7 @@ def _said(row: str) -> str:
 
 def _place(name: str) -> tuple[Path, bool]:
     """The file meant, and whether it is there already."""
-    path = Path(name).expanduser()
+    path = at_home(name)
     return path, path.exists()
 
 

@@ -7,6 +7,7 @@ the address it takes the secret that is printed with it.
 
 from __future__ import annotations
 
+import errno
 import hmac
 import secrets
 import shlex
@@ -23,6 +24,7 @@ from tui.chat.workspace import UsageError
 from tui.cli import FAILED, complain
 from tui.cli.listing import write
 from tui.config import Settings
+from tui.config_values import parse_url
 
 TEMPLATES = Path(__file__).parent / "web"  # textual-serve's own page fetches a font from elsewhere
 COOKIE = "chatctx"
@@ -39,8 +41,10 @@ def run(args: Namespace, settings: Settings) -> int:
         raise UsageError(f"--port {args.port}: it has to be between 1 and 65535")
     web = import_module("aiohttp.web")
     url = args.public_url or f"http://{_bracketed(args.host)}:{args.port}"
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise UsageError(f"--public-url {url}: it starts with http:// or https://")
+    try:
+        parse_url(url)
+    except ValueError as error:
+        raise UsageError(f"{'--public-url' if args.public_url else '--host'}: {error}") from None
     secret = "" if is_loopback(args.host) and not args.public_url else secrets.token_urlsafe(24)
     server = server_module.Server(
         chat_command(args), args.host, args.port, "chatctx", url.rstrip("/"), templates_path=TEMPLATES
@@ -64,7 +68,9 @@ def run(args: Namespace, settings: Settings) -> int:
     try:
         web.run_app(application(), host=args.host, port=args.port, print=announce, access_log=None, shutdown_timeout=2)
     except OSError as error:
-        return complain(f"{args.host}:{args.port} can't be used ({error.strerror}); choose another with --port", FAILED)
+        other = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
+        reason = error.strerror or type(error).__name__
+        return complain(f"{args.host}:{args.port} can't be used ({reason}); choose another with {other}", FAILED)
     return 0
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.paths import at_home
 from tui.screens.command_base import CommandBase
 from tui.screens.items import Item
 from tui.widgets.figures import age
@@ -129,5 +130,5 @@ class ConversationCommands(CommandBase):
 
 def _place(name: str) -> tuple[Path, bool]:
     """The file meant, and whether it is there already."""
-    path = Path(name).expanduser()
+    path = at_home(name)
     return path, path.exists()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from tui.paths import at_home
 from tui.screens.command_base import CommandBase
 from tui.screens.items import Item
 
@@ -95,4 +96,4 @@ class ImportCommand(CommandBase):
 
 
 def _path(name: str) -> Path:
-    return Path(name).expanduser()
+    return at_home(name)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tui.commands import match
+from tui.paths import at_home
 from tui.widgets.completion import Choice
 from tui.widgets.figures import bytes_short
 
@@ -60,7 +61,7 @@ def mentioned(text: str, folder: Path) -> list[Path]:
     found: dict[Path, None] = {}
     for candidates in mentioned_names(text):
         for name in candidates:
-            path = folder / Path(name).expanduser()
+            path = folder / at_home(name)
             try:
                 there = path.is_file()
             except (OSError, ValueError):
@@ -99,7 +100,7 @@ class FileIndex:
 
     def _elsewhere(self, typed: str) -> list[Choice]:
         head, _, tail = typed.rpartition("/")
-        folder = self.folder / Path(f"{head}/").expanduser()
+        folder = self.folder / at_home(f"{head}/")
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name.lower())
         except OSError:

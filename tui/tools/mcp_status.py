@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from tui.paths import at_home
 from tui.providers.keys import redact
 from tui.tools.mcp_config import McpConfigError, NotInstalledError, ServerConfig
 from tui.tools.mcp_results import PromptArgument, ServerPrompt, ServerResource, ServerTool, server_tool
@@ -78,7 +78,7 @@ def _not_started(config: ServerConfig, error: OSError) -> str:
     """Why a program could not be started at all, and what to do."""
     where = f"mcpServers.{config.name} in {config.where}"
     folder = config.cwd
-    if folder and "${" not in folder and not Path(folder).expanduser().is_dir():
+    if folder and "${" not in folder and not at_home(folder).is_dir():
         return f"there is no folder {folder}; correct cwd of {where}"
     if isinstance(error, FileNotFoundError):
         return f"there is no program {config.command}; install it, or correct command of {where}"

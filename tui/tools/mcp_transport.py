@@ -6,9 +6,9 @@ import contextlib
 import os
 import re
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
+from tui.paths import at_home
 from tui.tools.mcp_config import Launch, ServerConfig
 from tui.tools.mcp_log import ServerLog
 
@@ -54,7 +54,7 @@ def open_transport(config: ServerConfig, launch: Launch, log: ServerLog, status:
 
 
 def _home(path: str) -> str:
-    return str(Path(path).expanduser()) if path.startswith("~") else path
+    return str(at_home(path)) if path.startswith("~") else path
 
 
 @contextlib.asynccontextmanager

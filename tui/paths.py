@@ -1,0 +1,22 @@
+"""Paths as a person writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def at_home(text: str) -> Path:
+    """`text` as a path, `~` and `~name` read as a shell reads them: a name that nobody has here stays as it is."""
+    path = Path(text)
+    try:
+        return path.expanduser()
+    except RuntimeError:  # no such person, or no home folder at all
+        return path
+
+
+def from_home(text: str) -> Path:
+    """The same for a setting, which has to lead somewhere. Raises ValueError with a one-line reason."""
+    path = at_home(text)
+    if (first := path.parts[:1]) and first[0].startswith("~"):
+        raise ValueError(f"{first[0]!r} is no home folder here; write the whole path")
+    return path
