@@ -19,7 +19,7 @@ def test_everything_in_the_file_is_read(tmp_path: Path) -> None:
     path.write_text(
         'model = "mine/big"\ncompaction = "70%"\nreserve_output = "8k"\nrolling_context = true\ngguf = "~/x.gguf"\n'
         '[providers.mine]\nbase_url = "http://127.0.0.1:1/v1"\napi_key_env = "MINE"\n'
-        "idle_timeout = 600\n[providers.anthropic]\ncontext_editing = true\n"
+        "idle_timeout = 600\n[providers.anthropic]\ncontext_management = true\n"
         '[models."mine/big"]\nwindow = "128k"\ncompaction = "off"\n[keys]\n"composer.send" = "ctrl+s"\n'
     )
     settings = load_settings({"CHATCTX_CONFIG": str(path)})
@@ -29,7 +29,7 @@ def test_everything_in_the_file_is_read(tmp_path: Path) -> None:
     assert settings.rolling_context
     assert settings.gguf == Path.home() / "x.gguf"
     assert settings.providers["mine"].api_key_env == "MINE"
-    assert (settings.providers["mine"].idle_timeout, settings.providers["anthropic"].context_editing) == (600, True)
+    assert (settings.providers["mine"].idle_timeout, settings.providers["anthropic"].context_management) == (600, True)
     assert settings.for_model("mine/big").window == 128_000
     assert settings.for_model("mine/big").compaction == "off"
     assert settings.for_model("mine/other").compaction == 70.0
@@ -84,7 +84,7 @@ def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: 
         ("[providers.x]\nkind = 'magic'", "use one of"),
         ("[providers.x]\nbase_url = 'localhost:80'", "http://"),
         ("[providers.x]\napi_key = 'secret-value'", "api_key_env"),
-        ("[providers.x]\ncontext_editing = 'yes'", "true or false"),
+        ("[providers.x]\ncontext_management = 'yes'", "true or false"),
         ("[providers.x]\nidle_timeout = 0", "seconds"),
         ("[providers.x]\nidle_timeout = true", "seconds"),
         ("[models.'a/b']\nwindow = 'big'", "models.a/b.window: 'big' is not a number of tokens; write it like 128000"),

@@ -32,14 +32,15 @@ class ConfigError(Exception):
 class ProviderSettings:
     """One `[providers.NAME]` table. `api_key_command` is run by the shell and prints the key; the key is never kept.
 
-    `context_editing` lets Anthropic clear old tool results by itself; `idle_timeout` is in seconds.
+    `context_management` lets Anthropic clear old tool results, or OpenAI's Responses API compact, by itself;
+    `idle_timeout` is in seconds.
     """
 
     kind: str = "openai-compatible"
     base_url: str | None = None
     api_key_env: str | None = None
     api_key_command: str | None = None
-    context_editing: bool = False
+    context_management: bool = False
     idle_timeout: float | None = None
 
 
@@ -226,7 +227,7 @@ class _Reader:
         values: dict[str, Any] = {}
         for key, given in table.items():
             match key:
-                case "context_editing":
+                case "context_management":
                     values[key] = self.typed(f"{where}.{key}", given, bool, "true or false")
                 case "idle_timeout":
                     values[key] = self.seconds(f"{where}.{key}", given)
