@@ -118,3 +118,36 @@ async def test_small_messages_are_there_at_once(gate: threading.Event) -> None:
     async with running(conversation(30)) as (_, view):
         assert drawn(view)
         assert not gate.is_set()
+
+
+async def test_a_long_answer_that_still_arrives_is_drawn_for_another_width_in_the_thread(
+    gate: threading.Event,
+) -> None:
+    async with running(conversation(2)) as (pilot, view):
+        view.start_reply("big", "p", "m")
+        view.delta("big", "text", large().text)
+        await until(pilot, lambda: PARAGRAPHS[-1] in view.render_line(view.size.height - 1).text)
+        await pilot.resize_terminal(40, 20)
+        await until(pilot, lambda: not drawn(view))
+        assert PARAGRAPHS[-1] in view.render_line(view.size.height - 1).text  # as it was, until it is drawn
+        view.delta("big", "text", " and")
+        gate.set()
+        await until(pilot, lambda: drawn(view))
+        await until(pilot, lambda: "many and" in view.render_line(view.size.height - 1).text)
+        view.delta("big", "text", " after")
+        await until(pilot, lambda: "and after" in view.render_line(view.size.height - 1).text)
+        assert max(row.cells for row in view.document.entries[2].rows or ()) <= view.document.width
+
+
+async def test_an_answer_that_ends_while_it_is_drawn_anew_is_the_stored_one(gate: threading.Event) -> None:
+    async with running(conversation(2)) as (pilot, view):
+        view.start_reply("big", "p", "m")
+        view.delta("big", "text", large().text)
+        await until(pilot, lambda: PARAGRAPHS[-1] in view.render_line(view.size.height - 1).text)
+        await pilot.resize_terminal(40, 20)
+        await until(pilot, lambda: not drawn(view))
+        view.finish_reply(Message("assistant", (Text("short"),), "big", model="m"))
+        gate.set()
+        await until(pilot, lambda: drawn(view) and view.document.entries[2].live is None)
+        await pilot.pause()
+        assert "short" in [view.render_line(y).text.strip() for y in range(view.size.height)]

@@ -36,6 +36,11 @@ class LivePart:
         """What arrived of it."""
         return "".join(self.chunks)
 
+    @property
+    def size(self) -> int:
+        """Characters that arrived of it."""
+        return sum(map(len, self.chunks))
+
 
 class LiveReply:
     """Collects deltas and draws them. `rows[:stable]` never change again at this width and in these colours."""
@@ -52,6 +57,12 @@ class LiveReply:
         self._drawn = 0  # parts whose drawing has begun
         self._fed = 0  # chunks of the last of them that were handed to the stream
         self._summary = -1  # row of the unfolded reasoning's summary line
+
+    def anew(self) -> LiveReply:
+        """The same reply, to be drawn otherwise while this one goes on: what arrives by either is in both."""
+        other = LiveReply()
+        other.parts = self.parts
+        return other
 
     def feed(self, kind: DeltaKind, text: str, name: str, now: float) -> None:
         """Take a delta; costs the same whatever came before. `now` is a clock reading in seconds."""

@@ -16,7 +16,9 @@ from tui.messages import Message
 from tui.render.live import DeltaKind, LiveReply
 from tui.render.markdown import code_blocks, warm_up
 from tui.render.message import Count, copy_text
+from tui.render.rows import Row
 from tui.widgets.collector import spared
+from tui.widgets.transcript_drawer import Job
 from tui.widgets.transcript_entry import Level
 from tui.widgets.transcript_reader import TranscriptReader
 
@@ -208,6 +210,13 @@ class Transcript(TranscriptReader):
             self._pace()
         document.heights.set(self._live_index, len(live.rows))
         self.refresh_lines(document.heights.top(self._live_index) + first, max(1, len(live.rows) - first))
+
+    def _drawn(self, job: Job, rows: list[Row]) -> None:
+        """Something large was drawn; perhaps the reply, which goes on in these rows."""
+        super()._drawn(job, rows)
+        if self._live is not None and job.index == self._live_index:
+            self._live = self.document.entries[job.index].live
+            self._pace()  # what arrived meanwhile
 
     def _stop_live(self) -> None:
         self._live, self._live_index = None, -1

@@ -200,13 +200,14 @@ class Document:
         """Make the rows of entry `index`; returns by how much its height changed."""
         entry = self.entries[index]
         if entry.rows is None:
-            if entry.live is not None:
+            large = self._later is not None and drawn_size(entry) > LARGE
+            if entry.live is not None and not large:
                 entry.live.draw(self.width, self.palette, self.view(index), now)
                 entry.rows = entry.live.rows
             elif entry.notice is not None:
                 follows = index > 0 and self.entries[index - 1].notice is not None
                 entry.rows = notice_rows(*entry.notice, follows, self.width, self.palette)
-            elif entry.message is not None and self._later is not None and drawn_size(entry) > LARGE:
+            elif large and self._later is not None:
                 entry.rows = entry.before or waiting_rows(self.heights[index], self.palette)
                 entry.job = object()
                 self._later(index)
@@ -221,14 +222,15 @@ class Document:
         entry = self.entries[index] if index < len(self.entries) else None
         if entry is None or entry.job is None or entry.message is None:
             return None
-        return Job(index, entry.job, entry.message, self.width, self.palette, self.view(index))
+        live = entry.live.anew() if entry.live is not None else None
+        return Job(index, entry.job, entry.message, self.width, self.palette, self.view(index), live)
 
     def take(self, job: Job, rows: list[Row]) -> int | None:
         """The rows of a job; returns by how much the height changed, None if they are not wanted any more."""
         entry = self.entries[job.index] if job.index < len(self.entries) else None
         if entry is None or entry.job is not job.key:
             return None
-        entry.rows, entry.job = rows, None
+        entry.rows, entry.job, entry.live = rows, None, job.live
         return self.heights.set(job.index, len(rows))
 
     def realise_now(self, index: int) -> None:

@@ -1,12 +1,14 @@
-"""Large messages of the transcript are drawn in a thread: a megabyte takes seconds, and a frame is 16 ms."""
+"""What is large in the transcript is drawn in a thread: a megabyte takes seconds, and a frame is 16 ms."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from time import monotonic
 
 from tui.messages import Message
+from tui.render.live import LiveReply
 from tui.render.message import View, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row
@@ -15,7 +17,10 @@ from tui.widgets.collector import spared
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A message to draw, as it was when this was asked for. `key` says whether that still holds."""
+    """A message to draw, as it was when this was asked for. `key` says whether that still holds.
+
+    `live` is the reply that is still arriving, drawn here for the first time; None for a message that is whole.
+    """
 
     index: int
     key: object
@@ -23,10 +28,14 @@ class Job:
     width: int
     palette: Palette
     view: View
+    live: LiveReply | None = None
 
     def run(self) -> list[Row]:
         """The rows. Takes about two seconds for a megabyte."""
         with spared():
+            if self.live is not None:
+                self.live.draw(self.width, self.palette, self.view, monotonic())
+                return self.live.rows
             return message_rows(self.message, self.width, self.palette, self.view)
 
 

@@ -88,6 +88,10 @@ def entry_label(entries: Sequence[Entry], index: int) -> str:
 
 def drawn_size(entry: Entry) -> int:
     """Characters of a message that have to be laid out: all but what is folded."""
+    if entry.live is not None:
+        return sum(
+            part.size for number, part in enumerate(entry.live.parts) if part.kind == "text" or number in entry.open
+        )
     message = entry.message
     size = 0
     for index, part in enumerate(message.parts if message else ()):
