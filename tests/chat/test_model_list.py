@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.providers.replay import Answer, ReplayServer, replay_server
+from tui.chat.finding import UsageError
 from tui.chat.model_list import Listing
 from tui.chat.session import LAST_MODELS
-from tui.chat.workspace import UsageError, Workspace
+from tui.chat.workspace import Workspace
 from tui.config import ModelSettings, ProviderSettings, Settings
 from tui.context.limits import ModelLimits
 from tui.messages import Request

@@ -12,8 +12,8 @@ import pytest
 from tests.fakes import FakeSession, FakeWorkspace
 from tests.screens.test_mcp import PROMPTS
 from tests.screens.test_tools import LINES
+from tui.chat.finding import UsageError
 from tui.chat.server_files import ProjectFile
-from tui.chat.workspace import UsageError
 from tui.cli.plain_tools import PlainTools
 from tui.tools.mcp_config import servers_of_json
 

@@ -65,7 +65,12 @@ def test_text_fits_and_names_everything(run: Run, tmp_path: Path) -> None:
 
 
 def test_bad_input(run: Run) -> None:
-    for args, words in ((["--days", "0"], "1 or more"), (["--days", "x"], "int"), (["--session", "feed"], "sessions")):
+    for args, words in (
+        (["--days", "0"], "between 1 and"),
+        (["--days", "9" * 20], "between 1 and"),
+        (["--days", "x"], "int"),
+        (["--session", "feed"], "sessions"),
+    ):
         done = run("usage", *args)
         assert words in one_line(done.stderr)
         assert done.returncode == 2

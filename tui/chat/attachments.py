@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.chat.reading import TooLargeError, read_all
 from tui.messages import Attachment
 
 if TYPE_CHECKING:
@@ -24,10 +25,9 @@ class AttachmentError(Exception):
 def read_attachment(path: Path) -> tuple[Attachment, bytes]:
     """A file as an attachment, and its bytes. Raises `AttachmentError`."""
     try:
-        size = path.stat().st_size
-        if size > LARGEST:
-            raise AttachmentError(f"{path} has {size / 1e6:.0f} MB; no provider takes more than {LARGEST / 1e6:.0f} MB")
-        data = path.read_bytes()
+        data = read_all(path, LARGEST)
+    except TooLargeError:
+        raise AttachmentError(f"{path} is too large; no provider takes more than {LARGEST / 1e6:.0f} MB") from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise AttachmentError(f"{path} can't be read ({reason}): check the name and its permissions") from None

@@ -14,6 +14,7 @@ from typing import Any
 from tui.chat import foreign_claude, foreign_gemini, foreign_pi
 from tui.chat.calls import CallRow
 from tui.chat.codec import message_from_dict
+from tui.chat.reading import TooLargeError, read_all
 from tui.chat.recording import Recording, RecordingError
 from tui.chat.store import Record, SessionInfo
 
@@ -23,9 +24,9 @@ MAX_BYTES = 500_000_000  # of a file that is read at all
 def read_recording(path: Path) -> Recording:
     """Read `path`. Raises `RecordingError`."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise RecordingError(f"{path.name}: larger than {MAX_BYTES // 1_000_000} MB, not read")
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+        text = read_all(path, MAX_BYTES).decode("utf-8", "surrogateescape")
+    except TooLargeError:
+        raise RecordingError(f"{path.name}: larger than {MAX_BYTES // 1_000_000} MB, not read") from None
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror or error}") from None
     try:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from tui.chat.calls import CallLog, CallRow
 from tui.chat.conversation import Conversation
+from tui.chat.finding import UsageError, find_session, last_session
 from tui.chat.fork import fork_session
 from tui.chat.history import MEMORY, fold_records
 from tui.chat.ids import new_id
@@ -45,10 +46,6 @@ from tui.providers.registry import Choice, all_configs, choose_default, make_pro
 from tui.tools.builtin import BuiltInTools
 
 log = logging.getLogger(__name__)
-
-
-class UsageError(Exception):
-    """What was asked for does not exist or can't be meant so. `str()` is one line with the next step."""
 
 
 class Workspace:
@@ -228,15 +225,11 @@ class Workspace:
         return load_memory(self.settings.memory_files, Path.cwd(), beside, Path.home())
 
     def _find(self, session_id: str | None) -> SessionInfo:
-        if session_id is None:
-            newest = [info for info in self.store.sessions(limit=20) if info.messages]
-            if not newest:
-                raise UsageError("there is no session yet; start one with: chatctx")
-            return newest[0]
-        info = self.store.session(session_id)
-        if info is None:
-            raise UsageError(f"no session {session_id!r}; list them with: chatctx sessions")
-        return info
+        if session_id is not None:
+            return find_session(self.store, session_id)
+        if (newest := last_session(self.store)) is None:
+            raise UsageError("there is no session yet; start one with: chatctx")
+        return newest
 
     def _target(self, info: SessionInfo, system: str | None, memory: MemoryFiles) -> Target:
         text = self.settings.system if system is None else system

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui.chat.attachments import check_taken
+from tui.chat.attachments import LARGEST, check_taken
 from tui.chat.events import (
     ApprovalAsked,
     CompactionFinished,
@@ -26,8 +26,10 @@ from tui.chat.events import (
     SessionEvent,
     TurnFailed,
 )
+from tui.chat.finding import UsageError
+from tui.chat.reading import TooLargeError, read_all
 from tui.chat.session import ChatSession
-from tui.chat.workspace import UsageError, Workspace
+from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain
 from tui.cli.countdown import Countdown
 from tui.config import Settings
@@ -89,7 +91,9 @@ def read_system(args: Namespace) -> str | None:
         system: str | None = args.system
         return system
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_all(path, LARGEST).decode("utf-8-sig").replace("\r\n", "\n")
+    except TooLargeError:
+        raise UsageError(f"--system-file: {path} is too large") from None
     except OSError as error:
         raise UsageError(f"--system-file: {path} can't be read ({error.strerror})") from None
     except UnicodeDecodeError:

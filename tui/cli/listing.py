@@ -11,9 +11,10 @@ from dataclasses import asdict
 from datetime import datetime
 
 from tui.chat.export import export_session
+from tui.chat.finding import UsageError, find_session
 from tui.chat.model_list import ListedModel
 from tui.chat.store import SessionStore
-from tui.chat.workspace import UsageError, Workspace
+from tui.chat.workspace import Workspace
 from tui.cli import complain
 from tui.config import Settings
 from tui.widgets.figures import dollars, tokens_exact
@@ -134,15 +135,13 @@ def export(args: Namespace, settings: Settings) -> int:
     """Write a session to a file."""
     store = SessionStore(settings.database)
     try:
-        info = store.session(args.session)
-        if info is None:
-            raise UsageError(f"no session {args.session!r}; list them with: chatctx sessions")
+        info = find_session(store, args.session)
         try:
             export_session(args.file, store, info.id)
         except ValueError as error:
             raise UsageError(str(error)) from None
         except OSError as error:
-            raise UsageError(f"{args.file} can't be written: {error.strerror}") from None
+            raise UsageError(f"{args.file} can't be written ({error.strerror}): name another place") from None
     finally:
         store.close()
     write(f"Wrote {args.file} ({info.messages} messages)")

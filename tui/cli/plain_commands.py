@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tui import commands
+from tui.chat.finding import UsageError
 from tui.chat.store import SessionInfo
 from tui.chat.usage_report import totals
-from tui.chat.workspace import UsageError
 from tui.cli import complain
 from tui.cli.listing import table, write
 from tui.cli.plain_clipboard import PlainClipboard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.chat.workspace import UsageError
+from tui.chat.finding import UsageError
 from tui.cli import complain
 from tui.cli.listing import table, write
 from tui.render.clean import clean_line, clean_text

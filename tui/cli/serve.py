@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tui.chat.workspace import UsageError
+from tui.chat.finding import UsageError
 from tui.cli import FAILED, complain
 from tui.cli.listing import write
 from tui.config import Settings

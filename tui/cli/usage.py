@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from tui.chat.calls import CallLog, CallRow
+from tui.chat.finding import UsageError, find_session, last_session
 from tui.chat.history import TRIM
 from tui.chat.store import SessionInfo, SessionStore
 from tui.chat.usage_report import Totals, by_day, by_model, by_provider, each_day, inherited, totals, totals_to_json
-from tui.chat.workspace import UsageError
 from tui.cli.listing import table, write
 from tui.config import Settings
 
 CHART_DAYS = 30
+MOST_DAYS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ class Period:
 
 def run(args: Namespace, settings: Settings) -> int:
     """Add up and print. Changes nothing."""
-    if args.days is not None and args.days < 1:
-        raise UsageError(f"--days {args.days}: it has to be 1 or more")
+    if args.days is not None and not 1 <= args.days <= MOST_DAYS:
+        raise UsageError(f"--days {args.days}: it has to be between 1 and {MOST_DAYS:,}")
     store = SessionStore(settings.database)
     try:
         info = _session(store, args.session)
@@ -66,12 +67,7 @@ def run(args: Namespace, settings: Settings) -> int:
 
 def _session(store: SessionStore, ident: str | None) -> SessionInfo | None:
     """The session asked for, or the last one; None where there is none yet."""
-    if ident is None:
-        return next((info for info in store.sessions(limit=20) if info.messages), None)
-    info = store.session(ident)
-    if info is None:
-        raise UsageError(f"no session {ident!r}; list them with: chatctx sessions")
-    return info
+    return last_session(store) if ident is None else find_session(store, ident)
 
 
 def _trims(store: SessionStore) -> list[Trim]:
