@@ -147,6 +147,7 @@ async def test_a_bad_file_is_one_clear_line(tmp_path: Path, content: bytes | Non
     error = (await collect(provider, REQUEST)).error
     await provider.close()
     assert error is not None
+    assert error.kind == "not_found"  # which is not asked for again
     assert words in str(error) and "model.gguf" in str(error)
     assert len(str(error).splitlines()) == 1
 

@@ -146,8 +146,11 @@ class LocalServer:
             self.url = url
             return url
         code = self.stop()
-        reason = one_line(answer.get("error", "")) or f"the server ended with code {code}"
-        raise ProviderError("server", f"local: {self._gguf or 'the embedded model'} cannot be loaded ({reason}).")
+        said = one_line(answer.get("error", ""))
+        reason = said or f"the server ended with code {code}"
+        step = " Give another .gguf file with --gguf." if said and self._gguf else ""
+        text = f"local: {self._gguf or 'the embedded model'} cannot be loaded ({reason}).{step}"
+        raise ProviderError("not_found" if said else "server", text)  # what it said itself is the same another time
 
     def stop(self) -> int | None:
         """End the child; returns its exit code. Idempotent."""
