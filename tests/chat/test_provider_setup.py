@@ -153,3 +153,8 @@ async def test_openrouter_shows_its_list_to_everybody_so_the_key_is_asked_about(
             await found.test(draft)
         assert caught.value.kind == "auth"
     assert [asked.path for asked in server.asked] == ["/v1/models", "/v1/key"]
+
+
+def test_a_password_in_an_address_is_not_shown(tmp_path: Path) -> None:
+    found, _ = setup(tmp_path, {"work": ProviderSettings(base_url="https://me:hunter2@llm.example.com:8443/v1")})
+    assert [choice.host for choice in found.choices() if choice.name == "work"] == ["llm.example.com:8443"]

@@ -154,9 +154,12 @@ def test_a_key_never_shows(run: Run, tmp_path: Path) -> None:
     key = "sk-live-0123456789abcdefghij"
     (tmp_path / "config.toml").write_text(
         '[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\napi_key_env = "MINE"\n'
+        '[providers.other]\nbase_url = "http://me:hunter2@127.0.0.1:9/v1"\n'
     )
     done = run("ask", "-m", "mine/x", "hi", MINE=key)
-    shown = done.stdout + done.stderr + run("doctor", MINE=key).stdout
+    doctor = run("doctor", MINE=key).stdout
+    assert "127.0.0.1:9/v1" in doctor and "hunter2" not in doctor
+    shown = done.stdout + done.stderr + doctor
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert key not in shown
     assert key.encode() not in kept
@@ -166,6 +169,10 @@ def test_doctor(run: Run) -> None:
     done = run("doctor")
     assert done.returncode == 0
     assert "Everything works" in done.stdout
+    assert "demo/guide" in done.stdout
+    wrong = run("doctor", CHATCTX_MODEL="nowhere/x")
+    assert wrong.returncode == 1
+    assert "unknown provider 'nowhere'" in wrong.stdout
 
 
 def test_the_reader_of_a_pipe_may_leave(run: Run) -> None:

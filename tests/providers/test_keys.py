@@ -89,6 +89,7 @@ async def test_a_missing_key_names_the_variable(monkeypatch: pytest.MonkeyPatch)
         "Bearer abcdef0123456789",
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.abc",
         'api_key="abcdefghijklmnop"',
+        "{'x-api-key': 'abcdef0123456789'}",
         "https://me:hunter2@proxy.example/v1",
     ],
 )

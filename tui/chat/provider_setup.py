@@ -91,7 +91,7 @@ class ProviderSetup:
             ProviderChoice(
                 name,
                 config.label,
-                urlsplit(config.base_url).netloc,
+                urlsplit(config.base_url).netloc.rpartition("@")[2],
                 config.key_env[0] if config.key_env else "",
                 config.has_key(self._env),
             )

@@ -76,8 +76,10 @@ def _run(command: str, args: object) -> int:
 
 
 def complain(text: str, code: int = FAILED) -> int:
-    """Say one line on standard error; returns `code`."""
-    sys.stderr.write(f"chatctx: {' '.join(text.split())}\n")
+    """Say one line on standard error, without keys; returns `code`."""
+    from tui.providers.keys import redact
+
+    sys.stderr.write(f"chatctx: {redact(' '.join(text.split()))}\n")
     return code
 
 

@@ -9,7 +9,7 @@ import platform
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,8 +21,10 @@ from tui.chat.store import SessionStore
 from tui.cli.listing import table, write
 from tui.config import Settings
 from tui.paths import at_home
+from tui.providers.keys import redact
+from tui.providers.config import ProviderConfig
 from tui.providers.local import missing_part
-from tui.providers.registry import all_configs, answering
+from tui.providers.registry import all_configs, answering, choose_default
 from tui.tools.mcp_config import McpConfigError, ServerConfig
 
 
@@ -104,17 +106,28 @@ def _providers(settings: Settings) -> list[Finding]:
         if config.key_env and config.has_key():
             found.append(Finding("ok", "key", f"{name}: there is one ({', '.join(config.key_env)} or a command)"))
         elif name in settings.providers:
-            missing = config.needs_key
-            text = f"{name}: no key in {' or '.join(config.key_env)}" if missing else f"{name}: {config.base_url}"
+            missing, where = config.needs_key, redact(config.base_url)
+            text = f"{name}: no key in {' or '.join(config.key_env)}" if missing else f"{name}: {where}"
             found.append(Finding("problem" if missing else "ok", "provider", text))
     local = asyncio.run(answering(configs))
-    found += [Finding("ok", "server", f"{name} answers at {configs[name].base_url}") for name in local]
+    found += [Finding("ok", "server", f"{name} answers at {redact(configs[name].base_url)}") for name in local]
     lacking = missing_part(settings.gguf)
     if not found:
         answers = "only the demo answers" if lacking else "the embedded model answers"
         found.append(Finding("note", "providers", f"no key and no local server; {answers}"))
     found.append(Finding("note" if lacking else "ok", "embedded", lacking or configs["local"].default_model))
-    return found
+    return [*_model(settings, configs), *found]
+
+
+def _model(settings: Settings, configs: Mapping[str, ProviderConfig]) -> list[Finding]:
+    """The model that is set, if one is: whether its name can be meant."""
+    if not settings.model:
+        return []
+    try:
+        choice = asyncio.run(choose_default(configs, explicit=settings.model))
+    except ValueError as error:
+        return [Finding("problem", "model", str(error))]
+    return [Finding("ok", "model", f"{choice.provider}/{choice.model}" if choice.model else choice.provider)]
 
 
 def _servers(settings: Settings) -> list[Finding]:

@@ -26,7 +26,7 @@ _LOOKS_SECRET = re.compile(
     re.VERBOSE,
 )
 _LABELLED = re.compile(
-    r"(?i)\b(api[-_ ]?key|x-api-key|authorization|token|secret)(\"?\s*[:=]\s*\"?)([A-Za-z0-9._~+/-]{12,})"
+    r"(?i)\b(api[-_ ]?key|x-api-key|authorization|token|secret)([\"']?\s*[:=]\s*[\"']?)([A-Za-z0-9._~+/-]{12,})"
 )
 _URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/\s:@]+:[^/\s@]+@")
 

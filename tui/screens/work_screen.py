@@ -27,7 +27,9 @@ class WorkScreen(BaseScreen):
 
     def one_line(self, error: BaseException) -> str:
         """What went wrong, for a person. An error of the program itself names the log, never a traceback."""
-        text = " ".join(str(error).split())
+        from tui.providers.keys import redact  # not before the first frame
+
+        text = redact(" ".join(str(error).split()))
         if type(error).__module__.startswith("tui.") and text:
             return text
         what = f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,55 @@
+"""The log file: our own lines, and no key in any of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tui.cli.logs import OWN, start_logging
+from tui.providers.keys import hold_secret
+
+HELD = "no usual look 4711"
+
+
+@pytest.fixture
+def log_file(tmp_path: Path) -> Iterator[Path]:
+    loggers = [logging.getLogger(name) for name in OWN]
+    before = [(logger, logger.level, logger.propagate, list(logger.handlers)) for logger in loggers]
+    start_logging(tmp_path / "chatctx.log")
+    yield tmp_path / "chatctx.log"
+    for logger, level, propagate, handlers in before:
+        for handler in set(logger.handlers) - set(handlers):
+            logger.removeHandler(handler)
+            handler.close()
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+def test_no_key_reaches_the_log_whatever_way_it_came(log_file: Path) -> None:
+    hold_secret(HELD)
+    log = logging.getLogger("tui.anything")
+    log.warning("asked with %s", HELD)
+    try:
+        try:
+            raise ValueError(f"Illegal header value: Bearer {HELD}")
+        except ValueError as error:
+            raise RuntimeError("401: sk-proj-abcdefghijkl0123") from error
+    except RuntimeError:
+        log.exception("at https://me:hunter2@llm.example.com/v1")
+    log.info("headers %r", {"x-api-key": "abcdef0123456789", "Authorization": "Bearer abcdef0123456789"})
+    text = log_file.read_text()
+    assert "The above exception was the direct cause" in text  # the chain is there
+    assert text.count("[key]") >= 5
+    for secret in (HELD, "abcdefghijkl0123", "hunter2", "abcdef0123456789"):
+        assert secret not in text
+
+
+def test_what_libraries_log_is_not_written(log_file: Path) -> None:
+    """They log requests with their headers."""
+    for name in ("openai", "anthropic", "httpx2", "mcp"):
+        logging.getLogger(name).error("request options: headers")
+    logging.getLogger("tui.chat").debug("a detail")
+    assert log_file.read_text() == ""
