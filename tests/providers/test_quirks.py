@@ -10,7 +10,7 @@ import pytest
 
 from tests.providers.collect import collect
 from tests.providers.replay import Answer
-from tests.providers.serving import ANTHROPIC, CHAT, DIALECTS, REQUEST, chunk, pieces, serving
+from tests.providers.serving import ANTHROPIC, CHAT, DIALECTS, REQUEST, USAGE, chunk, pieces, serving
 from tests.providers.wire_values import TOOL, assistant
 from tui.messages import Usage
 from tui.providers.base import StreamEnd, TextDelta
@@ -34,6 +34,27 @@ class TestChatQuirks:
             )
             got = await collect(provider, REQUEST)
         assert got.usage == Usage(9, 100)
+
+    @pytest.mark.parametrize(
+        ("reason", "kind"),
+        [("error", "server"), ("insufficient_system_resource", "overloaded"), ("network_error", "server")],
+    )
+    async def test_an_end_that_is_none(self, reason: str, kind: str) -> None:
+        """OpenRouter, DeepSeek, Z.ai: it looked like a whole answer."""
+        async with serving("openai-chat") as (server, provider):
+            server.stream(chunk("Hel"), chunk(finish=reason), USAGE)
+            got = await collect(provider, REQUEST)
+        assert (got.text, got.end, got.usage) == ("Hel", None, Usage(9, 2))
+        assert got.error is not None and got.error.kind == kind and reason in str(got.error)
+
+    async def test_an_error_inside_a_choice(self) -> None:
+        async with serving("openai-chat") as (server, provider):
+            failed = chunk("", finish="error")
+            failed["choices"][0]["error"] = {"code": 429, "message": "Provider is rate limited"}
+            server.stream(chunk("Hel"), failed)
+            got = await collect(provider, REQUEST)
+        assert (got.text, got.end) == ("Hel", None)
+        assert got.error is not None and got.error.kind == "rate_limit"
 
     async def test_no_usage_is_none(self) -> None:
         async with serving("openai-chat") as (server, provider):
@@ -195,8 +216,9 @@ class TestChatQuirks:
             ("content_filter", "content_filter"),
             ("function_call", "tool_calls"),
             ("eos", "stop"),
+            ("sensitive", "content_filter"),
+            ("something_new", "other"),
             ("model_context_window_exceeded", "window_full"),
-            ("insufficient_system_resource", "other"),
         ],
     )
     async def test_finish_reasons(self, reason: str, kind: str) -> None:

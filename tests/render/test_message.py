@@ -115,6 +115,7 @@ def test_results_of_a_program_that_ended_meanwhile_say_so(palette: Palette) -> N
         ("max_output_tokens", "go on"),
         ("model_context_window_exceeded", "/compact"),
         ("content_filter", "filter"),
+        ("sensitive", "filter"),
     ],
 )
 def test_an_answer_that_was_cut_off_says_why(reason: str, words: str, palette: Palette) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tui.providers.base import (
+    ErrorKind,
     FinishKind,
+    ProviderError,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
@@ -32,8 +34,16 @@ _FINISH: dict[str, FinishKind] = {
     "function_call": "tool_calls",
     "tool_use": "tool_calls",
     "content_filter": "content_filter",
+    "sensitive": "content_filter",  # Z.ai
     "refusal": "refusal",
     "model_context_window_exceeded": "window_full",
+}
+# Ends that are none: OpenRouter, DeepSeek, Z.ai, vLLM and SGLang. What they mean, where nothing of the answer came.
+_BROKEN: dict[str, ErrorKind] = {
+    "error": "server",
+    "insufficient_system_resource": "overloaded",
+    "network_error": "server",
+    "abort": "server",
 }
 # Servers name the reasoning differently, some send two of these with the same text: the first non-empty one counts.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
@@ -55,10 +65,10 @@ class ChatReader:
 
     def feed(self, chunk: Json) -> Iterator[StreamEvent]:
         """Events of one chunk. Raises `ProviderError` for an error that a server wraps as a chunk."""
-        if _is_error(chunk):
-            raise classify_error(None, chunk, provider=self._provider)
         choices = chunk.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        if _is_error(chunk) or isinstance(choice.get("error"), dict):
+            raise classify_error(None, choice.get("error") or chunk, provider=self._provider)
         groq = chunk.get("x_groq")
         for body in (chunk.get("usage"), choice.get("usage"), groq.get("usage") if isinstance(groq, dict) else None):
             if usage := read_usage(body):
@@ -71,9 +81,15 @@ class ChatReader:
             self._end = reason
 
     def finish(self) -> Iterator[StreamEvent]:
-        """What can be said only now: collected reasoning details, and the end mark if there was one."""
+        """What can be said only now: collected reasoning details, and the end mark if there was one.
+
+        Raises `ProviderError` where the server said that it could not go on.
+        """
         if self._details:
             yield ReasoningMeta(details=json.dumps(self._details, ensure_ascii=False))
+        if self._end in _BROKEN:
+            text = f"the server broke the answer off ({self._end}). What arrived is kept; /retry asks again."
+            raise ProviderError(_BROKEN[self._end], f"{self._provider}: {text}" if self._provider else text)
         if self._end is not None:
             yield StreamEnd(_FINISH.get(self._end, "other"), self._end)
 
