@@ -58,3 +58,8 @@ def test_safe_cuts_spare_what_spans_lines() -> None:
     assert safe_cuts("a = '''never\nended\n", "python") == []
     assert safe_cuts("a\n/* b\nc */\n", "js") == [1, 3]
     assert safe_cuts("a\nb\n", "") == safe_cuts("a\nb\n", "text") == [1, 2]
+
+
+def test_neighbours_in_one_colour_are_written_as_one(palette: Palette) -> None:
+    row = code_rows("node = Node(tokens)", "python", 40, palette, label=False)[0]
+    assert [segment.text for segment in row.segments if segment.text.strip()] == ["node = Node(tokens)"]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +40,22 @@ def test_breaks_between_words() -> None:
 
 def test_styles_inside_a_word_do_not_break_it() -> None:
     wrapped = wrap([Run("aaaa bb", PLAIN), Run("bb", BOLD), Run("b c", PLAIN)], 8)
-    assert [[run.text for run in line.runs] for line in wrapped] == [["aaaa"], ["bb", "bb", "b", " ", "c"]]
+    assert [[run.text for run in line.runs] for line in wrapped] == [["aaaa"], ["bb", "bb", "b c"]]
+
+
+@given(st.lists(st.text("ab 漢。🧪\u0301", max_size=12), max_size=6), st.integers(4, 30))
+def test_neighbours_in_one_style_are_one_run_whether_they_fit_or_not(texts: list[str], width: int) -> None:
+    runs = [Run(text, PLAIN if number % 3 else BOLD) for number, text in enumerate(texts) if text]
+    for line in wrap(runs, width):
+        assert all(one.style is not other.style for one, other in pairwise(line.runs))
+
+
+@given(st.text("ab 漢。🧪\u0301", max_size=60), st.integers(4, 30))
+def test_a_long_text_is_split_like_a_short_one(text: str, width: int) -> None:
+    whole = wrap([Run(text, PLAIN)], width)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tui.render.wrap.AT_ONCE", 0)
+        assert wrap([Run(text, PLAIN)], width) == whole
 
 
 def test_long_words_are_cut() -> None:

@@ -64,7 +64,10 @@ def highlight(source: str, language: str, palette: Palette) -> Iterator[list[Seg
         if style is None:
             style = styles[kind] = _style_of(str(kind), palette)
         if "\n" not in text:
-            line.append(Segment(text, style))
+            if line and line[-1].style is style:  # as one: each segment is written to the terminal with its colours
+                line[-1] = Segment(line[-1].text + text, style)
+            else:
+                line.append(Segment(text, style))
             continue
         first, *others = text.split("\n")
         if first:

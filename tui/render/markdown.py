@@ -45,7 +45,11 @@ def markdown_rows(source: str, width: int, palette: Palette) -> list[Row]:
     """`source` (any text, untrusted) as rows of at most `width` cells."""
     from tui.render.blocks import blocks_rows  # not before the first frame
 
-    return blocks_rows(parse(clean_text(source)), width, palette)
+    tokens = parse(clean_text(source))
+    rows = blocks_rows(tokens, width, palette)
+    while tokens:  # let go of bit by bit: at once it would hold up the screen, 60 ms for a megabyte
+        del tokens[-1_000:]
+    return rows
 
 
 def code_blocks(source: str) -> list[str]:
