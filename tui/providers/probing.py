@@ -24,6 +24,6 @@ async def probe(client: AsyncOpenAI | AsyncAnthropic, url: str, provider: str, b
     try:
         return await (get_json(client, url, provider) if body is None else post_json(client, url, body, provider))
     except ProviderError as error:
-        if error.kind == "not_found" or error.status in (404, 405, 501):
+        if error.kind in ("not_found", "protocol") or error.status in (404, 405, 501):
             missing.add(url)
         raise

@@ -18,6 +18,7 @@ from tui.providers.base import ProviderError
 from tui.providers.error_text import one_line
 from tui.providers.keys import redact
 from tui.providers.overflow import classify_error
+from tui.providers.unstreamed import is_page, page_error, whole_answer
 from tui.providers.wire import Json, whole_texts
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ ClientT = TypeVar("ClientT")
 CONNECT_TIMEOUT = 10.0  # seconds
 LISTING_TIMEOUT = 10.0  # seconds for a model list
 COUNTING_TIMEOUT = 60.0  # seconds for counting a request; a local server has to read it all
+
+# Content types of what may not be a stream although one was asked for.
+_WHOLE = ("application/json", "text/html")
 
 # Sent where a server wants no key: the SDKs refuse an empty one.
 NO_KEY = "none"
@@ -105,7 +109,7 @@ async def events(client: Client, path: str, body: Json, provider: str, idle: flo
     the generator closes the connection, which makes a server stop generating.
     """
     try:
-        async with aclosing(_raw_events(client, path, body, idle)) as stream:
+        async with aclosing(_raw_events(client, path, body, provider, idle)) as stream:
             async for event in stream:
                 if isinstance(event, dict):
                     yield event
@@ -118,7 +122,9 @@ async def events(client: Client, path: str, body: Json, provider: str, idle: flo
         raise translated from error
 
 
-async def _raw_events(client: Client, path: str, body: Json, idle: float) -> AsyncGenerator[object, None]:
+async def _raw_events(
+    client: Client, path: str, body: Json, provider: str, idle: float
+) -> AsyncGenerator[object, None]:
     import httpx2
 
     # The read timeout runs anew with every byte that comes.
@@ -134,10 +140,23 @@ async def _raw_events(client: Client, path: str, body: Json, idle: float) -> Asy
         kind = OpenAIStream[object]
     stream: Any = await _post(client, path, body, options=patience, stream=True, stream_cls=kind)
     try:
+        if (text := await _unstreamed(stream.response)) is not None:
+            for event in await asyncio.to_thread(whole_answer, text, provider, redact(str(client.base_url))):
+                yield event
+            return
         async for event in stream:
             yield event
     finally:
         await stream.close()
+
+
+async def _unstreamed(response: Any) -> str | None:
+    """The text of an answer that is no event stream, whatever its headers say; None for one that is."""
+    if response.headers.get("content-type", "").partition(";")[0].strip().lower() not in _WHOLE:
+        return None
+    await response.aread()  # what was read can still be read as events
+    text: str = response.text
+    return text if text.lstrip()[:1] in ("{", "[", "<") else None
 
 
 async def _post(client: Client, path: str, body: Json, **how: Any) -> Any:
@@ -149,8 +168,11 @@ async def _post(client: Client, path: str, body: Json, **how: Any) -> Any:
 
 
 async def get_json(client: Client, path: str, provider: str) -> object:
-    """GET `path` (or an absolute URL) as JSON. Raises `ProviderError`."""
-    return await _call(client, "get", path, None, provider)
+    """GET `path` (or an absolute URL) as JSON. Raises `ProviderError`, also for a web page."""
+    found = await _call(client, "get", path, None, provider)
+    if isinstance(found, str) and is_page(found):
+        raise page_error(found, provider, redact(str(client.base_url)))
+    return found
 
 
 async def post_json(client: Client, path: str, body: Json, provider: str) -> object:
