@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,3 +69,19 @@ def test_bytes_that_are_no_text_and_a_folder_that_is_gone(shell: Shell, tmp_path
     assert "not UTF-8" in one_line(shell("$C sessions $'\\xff'").stderr)
     gone = f"mkdir {tmp_path}/x && cd {tmp_path}/x && rmdir {tmp_path}/x && $C ask hi"
     assert "working directory is gone" in one_line(shell(gone, PYTHONPATH=str(Path.cwd())).stderr)
+
+
+def test_ctrl_c_ends_a_command_whose_file_never_comes(tmp_path: Path) -> None:
+    """A pipe that nobody writes to holds a thread: the first press ends the command, the second the wait for it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    env = {**os.environ, "CHATCTX_DATA_DIR": str(tmp_path), "CHATCTX_LOG_DIR": str(tmp_path), "CHATCTX_MODEL": "demo"}
+    words = [sys.executable, "-m", "tui", "ask", "-a", str(pipe), "hello"]
+    program = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    until = time.monotonic() + 30
+    while not (tmp_path / "chatctx.db").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    while program.poll() is None and time.monotonic() < until:
+        program.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+    assert (program.wait(5), *program.communicate()) == (130, "", "")

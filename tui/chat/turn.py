@@ -97,7 +97,8 @@ class Turn:
         steps = 0
         while True:
             if self._cancel.is_set():
-                raise TurnError("Cancelled while it waited to ask again. Your message is kept; /retry sends it.")
+                when = "while it waited to ask again" if self._attempt is not None else "before anything was sent"
+                raise TurnError(f"Cancelled {when}. Your message is kept; /retry sends it.")
             await self._tools.prepare()
             self._aim()
             try:

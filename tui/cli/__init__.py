@@ -6,10 +6,12 @@ Exit codes: 0 done, 1 the request failed, 2 bad usage, 130 interrupted.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from tui.cli import streams
+
+TYPE_CHECKING = False  # type checkers know the name: until `main` runs nothing catches ctrl+c, so little is loaded
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
@@ -17,15 +19,13 @@ FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (without the program's name). Returns the exit code; shows no traceback."""
-    from tui.cli import streams
-
-    streams.stand()
     try:
+        streams.stand()
         code = _main(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()  # here, where its failure can still be understood
         return code
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return streams.leave(INTERRUPTED)
     except OSError as error:
         reason = streams.unwritable(error)
         if reason is None:
@@ -49,7 +49,6 @@ def _main(argv: Sequence[str]) -> int:
 def _run(command: str, args: object) -> int:
     from importlib import import_module
 
-    from tui.cli import streams
     from tui.cli.logs import start_logging
     from tui.config import ConfigError, load_settings
 

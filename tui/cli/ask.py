@@ -58,7 +58,8 @@ async def _ask(args: Namespace, settings: Settings) -> int:
             await session.set_system(system)
         for notice in (*session.memory.notices, *workspace.servers.news()):
             complain(notice)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, session.cancel)
+        interrupted = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, _interrupt, session, interrupted)
         began = time.time()
         outcome = await _stream(session, text, attachments, silent=args.json, allowed=args.allow)
         if args.json:
@@ -66,9 +67,15 @@ async def _ask(args: Namespace, settings: Settings) -> int:
             cost = sum(known) if len(known := [c for c in spent if c is not None]) == len(spent) else None
             result = _result(session, outcome) | {"cost": cost, "seconds": round(time.time() - began, 3)}
             sys.stdout.write(json.dumps(result) + "\n")
-        return outcome.exit_code()
+        code = outcome.exit_code()
+        return INTERRUPTED if code and interrupted.is_set() else code
     finally:
         await workspace.close()
+
+
+def _interrupt(session: ChatSession, interrupted: asyncio.Event) -> None:
+    interrupted.set()
+    session.cancel()
 
 
 def read_question(words: Sequence[str]) -> str:

@@ -21,8 +21,8 @@ from tui.chat.store import SessionStore
 from tui.cli.listing import table, write
 from tui.config import Settings
 from tui.paths import at_home
-from tui.providers.keys import redact
 from tui.providers.config import ProviderConfig
+from tui.providers.keys import redact
 from tui.providers.local import missing_part
 from tui.providers.registry import all_configs, answering, choose_default
 from tui.tools.mcp_config import McpConfigError, ServerConfig
