@@ -8,7 +8,7 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace
 from tui.chat.events import Notice, TurnFailed
-from tui.chat.recovery import Action, Clamp, MakeRoom, Recovery
+from tui.chat.recovery import Action, Clamp, MakeRoom, Recovery, Wait, kept_text
 from tui.providers.base import ProviderError
 
 AT_LEAST = ProviderError("overflow_output", "too long", limit=8000, input_tokens=7000, output_tokens=1000)
@@ -42,3 +42,18 @@ async def test_what_credit_pays_for_is_asked_for_and_is_no_limit_of_the_model(tm
         failed = await drain(session.send("two"))
         assert any(isinstance(event, TurnFailed) and "can only afford 900" in event.text for event in failed)
         assert [r.max_output for r in provider.requests[2:]] == [16_000, 900]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "action", "words"),
+    [
+        (7.0, Wait(7.0, 1), "/retry asks again."),
+        (60.0, Wait(60.0, 1), "/retry asks again."),
+        (61.0, None, "/retry asks again; the server wants 2 minutes."),
+        (40_000.0, None, "/retry asks again; the server wants 11 hours."),
+    ],
+)
+def test_a_wait_that_is_too_long_is_left_to_the_person(seconds: float, action: Action | None, words: str) -> None:
+    error = ProviderError("rate_limit", "p: HTTP 429: slow down.", status=429, retry_after=seconds)
+    assert decided(error) == [action]
+    assert kept_text(error) == f"p: HTTP 429: slow down. Your message is kept; {words}"

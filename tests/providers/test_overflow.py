@@ -76,6 +76,8 @@ def test_the_sdk_text_is_used_where_there_is_no_body() -> None:
         ({}, openai("Rate limit reached. Please try again in 1.2s.", None), 1.2),
         ({}, openai("Rate limit reached. Please try again in 20ms.", None), 0.02),
         ({}, openai("Rate limit reached. Please try again in 6m0s.", None), 360.0),
+        ({}, openai("Quota exceeded. Please retry in 33.511577426s.", None), 33.511577426),  # Gemini
+        ({}, openai("Too many requests, please wait 20 seconds before trying again.", None), 20.0),
         ({}, [{"error": {"code": 429, "details": [{"@type": "RetryInfo", "retryDelay": "33s"}]}}], 33.0),
         ({}, None, None),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TypeAlias
 
 from tui.providers.base import ErrorKind, ProviderError
@@ -113,6 +114,11 @@ def kept_text(error: ProviderError) -> str:
     """What a person is told of a failure that nothing more is done about: why, what is kept, what to do next."""
     told = error.kind != "auth" or "/provider" in str(error)
     step = "/retry asks again" if told else "/provider tries the key, /retry asks again"
+    if error.retry_after is not None and error.retry_after > LONGEST_WAIT:
+        minutes = ceil(error.retry_after / 60)
+        step += (
+            f"; the server wants {minutes} minutes" if minutes < 120 else f"; the server wants {minutes // 60} hours"
+        )
     return f"{str(error).rstrip('.')}. Your message is kept; {step}."
 
 
