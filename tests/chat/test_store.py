@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from tui.chat.calls import CallLog
 from tui.chat.database import StoreError
 from tui.chat.ids import new_id
-from tui.chat.schema import MIGRATIONS
+from tui.chat.schema import APPLICATION_ID, MIGRATIONS
 from tui.chat.store import SessionInfo, SessionStore
-from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.messages import Attachment, BilledPass, Message, Reasoning, Request, Text, ToolCall, ToolResult, Usage
 from tui.providers.base import ReasoningDelta, ReasoningMeta, TextDelta, UsageUpdate
 
 
@@ -144,6 +145,29 @@ def test_two_programs_write_at_once(tmp_path: Path) -> None:
     assert len(stores[1].messages(session)) == 160
     for store in stores:
         store.close()
+
+
+def test_a_database_of_the_first_format_is_brought_forward(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    with sqlite3.connect(path) as db:
+        db.executescript(MIGRATIONS[0])
+        db.execute(
+            "INSERT INTO calls (id, session, kind, provider, model, at, status, input_total, output_total)"
+            " VALUES ('c1', 's1', 'chat', 'p', 'm', 1.0, 'success', 900, 90)"
+        )
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("PRAGMA user_version = 1")
+    db.close()
+    store = SessionStore(path)
+    calls = CallLog(store)
+    assert [(row.input_total, row.passes_input) for row in calls.rows()] == [(900, None)]
+    request = Request("p", "m", (), session="s1")
+    call = calls.begin(request, None, message=None, kind="chat")
+    several = Usage(800, 80, passes=(BilledPass(1_000, 10, 300), BilledPass(800, 80, 200)))
+    calls.finish(call, usage=several, seconds=1.0)
+    row = calls.rows()[-1]
+    assert (row.input_total, row.passes_input, row.passes_cached, row.passes_output) == (800, 1_800, 500, 90)
+    store.close()
 
 
 def test_newer_database_is_refused_and_untouched(tmp_path: Path) -> None:

@@ -28,6 +28,17 @@ def test_input_is_fresh_and_cached_and_costs_add_up() -> None:
     assert found.error_median is not None and abs(found.error_median - 1.0) < 1e-9
 
 
+def test_of_a_call_in_several_passes_all_are_used_and_one_is_predicted() -> None:
+    several = replace(CALL, passes_input=2_500, passes_cached=900, passes_output=700)
+    found = totals("here", [CALL, several])
+    assert (found.input, found.cached, found.fresh, found.output) == (3_500, 1_700, 1_800, 900)
+    assert found.predictions == 2 and found.error_median is not None and abs(found.error_median - 1.0) < 1e-9
+    # A server that compacted by itself told only the sum: used all the same, and no prediction is held against it.
+    told = totals("here", [replace(several, input_total=None, output_total=None)])
+    assert (told.input, told.output, told.predictions) == (2_500, 700, 0)
+    assert by_day([several], 1, date(2026, 11, 20)) == [(date(2026, 11, 20), 3_200)]
+
+
 def test_an_unknown_price_makes_the_sum_unknown() -> None:
     assert totals("x", [CALL, replace(CALL, cost=None)]).cost is None
     failed = replace(CALL, status="failed", cost=None, input_total=None, output_total=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tui.chat.database import Database
 from tui.chat.ids import new_id
@@ -20,7 +20,10 @@ CallKind: TypeAlias = Literal["chat", "compaction", "title"]
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """A call as stored. Tokens, seconds; `at` is seconds since the epoch. None is unknown."""
+    """A call as stored. Tokens, seconds; `at` is seconds since the epoch. None is unknown.
+
+    `passes_...` are what all passes of a call in several took together; None for a call in one.
+    """
 
     id: str
     session: str
@@ -46,9 +49,29 @@ class CallRow:
     finish_reason: str | None = None
     error: str | None = None
     cost: float | None = None  # US dollars
+    passes_input: int | None = None
+    passes_cached: int | None = None
+    passes_output: int | None = None
 
 
 _COLUMNS = tuple(CallRow.__dataclass_fields__)
+
+
+class Passes(NamedTuple):
+    """What all passes of a call in several took together, in tokens; None for a call in one."""
+
+    input: int | None
+    cached: int | None
+    output: int | None
+
+
+def passes_of(usage: Usage) -> Passes:
+    """The sums over the passes of a call."""
+    if not usage.passes:
+        return Passes(None, None, None)
+    return Passes(
+        *(map(sum, zip(*((p.input_total, p.input_cached, p.output_total) for p in usage.passes), strict=True)))
+    )
 
 
 class CallLog:
@@ -105,6 +128,7 @@ class CallLog:
             for name in ("input_total", "input_cached", "input_cache_write", "output_total", "reasoning"):
                 values[name] = getattr(usage, name)
             values["usage_source"] = usage.source
+            values |= {f"passes_{name}": tokens for name, tokens in passes_of(usage)._asdict().items()}
         names = ", ".join(f"{name} = ?" for name in values)
         with self._database.transaction() as db:
             db.execute(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tui.chat.calls import CallRow
+from tui.chat.calls import CallRow, passes_of
 from tui.chat.history import fold_records
 from tui.chat.ids import new_id
 from tui.chat.import_checks import checked_messages
@@ -236,6 +236,7 @@ class _Reader:
         """A call as it would stand here; the first after a start or a compaction could not be predicted."""
         name = (reply.provider, reply.model)
         known = predicted.known_tokens if predicted else None
+        passes = passes_of(usage)
         return CallRow(
             new_id(), "", reply.id, "chat", *name, reply.created_at, "success",
             predicted.tokens if predicted else None,
@@ -244,6 +245,7 @@ class _Reader:
             known, predicted.estimated_tokens if predicted else None,
             usage.input_total, usage.input_cached, usage.input_cache_write, usage.output_total, usage.reasoning,
             usage.source, finish_reason=storable(reply.finish_reason), cost=self._price(usage, *name),
+            passes_input=passes.input, passes_cached=passes.cached, passes_output=passes.output,
         )  # fmt: skip
 
     def remember(self, store: SessionStore, session: str, running: HybridTokenEstimator | None) -> None:

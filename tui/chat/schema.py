@@ -134,4 +134,10 @@ CREATE TABLE blobs (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1,)
+_V2 = """
+ALTER TABLE calls ADD COLUMN passes_input INTEGER;
+ALTER TABLE calls ADD COLUMN passes_cached INTEGER;
+ALTER TABLE calls ADD COLUMN passes_output INTEGER;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2)

@@ -11,7 +11,11 @@ from typing import Protocol, TypeVar
 
 
 class Call(Protocol):
-    """The part of a stored call that is read here; tokens, seconds since the epoch, US dollars. None is unknown."""
+    """The part of a stored call that is read here; tokens, seconds since the epoch, US dollars. None is unknown.
+
+    Of a call in several passes `passes_...` are what all of them took: that is what was used, and `input_total` what
+    its prediction is held against.
+    """
 
     @property
     def session(self) -> str: ...
@@ -37,6 +41,12 @@ class Call(Protocol):
     def input_cache_write(self) -> int | None: ...
     @property
     def output_total(self) -> int | None: ...
+    @property
+    def passes_input(self) -> int | None: ...
+    @property
+    def passes_cached(self) -> int | None: ...
+    @property
+    def passes_output(self) -> int | None: ...
     @property
     def reasoning(self) -> int | None: ...
     @property
@@ -76,7 +86,7 @@ def totals(name: str, calls: Iterable[Call]) -> Totals:
     errors = sorted(_errors(answered))
     costs = [call.cost for call in done]
     known = [cost for cost in costs if cost is not None]
-    given, cached = _sum(call.input_total for call in done), _sum(call.input_cached for call in done)
+    given, cached = _sum(map(_input, done)), _sum(_either(call.passes_cached, call.input_cached) for call in done)
     return Totals(
         name=name,
         calls=len(done),
@@ -85,7 +95,7 @@ def totals(name: str, calls: Iterable[Call]) -> Totals:
         input=given,
         fresh=None if given is None else max(0, given - (cached or 0)),
         cached=cached,
-        output=_sum(call.output_total for call in done),
+        output=_sum(map(_output, done)),
         reasoning=_sum(call.reasoning for call in done),
         cost=sum(known) if len(known) == len(answered) or len(known) == len(costs) else None,
         predictions=len(errors),
@@ -130,6 +140,18 @@ def totals_to_json(row: Totals) -> dict[str, object]:
             "p95_abs_error_percent": row.error_p95,
         },
     }
+
+
+def _input(call: Call) -> int | None:
+    return _either(call.passes_input, call.input_total)
+
+
+def _output(call: Call) -> int | None:
+    return _either(call.passes_output, call.output_total)
+
+
+def _either(passes: int | None, one: int | None) -> int | None:
+    return one if passes is None else passes
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
@@ -177,7 +199,7 @@ def by_day(calls: Iterable[Call], days: int, today: date) -> list[tuple[date, in
     groups = _grouped(calls, lambda call: date.fromtimestamp(call.at).toordinal())
     wanted = [date.fromordinal(today.toordinal() - back) for back in reversed(range(days))]
     return [
-        (day, sum((call.input_total or 0) + (call.output_total or 0) for call in groups.get(day.toordinal(), ())))
+        (day, sum((_input(call) or 0) + (_output(call) or 0) for call in groups.get(day.toordinal(), ())))
         for day in wanted
     ]
 

@@ -169,7 +169,7 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
         case Attachment():
             return [text_row(shortened(_attachment_text(part), width), palette.muted)]
         case SealedSummary():
-            return [text_row(shortened(clean_line(f"{part.label} · {tokens_text(view.count)}"), width), palette.muted)]
+            return [text_row(shortened(clean_line(part.label), width), palette.muted)]
         case Refusal(text):
             return plain_rows(f"refused: {clean_text(text)}", palette.warning, width)
 
