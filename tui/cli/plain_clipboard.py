@@ -14,13 +14,13 @@ from tui.screens.clipboard_reading import ClipboardError, keep, read, tools_for
 from tui.widgets.paste import mention_of
 
 if TYPE_CHECKING:
-    from tui.cli.plain import PlainChat
+    from tui.cli.plain_ports import ChatLike
 
 
 class PlainClipboard:
     """The commands about the clipboard. Errors are raised; the chat says them."""
 
-    def __init__(self, chat: PlainChat) -> None:
+    def __init__(self, chat: ChatLike) -> None:
         self._chat = chat
 
     async def copy(self, _args: str) -> None:

@@ -28,7 +28,7 @@ from tui.widgets.figures import money, tokens_exact
 
 if TYPE_CHECKING:
     from tui.chat.session import ChatSession
-    from tui.cli.plain import PlainChat
+    from tui.cli.plain_ports import ChatLike
 
 Run: TypeAlias = Callable[[str], Awaitable[None]]
 
@@ -46,7 +46,7 @@ EFFORTS = ("off", "low", "medium", "high", "default")
 class PlainCommands:
     """The commands that need no screen. Errors are raised; the chat says them."""
 
-    def __init__(self, chat: PlainChat) -> None:
+    def __init__(self, chat: ChatLike) -> None:
         self._chat = chat
         self._deleted = ""  # id of the conversation deleted last in this run
         tools, clipboard = PlainTools(chat), PlainClipboard(chat)

@@ -13,11 +13,11 @@ from tui.render.clean import clean_text
 from tui.screens.summary_subject import DraftSubject, StandingSubject, figures_line
 
 if TYPE_CHECKING:
-    from tui.cli.plain import PlainChat
+    from tui.cli.plain_ports import ChatLike
     from tui.screens.summary_subject import PanelSubject
 
 
-async def preview(chat: PlainChat, wish: str) -> None:
+async def preview(chat: ChatLike, wish: str) -> None:
     """Let the model summarise, read it out, and compact with it or with the person's own words, or not at all."""
     from tui.chat.summaries import FAILURES
 
@@ -37,7 +37,7 @@ async def preview(chat: PlainChat, wish: str) -> None:
     await chat.session.refresh_usage()
 
 
-async def change(chat: PlainChat) -> None:
+async def change(chat: ChatLike) -> None:
     """Read the summary in force out, and put the person's own words in its place if they write some."""
     from tui.context.compaction_rules import compaction_report
 
@@ -52,7 +52,7 @@ async def change(chat: PlainChat) -> None:
         await chat.session.refresh_usage()
 
 
-async def _decide(chat: PlainChat, subject: PanelSubject) -> None:
+async def _decide(chat: ChatLike, subject: PanelSubject) -> None:
     """Ask until the person has accepted a text or left. A pipe holds messages, no answers: nothing is asked there."""
     from tui.chat.summaries import FAILURES
 

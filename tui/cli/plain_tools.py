@@ -15,7 +15,7 @@ from tui.widgets.figures import tokens_exact
 if TYPE_CHECKING:
     from tui.chat.servers import ServerLine
     from tui.chat.session_tools import ToolLine
-    from tui.cli.plain import PlainChat
+    from tui.cli.plain_ports import ChatLike
 
 _RULES = {"allow": "runs", "ask": "asks first", "never": "never runs"}
 
@@ -23,7 +23,7 @@ _RULES = {"allow": "runs", "ask": "asks first", "never": "never runs"}
 class PlainTools:
     """The commands about tools and servers. Errors are raised; the chat says them."""
 
-    def __init__(self, chat: PlainChat) -> None:
+    def __init__(self, chat: ChatLike) -> None:
         self._chat = chat
 
     # -- /tools ------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from tui.widgets.figures import percent, tokens_exact
 from tui.widgets.urgency import mark
 
 if TYPE_CHECKING:
-    from tui.cli.plain import PlainChat
+    from tui.cli.plain_ports import ChatLike
     from tui.tools.approval import Decision
 
 ANSWERS: dict[str, Decision] = {"y": "once", "s": "session", "a": "always", "n": "no", "never": "never"}
@@ -28,7 +28,7 @@ ANSWERS: dict[str, Decision] = {"y": "once", "s": "session", "a": "always", "n":
 class Speaker:
     """Writes what happens in the turns of one chat."""
 
-    def __init__(self, chat: PlainChat) -> None:
+    def __init__(self, chat: ChatLike) -> None:
         self._chat = chat
         self._open = False  # whether the line on standard output has not ended
 
