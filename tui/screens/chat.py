@@ -5,33 +5,24 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual import events, work
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from tui import commands as slash
-from tui.screens import clipboard, mentions
+from tui.screens import mentions
+from tui.screens.chat_parts import ChatParts
 from tui.screens.drafts import Drafts
 from tui.screens.resources import resource_offers
 from tui.screens.theming import Theming
-from tui.screens.work_screen import WorkScreen
 from tui.widgets.composer import Composer
-from tui.widgets.context_messages import message_counts
-from tui.widgets.queue_list import QueueList
-from tui.widgets.status_bar import Status, StatusBar
-from tui.widgets.title_bar import TitleBar
 from tui.widgets.transcript import Place, Transcript
-from tui.widgets.welcome import welcome
 
 if TYPE_CHECKING:
-    from tui.context.usage import ContextUsage
     from tui.screens.chat_commands import ChatCommands
     from tui.screens.ports import SettingsLike, WorkspaceLike
     from tui.screens.session_ports import SessionLike
@@ -48,8 +39,8 @@ HISTORY_LOADED = 500
 """Prompts of earlier sessions within reach of the up key."""
 
 
-class ChatScreen(WorkScreen):
-    """Wires composer, transcript and status to one session at a time."""
+class ChatScreen(ChatParts):
+    """Wires composer, transcript and status to the session, the keys and the commands."""
 
     DEFAULT_CSS = """
     ChatScreen { layout: vertical; background: $background; }
@@ -79,23 +70,21 @@ class ChatScreen(WorkScreen):
     AUTO_FOCUS = ""
 
     def __init__(self, open_workspace: OpenWorkspace, settings: SettingsLike) -> None:
-        super().__init__(settings.log_file)
+        super().__init__(settings)
         self.open_workspace = open_workspace
-        self.pictures = settings.data_dir / "pictures"  # that were pasted
-        self.keymap = settings.keys
-        self.theming = Theming(self, settings.themes_dir)
-        self.workspace: WorkspaceLike | None = None
-        self.session: SessionLike | None = None
+        self.themes_dir = settings.themes_dir
         self._places: dict[str, Place | None] = {}  # where the reader was in each conversation of this run
         self.broken = ""  # why there is no workspace, once that is known
-        self.cost: float | None = None  # dollars of this session, None is unknown
-        self.title_bar = TitleBar()
-        self.transcript = Transcript()
-        self.queue_list = QueueList()
-        self.composer = Composer()
-        self.status_bar = StatusBar()
-        self.files = mentions.FileIndex(Path.cwd())
-        self.drafts = Drafts(self)
+
+    @cached_property
+    def theming(self) -> Theming:
+        """The themes to choose from."""
+        return Theming(self, self.themes_dir)
+
+    @cached_property
+    def drafts(self) -> Drafts:
+        """What is being written."""
+        return Drafts(self)
 
     @cached_property
     def turns(self) -> Turns:
@@ -110,14 +99,6 @@ class ChatScreen(WorkScreen):
         from tui.screens.chat_commands import ChatCommands
 
         return ChatCommands(self)
-
-    def compose(self) -> ComposeResult:
-        """From top to bottom; only the conversation gives way."""
-        yield self.title_bar
-        yield self.transcript
-        yield self.queue_list
-        yield self.composer
-        yield self.status_bar
 
     def on_mount(self) -> None:
         """Take keys at once; open everything else after the first frame."""
@@ -201,41 +182,6 @@ class ChatScreen(WorkScreen):
             self.refresh_status(counts=True)
             self.welcome()
 
-    def welcome(self) -> None:
-        """What an empty conversation shows, with what is known by now."""
-        session = self.session
-        if session is not None and not session.messages:
-            where = self.workspace.place(session.provider) if self.workspace is not None else ""
-            self.transcript.show_static(welcome(session.provider, session.model, session.usage, where))
-
-    def say_error(self, text: str) -> None:
-        """Put one clear line into the conversation."""
-        self.transcript.add_notice("error", text)
-
-    def refresh_title(self) -> None:
-        """Title and model of the session."""
-        if self.session is not None:
-            self.title_bar.show(
-                self.session.title or "new conversation", f"{self.session.provider}/{self.session.model}"
-            )
-
-    def refresh_status(self, *, counts: bool = False) -> None:
-        """The numbers of the session; with `counts` also those beside each message."""
-        session = self.session
-        if session is None:
-            return
-        self.status_bar.show(Status(session.usage, self.cost, session.rolling))
-        if self.commands.context_panel is not None:
-            self.commands.context_panel.follow()
-        if counts and session.usage is not None:
-            self.background(partial(self._count_messages, session, session.usage), "counts", exclusive=True)
-
-    async def _count_messages(self, session: SessionLike, usage: ContextUsage) -> None:
-        """Costs, and tokens of each message: long conversations have many, so off the event loop."""
-        self.transcript.set_counts(await asyncio.to_thread(message_counts, usage))
-        self.cost = await session.cost()
-        self.refresh_status()
-
     async def on_composer_submitted(self, event: Composer.Submitted) -> None:
         """A message goes to the session, a command is run; a command that isn't there goes back to the draft."""
         text = event.text
@@ -259,12 +205,6 @@ class ChatScreen(WorkScreen):
     def run_command(self, command: slash.Command, args: str = "") -> None:
         """Run a command beside the event loop's other work; what goes wrong is a line in the conversation."""
         self.background(partial(command.run, self.commands, args), f"/{command.name}", again=True)
-
-    def remember(self, text: str) -> None:
-        """Keep a prompt for the up key, in this run and later ones."""
-        self.composer.history.add(text)
-        if self.workspace is not None:
-            self.background(partial(self.workspace.add_prompt, text), "prompts")
 
     def on_composer_changed(self, event: Composer.Changed) -> None:
         """Count, keep and complete the draft."""
@@ -330,20 +270,6 @@ class ChatScreen(WorkScreen):
         if self.session is not None:
             self.turns.show_rest()
 
-    def take_typed(self, event: events.Key | events.Paste) -> None:
-        """What is typed in the conversation and is no key of it goes to the prompt, and the next letters with it."""
-        if self.focused is not self.transcript:
-            return
-        if isinstance(event, events.Paste) or (event.is_printable and event.key not in self.active_bindings):
-            self.transcript.clear_cursor()
-            self.set_focus(self.composer.area)
-
-    def action_choose_message(self, step: int) -> None:
-        """Move the block cursor from the prompt: up from nowhere chooses the last message."""
-        if step < 0 or self.transcript.cursor_id is not None:
-            self.set_focus(self.transcript)
-            self.transcript.action_cursor(step)
-
     def action_command(self, said: str) -> None:
         """Run a command by name, with what follows it, as a key or the palette does."""
         parsed = slash.parse(f"/{said}")
@@ -361,22 +287,6 @@ class ChatScreen(WorkScreen):
         self.transcript.clear_cursor()
         self.clear_selection()
         self.composer.focus_prompt()
-
-    def action_scroll_pages(self, pages: int) -> None:
-        """Page through the conversation while the prompt keeps the keys."""
-        step = max(1, self.transcript.size.height - 2)
-        self.transcript.scroll_relative(y=pages * step, animate=False)
-
-    def action_to_end(self) -> None:
-        """Go to the end of the conversation."""
-        self.transcript.scroll_end(animate=False)
-
-    async def copy_text(self, text: str, what: str = "") -> None:
-        """Copy by every way there is, and say which one is known to have worked. `what` names the text."""
-        self.app.copy_to_clipboard(text)
-        tool = clipboard.tool_for(os.environ)
-        worked = tool is not None and await clipboard.run_tool(tool, text)
-        self.notify(clipboard.outcome(what, len(text), tool[0] if tool else None, worked), markup=False)
 
     async def leave(self) -> str:
         """Keep what there is and close everything. Returns what could not be kept, for the terminal; "" is all well."""

@@ -27,7 +27,6 @@ from tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage
-    from tui.screens.context import ContextPanel
     from tui.screens.help import Key
 
 log = logging.getLogger(__name__)
@@ -47,8 +46,6 @@ class ChatCommands(
 ):
     """The actions of one chat screen; implements `commands.Chat`."""
 
-    context_panel: ContextPanel | None = None  # while it is open
-
     # -- context -------------------------------------------------------------------------------------------------
 
     async def show_context(self, _args: str) -> None:
@@ -58,11 +55,11 @@ class ChatCommands(
         from tui.screens.context import ContextPanel
 
         panel = ContextPanel(session, self.screen.workspace, hints=self.hints, changed=self.recounted)
-        self.context_panel = panel
+        self.screen.context_panel = panel
         self.screen.app.push_screen(panel, self._context_closed)
 
     def _context_closed(self, wish: str | None) -> None:
-        self.context_panel = None
+        self.screen.context_panel = None
         if wish == "compact":
             self.screen.action_command("compact")
         elif wish is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tui.screens.items import Source
 
 if TYPE_CHECKING:
-    from tui.screens.chat import ChatScreen
+    from tui.screens.chat_parts import ChatParts
     from tui.screens.ports import WorkspaceLike
     from tui.screens.session_ports import SessionLike
     from tui.screens.tools import ToolsPanel
@@ -19,7 +19,7 @@ class CommandBase:
 
     tools_panel: ToolsPanel | None = None  # while it is open
 
-    def __init__(self, screen: ChatScreen) -> None:
+    def __init__(self, screen: ChatParts) -> None:
         self.screen = screen
 
     def say(self, text: str) -> None:

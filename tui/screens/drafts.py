@@ -16,7 +16,7 @@ from tui.widgets.cells import plain
 from tui.widgets.figures import tokens_exact, tokens_short
 
 if TYPE_CHECKING:
-    from tui.screens.chat import ChatScreen
+    from tui.screens.chat_parts import ChatParts
     from tui.screens.session_ports import SessionLike
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str
 class Drafts:
     """Counts and stores the draft of a chat screen."""
 
-    def __init__(self, screen: ChatScreen) -> None:
+    def __init__(self, screen: ChatParts) -> None:
         self.screen = screen
         self.typed = ""
         self.pasted: tuple[str, ...] = ()

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from tui.widgets.themes import load_themes
 
 if TYPE_CHECKING:
-    from tui.screens.chat import ChatScreen
+    from tui.screens.chat_parts import ChatParts
 
 
 class Theming:
     """Loads themes when they are first asked for; the one in use was loaded at the start."""
 
-    def __init__(self, screen: ChatScreen, user_dir: Path) -> None:
+    def __init__(self, screen: ChatParts, user_dir: Path) -> None:
         self.screen = screen
         self.user_dir = user_dir
         self._loaded = False

@@ -11,7 +11,7 @@ from tui.widgets.cells import plain
 from tui.widgets.completion import Choice
 
 if TYPE_CHECKING:
-    from tui.screens.chat import ChatScreen
+    from tui.screens.chat_parts import ChatParts
 
 
 class ToolCommands(CommandBase):
@@ -70,7 +70,7 @@ class ToolCommands(CommandBase):
         ]
 
 
-async def open_result(screen: ChatScreen, message: Message) -> None:
+async def open_result(screen: ChatParts, message: Message) -> None:
     """Show all of what the tools of a message returned."""
     session = screen.session
     results = [part for part in message.parts if isinstance(part, ToolResult)]

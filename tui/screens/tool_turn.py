@@ -12,7 +12,7 @@ from tui.render.clean import clean_line
 
 if TYPE_CHECKING:
     from tui.screens.approval import ApprovalPanel
-    from tui.screens.chat import ChatScreen
+    from tui.screens.chat_parts import ChatParts
     from tui.tools.approval import Decision
 
 NAMED = 3  # running tools that are named
@@ -21,7 +21,7 @@ NAMED = 3  # running tools that are named
 class ToolTurn:
     """Follows the tools of one turn after another. `enter` shows what the turn is doing, from when on (`monotonic`)."""
 
-    def __init__(self, screen: ChatScreen, enter: Callable[[str, float], None]) -> None:
+    def __init__(self, screen: ChatParts, enter: Callable[[str, float], None]) -> None:
         self._screen = screen
         self._enter = enter
         self._running: dict[str, list[str]] = {}  # call id -> names (ids may stand twice)

@@ -42,7 +42,7 @@ from tui.screens.tool_turn import ToolTurn
 from tui.widgets.figures import duration
 
 if TYPE_CHECKING:
-    from tui.screens.chat import ChatScreen
+    from tui.screens.chat_parts import ChatParts
     from tui.screens.session_ports import SessionLike
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ LONG = 10.0
 class Turns:
     """Runs one turn after another for a chat screen, and keeps what waits."""
 
-    def __init__(self, screen: ChatScreen) -> None:
+    def __init__(self, screen: ChatParts) -> None:
         self.screen = screen
         self.waiting: deque[str] = deque()
         self.failed = False
