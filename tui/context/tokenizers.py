@@ -163,17 +163,6 @@ def heuristic_count(text: str) -> int:
     return -(-(ascii_count * 10 + other * 20 + wide * 52) // 40)
 
 
-class HeuristicTokenizer:
-    """`heuristic_count` as a tokenizer."""
-
-    name = "characters"
-    exact = False
-
-    def count(self, text: str) -> int:
-        """Tokens by classes of characters."""
-        return heuristic_count(text)
-
-
 O200K = BpeTokenizer("o200k_base")
 CL100K = BpeTokenizer("cl100k_base")
 _DEFAULT: Tokenizer = O200K

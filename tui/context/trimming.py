@@ -52,10 +52,6 @@ class TrimState:
         """Whether nothing is left out."""
         return not self.cuts and not self.dropped
 
-    def touches(self, message_id: str) -> bool:
-        """Whether the message goes out shortened or not at all."""
-        return message_id in self.dropped or any(cut.message_id == message_id for cut in self.cuts)
-
     def to_json(self) -> dict[str, object]:
         """A JSON object for the store."""
         return {

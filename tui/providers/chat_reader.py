@@ -167,7 +167,6 @@ class _Calls:
 
     def __init__(self) -> None:
         self._seen: list[tuple[object, str]] = []  # (the server's index, id) of each call, by our index
-        self._extra: set[int] = set()
 
     def read(self, call: Json) -> ToolCallDelta:
         """The piece as an event. `id` and `name` come with a call's first piece only."""
