@@ -38,9 +38,9 @@ from tui.context.estimator import HybridTokenEstimator
 from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.context.tracker import ConversationStateTracker
 from tui.context.trimming import TrimLog
-from tui.messages import Attachment, SystemSection, Usage
+from tui.messages import Attachment, SystemSection
 from tui.providers.base import ModelInfo, Provider, ProviderError
-from tui.providers.catalog import price, resolve_limits
+from tui.providers.catalog import dollars, resolve_limits
 from tui.providers.config import ProviderConfig
 from tui.providers.registry import Choice, all_configs, choose_default, make_provider
 from tui.tools.builtin import BuiltInTools
@@ -75,7 +75,7 @@ class Workspace:
             windows=Windows(store, settings, self._limits),
             provider=self.provider,
             tools=Toolbox(settings.tools, store, [BuiltInTools(Path.cwd(), settings.tools.allow)]),
-            price=_price,
+            price=dollars,
         )
         self.servers = Servers(settings, store, self.services.tools)
         self.setup = ProviderSetup(self._configs, self._drop, settings.config_file, settings.providers)
@@ -300,7 +300,7 @@ class Workspace:
                 self.store,
                 recording,
                 providers=self._configs,
-                price=_price,
+                price=dollars,
                 system=self.settings.system,
                 estimator=self.services.estimator,
                 again=again,
@@ -319,8 +319,3 @@ class Workspace:
         """Requests under rolling context, and the last trims."""
         text = await asyncio.to_thread(self.store.get_state, TRIM_LOG)
         return TrimLog.from_json(json.loads(text)) if text else TrimLog()
-
-
-def _price(usage: Usage, provider: str, model: str) -> float | None:
-    cost = price(usage, provider, model)
-    return None if cost is None else float(cost)

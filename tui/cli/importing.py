@@ -16,7 +16,7 @@ from tui.chat.store import SessionStore
 from tui.cli import FAILED, complain
 from tui.cli.listing import write
 from tui.config import Settings
-from tui.messages import Usage
+from tui.providers.catalog import dollars
 from tui.providers.registry import all_configs
 
 PAUSE = 0.2  # seconds between two signs of life
@@ -37,7 +37,7 @@ def run(args: Namespace, settings: Settings) -> int:
                 try:
                     recording = read_recording(path)
                     imported = import_measured(
-                        store, recording, providers=known, price=_price, system=settings.system, progress=progress,
+                        store, recording, providers=known, price=dollars, system=settings.system, progress=progress,
                         again=args.again,
                     )  # fmt: skip
                 except RecordingError as error:
@@ -86,13 +86,6 @@ def _entry(path: Path, imported: Imported) -> dict[str, object]:
         "not_in_file_tokens": imported.unsent,
         "copy_of": imported.copy_of or None,
     }
-
-
-def _price(usage: Usage, provider: str, model: str) -> float | None:
-    from tui.providers.catalog import price
-
-    cost = price(usage, provider, model)
-    return None if cost is None else float(cost)
 
 
 class _Progress:

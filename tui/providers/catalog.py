@@ -93,6 +93,12 @@ def _alone(one: BilledPass) -> Usage:
     return Usage(one.input_total, one.output_total, one.input_cached, one.input_cache_write)
 
 
+def dollars(usage: Usage, provider: str, model: str) -> float | None:
+    """`price` as it is stored with a call."""
+    cost = price(usage, provider, model)
+    return None if cost is None else float(cost)
+
+
 def list_price(provider: str, model: str) -> tuple[Decimal, Decimal] | None:
     """US dollars for a million tokens of input and of output, at the lowest tier; None where unknown.
 
