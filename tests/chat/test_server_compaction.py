@@ -11,11 +11,13 @@ import pytest
 
 from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of, open_workspace, real_tokens
 from tui.chat.database import StoreError
-from tui.chat.events import CompactionFinished, Notice, TurnFailed
+from tui.chat.events import CompactionFinished, ContextTrimmed, Notice, TurnFailed
+from tui.chat.history import TRIM
 from tui.chat.session import ChatSession
 from tui.chat.store import SessionStore
 from tui.chat.transfer import import_file
 from tui.config import ModelSettings
+from tui.context.trimming import TrimState
 from tui.messages import BilledPass, Message, Request, SealedSummary, ToolCall, Usage
 from tui.providers.base import (
     Capabilities,
@@ -288,8 +290,44 @@ async def test_where_it_does_not_compact_and_the_window_is_full_we_do(tmp_path: 
         events: list[object] = []
         while not of(CompactionFinished, events):
             events = await drain(session.send(LONG))
-            assert not of(TurnFailed, events), events
+            assert not of(TurnFailed, events) and not of(ContextTrimmed, events), events
         assert provider.real[-1] < AT and provider.refused == 0 and max(provider.real) > AT
+
+
+async def test_when_the_server_is_not_asked_to(tmp_path: Path) -> None:
+    """Not under the least threshold it takes, not for what it was not sent, not while rolling context acts."""
+    provider = Compacting()
+    async with open_workspace(tmp_path, provider, **SETTINGS) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send(f"{LONG} {LONG}"))
+        await drain(session.send("Go on."))
+        assert [request.compact_at for request in provider.requests] == [AT, AT]
+        await session.set_rolling(True)
+        await drain(session.send("Go on."))
+        assert provider.requests[-1].compact_at is None
+        await session.set_rolling(False)
+        gone = TrimState(dropped=frozenset({session.messages[0].id, session.messages[1].id}))
+        await session._conversation.add_record(TRIM, {"state": gone.to_json(), "messages": 2, "tokens": 500})
+        assert session._meter.server_compacts_at(await session.refresh_usage()) is None
+    small = {"models": {"scripted/m": ModelSettings(compaction=999, reserve_output=500)}}
+    async with open_workspace(tmp_path / "small", provider, **small) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("Hello."))
+        assert provider.requests[-1].compact_at is None
+
+
+async def test_a_retry_leaves_a_compaction_of_ours_in_force(tmp_path: Path) -> None:
+    """Its summary was written after the question, and stands before it."""
+    provider = Compacting(able=Capabilities())
+    async with open_workspace(tmp_path, provider, **SETTINGS) as workspace:
+        session = await workspace.new_session()
+        for _ in range(6):
+            await drain(session.send(LONG[:600]))
+        assert of(CompactionFinished, await drain(session.compact()))
+        first = going(session).messages[0]
+        assert first.kind == "summary"
+        await drain(session.retry())
+        assert provider.requests[-1].messages[0] is first and going(session).messages[0] is first
 
 
 async def test_it_travels_with_an_export(tmp_path: Path) -> None:

@@ -121,7 +121,6 @@ class Compactor:
             last=covered[-1].id,
             summary=summary.id,
             kept=pinned_groups(covered, conversation.state.pinned),
-            frontier=covered[-1].id,
             answer=reply.id,
         )
         request = self._under(record, summary)
