@@ -309,7 +309,7 @@ async def test_when_the_server_is_not_asked_to(tmp_path: Path) -> None:
         gone = TrimState(dropped=frozenset({session.messages[0].id, session.messages[1].id}))
         await session._conversation.add_record(TRIM, {"state": gone.to_json(), "messages": 2, "tokens": 500})
         assert session._meter.server_compacts_at(await session.refresh_usage()) is None
-    small = {"models": {"scripted/m": ModelSettings(compaction=999, reserve_output=500)}}
+    small: dict[str, Any] = {"models": {"scripted/m": ModelSettings(compaction=999, reserve_output=500)}}
     async with open_workspace(tmp_path / "small", provider, **small) as workspace:
         session = await workspace.new_session()
         await drain(session.send("Hello."))
