@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace
+from tests.chat.fakes import ScriptedProvider, answer, drain, of, open_workspace
+from tui.chat.attachments import make_attachment
 from tui.chat.events import Notice, TurnFailed
 from tui.chat.recovery import Action, Clamp, MakeRoom, Recovery, Wait, kept_text
+from tui.messages import Attachment, Message, Request
 from tui.providers.base import ProviderError
 
 AT_LEAST = ProviderError("overflow_output", "too long", limit=8000, input_tokens=7000, output_tokens=1000)
@@ -57,3 +59,26 @@ def test_a_wait_that_is_too_long_is_left_to_the_person(seconds: float, action: A
     error = ProviderError("rate_limit", "p: HTTP 429: slow down.", status=429, retry_after=seconds)
     assert decided(error) == [action]
     assert kept_text(error) == f"p: HTTP 429: slow down. Your message is kept; {words}"
+
+
+async def test_a_request_of_too_many_bytes_goes_without_its_largest_attachment(tmp_path: Path) -> None:
+    refusal = ProviderError("too_many_bytes", "p: HTTP 413: request_too_large.", status=413)
+    provider = ScriptedProvider([[refusal], answer(), [refusal], [refusal]], window=64_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        files = [
+            make_attachment(f"{name}.txt", name.encode() * size) for name, size in (("a", 10), ("b", 90), ("c", 20))
+        ]
+        session = await workspace.new_session()
+        events = await drain(session.send("look", files))
+        names = [[part.name for part in parts_of(request)] for request in provider.requests]
+        assert names == [["a.txt", "b.txt", "c.txt"], ["a.txt", "c.txt"]]
+        assert any("b.txt (90 bytes) is left out" in event.text for event in of(Notice, events))
+        assert len(parts_of(session.messages[0])) == 3  # the history has all of them
+        failed = await drain(session.send("again"))
+        assert [len(parts_of(request)) for request in provider.requests[2:]] == [2, 1]
+        assert any("request_too_large" in event.text for event in of(TurnFailed, failed))
+
+
+def parts_of(holder: Request | Message) -> list[Attachment]:
+    messages = holder.messages if isinstance(holder, Request) else (holder,)
+    return [part for message in messages for part in message.parts if isinstance(part, Attachment)]

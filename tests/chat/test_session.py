@@ -29,7 +29,7 @@ from tui.chat.events import (
     UsageChanged,
 )
 from tui.chat.session import ChatSession
-from tui.messages import Message, Reasoning, Text, Usage
+from tui.messages import Message, Reasoning, Request, Text, Usage
 from tui.providers.base import (
     Capabilities,
     ErrorKind,
@@ -138,6 +138,36 @@ async def test_a_doubtful_request_is_counted_before_it_is_sent(tmp_path: Path) -
         assert (doubtful.source, doubtful.predicted) == ("exact", doubtful.input_total)
 
 
+async def test_a_count_that_fails_never_stops_a_turn(tmp_path: Path) -> None:
+    class Miscounting(ScriptedProvider):
+        async def count_tokens(self, request: Request) -> int | None:
+            self.counted += 1
+            raise ProviderError("server", "no counting today", status=500)
+
+    provider = Miscounting(able=Capabilities(count_endpoint=True, count_freely=True))
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("short"))
+        assert provider.counted == 1 and session.messages[-1].status == "complete"
+        assert await session.count_exactly() is None
+
+
+async def test_an_answer_without_usage_has_no_price(tmp_path: Path) -> None:
+    """Its tokens are estimated; a cost made from them would pass for a bill."""
+    provider = ScriptedProvider(name="openai", report_usage=False)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await session.set_model("openai/gpt-4o")
+        await drain(session.send("go"))
+        assert session.messages[-1].usage is not None and session.messages[-1].usage.output_total
+        assert [call.cost for call in workspace.services.calls.rows(session.id)] == [None]
+        assert await session.cost() is None
+        provider.report_usage = True
+        await drain(session.send("again"))
+        assert workspace.services.calls.rows(session.id)[-1].cost
+        assert await session.cost() is None  # still not known in full
+
+
 async def test_cancel_keeps_what_arrived_and_the_next_turn_works(tmp_path: Path) -> None:
     provider = ScriptedProvider([[TextDelta("half an "), 30.0, TextDelta("answer"), StreamEnd("stop", "stop")]])
     async with open_workspace(tmp_path, provider) as workspace:
@@ -223,10 +253,11 @@ async def test_esc_ends_the_wait(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
         events = []
-        async for event in session.send("go"):
-            events.append(event)
-            if isinstance(event, RetryScheduled):
-                session.cancel()
+        async with asyncio.timeout(20):  # the wait is longer
+            async for event in session.send("go"):
+                events.append(event)
+                if isinstance(event, RetryScheduled):
+                    session.cancel()
         assert of(TurnFailed, events)[0].text.startswith("Cancelled")
         assert len(provider.requests) == 1
 

@@ -83,6 +83,7 @@ NOT_OVERFLOW = [
     Case("500", 500, None, "server"),
     Case("image not supported", 500, openai("image input is not supported", 500, "server_error"), "bad_request"),
     Case("stream error without status", None, {"code": 500, "message": "boom"}, "server"),
+    Case("status inside an Anthropic stream", 200, {"error": {"code": 429, "message": "slow"}}, "rate_limit"),
     Case("wrong key", 401, openai("Incorrect API key provided: sk-abcdefghijkl", "invalid_api_key"), "auth"),
     Case(
         "llama.cpp key",
