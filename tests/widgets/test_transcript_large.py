@@ -151,3 +151,14 @@ async def test_an_answer_that_ends_while_it_is_drawn_anew_is_the_stored_one(gate
         await until(pilot, lambda: drawn(view) and view.document.entries[2].live is None)
         await pilot.pause()
         assert "short" in [view.render_line(y).text.strip() for y in range(view.size.height)]
+
+
+async def test_rows_that_were_replaced_are_let_go_of_bit_by_bit(gate: threading.Event) -> None:
+    gate.set()
+    async with running([large()]) as (pilot, view):
+        await until(pilot, lambda: drawn(view))
+        before = view.document.entries[0].rows
+        assert before
+        await pilot.resize_terminal(40, 20)
+        await until(pilot, lambda: not before)
+        assert view.document.entries[0].rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui.render.clean import clean_text
 from tui.render.palette import Palette
-from tui.render.rows import Row
+from tui.render.rows import Row, let_go
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -47,8 +47,7 @@ def markdown_rows(source: str, width: int, palette: Palette) -> list[Row]:
 
     tokens = parse(clean_text(source))
     rows = blocks_rows(tokens, width, palette)
-    while tokens:  # let go of bit by bit: at once it would hold up the screen, 60 ms for a megabyte
-        del tokens[-1_000:]
+    let_go(tokens)
     return rows
 
 

@@ -17,7 +17,7 @@ from textual.visual import Visual
 from textual.widget import Widget
 
 from tui.render.palette import Palette, make_palette
-from tui.render.rows import Row
+from tui.render.rows import Row, let_go
 from tui.widgets.transcript_document import Document
 from tui.widgets.transcript_drawer import Drawer, Job
 from tui.widgets.transcript_paint import GUTTER, paint_mark, paint_row
@@ -141,9 +141,12 @@ class TranscriptView(ScrollView, can_focus=True):
     def _drawn(self, job: Job, rows: list[Row]) -> None:
         """A large message was drawn: it takes the place of what stood for it, the reader's place stays."""
         place, height = self._place_of_reader(), self.document.heights[job.index]
+        before = self.document.entries[job.index].rows if job.index < len(self.document.entries) else None
         change = self.document.take(job, rows)
         if change is None:
             return
+        if before:
+            self.run_worker(lambda: let_go(before), thread=True, exit_on_error=False)  # a partial would be written out
         if place is not None and place[0] == job.index and place[1] > height // 2:
             place = job.index, max(0, place[1] + change)  # nearer to its end, which is where the reader came from
         self._settle(place)
