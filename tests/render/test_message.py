@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tui.messages import Attachment, Message, MessageStatus, Reasoning, Refusal, Text, ToolCall, ToolResult
-from tui.render.message import View, copy_text, divider_row, message_rows
+from tui.render.message import View, divider_row, message_rows
+from tui.render.message_words import copy_text
 from tui.render.palette import Palette
 from tui.render.rows import Row, rows_text
 

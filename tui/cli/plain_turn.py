@@ -12,7 +12,7 @@ from tui.cli.ask import event_line
 from tui.cli.listing import write
 from tui.messages import Message, ToolCall
 from tui.render.clean import clean_line, clean_text
-from tui.render.message import label_of, status_text
+from tui.render.message_words import label_of, status_text
 from tui.render.words import arguments_summary, short_model
 from tui.widgets.call_text import readable_arguments
 from tui.widgets.figures import percent, tokens_exact

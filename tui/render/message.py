@@ -13,9 +13,10 @@ from rich.style import Style
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, SealedSummary, Text, ToolCall, ToolResult
 from tui.render.clean import clean_line, clean_output, clean_text
 from tui.render.markdown import markdown_rows
+from tui.render.message_words import attachment_text, status_text
 from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, prefixed, text_row
-from tui.render.words import arguments_summary, compact, plural, seconds_text, short_model, size_text, tokens_text
+from tui.render.words import arguments_summary, compact, plural, seconds_text, tokens_text
 from tui.render.wrap import plain_rows
 
 FOLDED, UNFOLDED = "▸ ", "▾ "
@@ -68,27 +69,6 @@ def folds(message: Message, part: Part) -> bool:
 def is_long(text: str) -> bool:
     """Whether a person's text is folded after its beginning."""
     return len(text) > PASTE_CHARS or text.count("\n") >= PASTE_LINES
-
-
-def copy_text(message: Message) -> str:
-    """What copying a message gives: its words as they were written; of a tool message what the tools returned."""
-    texts = [part.text for part in message.parts if isinstance(part, Text | Refusal | ToolResult)]
-    return "\n\n".join([text for text in texts if text])
-
-
-def label_of(message: Message) -> str:
-    """Who speaks: `you`, the model's short name, or what kind of message it is; "" for tool results."""
-    match message:
-        case Message(kind="summary"):
-            return "summary"
-        case Message(kind="injected"):
-            return "context"
-        case Message(role="user"):
-            return "you"
-        case Message(role="assistant"):
-            return short_model(message.model) if message.model else "assistant"
-        case _:
-            return ""
 
 
 def message_rows(message: Message, width: int, palette: Palette, view: View = NO_VIEW) -> list[Row]:
@@ -167,7 +147,7 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
         case ToolResult():
             return _result_rows(message, part, width, palette, view, opened)
         case Attachment():
-            return [text_row(shortened(_attachment_text(part), width), palette.muted)]
+            return [text_row(shortened(attachment_text(part), width), palette.muted)]
         case SealedSummary():
             return [text_row(shortened(clean_line(part.label), width), palette.muted)]
         case Refusal(text):
@@ -249,49 +229,6 @@ def _result_rows(
     suffix = _SUFFIX.search(about)
     language = suffix.group(1) if suffix and not part.is_error and find_lexer(suffix.group(1)) else ""
     return [line, *rows, *indented(code_rows(text or "(no output)", language, width - 2, palette), palette)]
-
-
-def _attachment_text(part: Attachment) -> str:
-    details = {
-        "image": f"{part.width}×{part.height}" if part.width and part.height else "image",
-        "pdf": plural(part.pages, "page") if part.pages else "PDF",
-        "text": "text",
-    }[part.kind]
-    return f"@ {clean_line(part.name)} · {details} · {size_text(part.size)}"
-
-
-_NO_ROOM = '■ cut off: the room kept for an answer is used up · write "go on", or set reserve_output higher'
-_CUT = {  # by the provider's own word for the end
-    "length": _NO_ROOM,  # Chat Completions
-    "max_tokens": _NO_ROOM,  # Messages
-    "max_output_tokens": _NO_ROOM,  # Responses
-    "model_context_window_exceeded": "■ cut off: the window is full · /compact or /rolling-context on makes room",
-    "content_filter": "■ cut off by the provider's content filter",
-    "sensitive": "■ cut off by the provider's content filter",  # Z.ai
-}
-
-
-def status_text(message: Message) -> str | None:
-    """What to say under a message that did not end well; None when it did."""
-    match message.status:
-        case "cancelled" if not message.parts:
-            return "■ stopped by you before anything arrived · /retry asks again"
-        case "cancelled":
-            return "■ stopped by you, what arrived is kept · /retry asks again"
-        case "interrupted" if message.role == "tool":
-            return "■ the program ended while tools ran, what they returned is kept"
-        case "interrupted" if not message.parts:
-            return "■ the connection ended before anything arrived · /retry asks again"
-        case "interrupted" if message.error and "/retry" in message.error:
-            return f"■ {clean_line(message.error)}"  # it says itself what happened, what is kept and what to do
-        case "interrupted":
-            return "■ the connection ended early, what arrived is kept · /retry asks again"
-        case "failed":
-            return f"✗ {clean_line(message.error or 'the request failed')} · /retry asks again"
-        case "complete":
-            return _CUT.get(message.finish_reason or "")
-        case _:
-            return None
 
 
 def divider_row(text: str, width: int, palette: Palette) -> Row:

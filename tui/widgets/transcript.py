@@ -15,7 +15,8 @@ from textual.timer import Timer
 from tui.messages import Message
 from tui.render.live import DeltaKind, LiveReply
 from tui.render.markdown import code_blocks, warm_up
-from tui.render.message import Count, copy_text
+from tui.render.message import Count
+from tui.render.message_words import copy_text
 from tui.render.rows import Row
 from tui.widgets.collector import spared
 from tui.widgets.transcript_drawer import Job

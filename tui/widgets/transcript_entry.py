@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias
 
 from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.render.live import LiveReply
-from tui.render.message import HEAD_LINES, Count, folds, is_long, label_of
+from tui.render.message import HEAD_LINES, Count, folds, is_long
+from tui.render.message_words import label_of
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row, prefixed, text_row
 from tui.render.words import MEASURED, compact, plural
