@@ -10,15 +10,14 @@ from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
-from tui.widgets.cells import clip
 from tui.widgets.completion import Choice, CompletionList
 from tui.widgets.paste import PasteChips, dropped_files, mention_of
 from tui.widgets.prompt_history import PromptHistory
+from tui.widgets.rule_line import RuleLine
 
 _IN_TURN = ("submit", "newline", "complete", "close_list", "cursor_up", "cursor_down")
 """Actions whose keys wait for the letters typed before them."""
@@ -140,36 +139,6 @@ class PromptArea(TextArea):
     def on_last_line(self) -> bool:
         """Whether the cursor is on the last line, as wrapped."""
         return self.wrapped_document.location_to_offset(self.cursor_location).y >= self.wrapped_document.height - 1
-
-
-class RuleLine(Widget):
-    """The line above the prompt: what is going on at the left, what the draft costs at the right."""
-
-    DEFAULT_CSS = """
-    RuleLine { height: 1; padding: 0 1; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left = Content("")
-        self.right = ""
-
-    def show(self, *, left: Content | None = None, right: str | None = None) -> None:
-        """Change either end; the layout stays."""
-        self.left = self.left if left is None else left
-        self.right = self.right if right is None else right
-        self.refresh()
-
-    def render(self) -> Content:
-        """`left ───── right` at the current width."""
-        width = self.content_size.width
-        right = clip(self.right, max(0, width - self.left.cell_length - 4)) if self.right else ""
-        pieces = [(self.left, " ")] if self.left else []
-        used = sum(part.cell_length + 1 for part, _ in pieces) + (len(right) + 1 if right else 0)
-        rule = "─" * max(0, width - used)
-        left = Content.assemble(self.left, " ") if self.left else Content("")
-        line = Content.assemble(left, (rule, "$border"), (f" {right}" if right else "", "$text-muted"))
-        return line.truncate(width, ellipsis=True)
 
 
 class Composer(Widget):
