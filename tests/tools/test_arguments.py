@@ -98,3 +98,15 @@ def test_a_schema_that_points_at_itself_ends() -> None:
     for _ in range(50):
         deep = {"a": deep, "b": 1}
     assert read(deep, loop) == deep
+
+
+def test_a_schema_that_branches_without_end_ends_the_check() -> None:
+    item = {"anyOf": [*[{"$ref": "#/properties/a"}] * 30, {"type": "string"}]}
+    assert read({"a": 5}, {"properties": {"a": item}}) == {"a": 5}
+
+
+def test_a_message_names_few_of_many_arguments() -> None:
+    parameters = {"properties": {f"name_{n}": {} for n in range(5_000)}, "additionalProperties": False}
+    with pytest.raises(ToolError) as error:
+        read({"other": 5}, parameters)
+    assert len(str(error.value)) < 1_000

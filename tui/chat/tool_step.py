@@ -113,7 +113,7 @@ class ToolStep:
             tool = self._tools.find(call.name)
             if tool is None:
                 raise ToolError(self._unknown(call.name))
-            arguments = read_arguments(call.arguments, tool.schema)
+            arguments = await asyncio.to_thread(read_arguments, call.arguments, tool.schema)
             wary = await asyncio.to_thread(tool.wary, arguments) if tool.wary is not None else ""
             rule = await asyncio.to_thread(self._tools.rule, tool, wary=bool(wary))
         except ToolError as error:
@@ -138,7 +138,7 @@ class ToolStep:
         self.used.add(call.name)
         began = time.monotonic()
         try:
-            arguments = read_arguments(call.arguments, tool.schema)
+            arguments = await asyncio.to_thread(read_arguments, call.arguments, tool.schema)
             agreed_run = tool.run_agreed if agreed else None
             output = await (agreed_run(arguments, agreed) if agreed_run else tool.run(arguments))
         except ToolError as error:

@@ -7,6 +7,7 @@ references. What else a schema asks for is the tool's own business.
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,6 +17,9 @@ from tui.tools.base import ToolError
 
 MAX_DEPTH = 12  # recursive schemas end here
 MOST_PROBLEMS = 5  # of one call that are named
+MOST_STEPS = 20_000  # values and schemas that are looked at
+MOST_COMPARED = 500  # names of a schema that an unknown one is compared with
+MOST_NAMED = 40  # names or values that a message lists
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -41,7 +45,7 @@ def read_arguments(arguments: str, schema: ToolSchema) -> Mapping[str, Any]:
         raise ToolError(f"The arguments of {schema.name} have to be a JSON object, not {_kind(value)}.")
     try:
         wanted = json.loads(schema.parameters or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         wanted = {}
     if not isinstance(wanted, dict):
         return value
@@ -49,7 +53,7 @@ def read_arguments(arguments: str, schema: ToolSchema) -> Mapping[str, Any]:
     required = needed if isinstance(needed, list) else []
     value = {name: entry for name, entry in value.items() if entry is not None or name in required}
     problems = []
-    for problem in _problems(value, wanted, "", wanted, 0):
+    for problem in _Check(wanted).problems(value, wanted, ""):
         problems.append(problem)
         if len(problems) == MOST_PROBLEMS:
             break
@@ -58,52 +62,64 @@ def read_arguments(arguments: str, schema: ToolSchema) -> Mapping[str, Any]:
     return value
 
 
-def _problems(value: Any, schema: Any, path: str, root: Mapping[str, Any], depth: int) -> Iterator[str]:
-    if not isinstance(schema, dict) or depth > MAX_DEPTH:
-        return
-    where = path or "the arguments"
-    if isinstance(reference := schema.get("$ref"), str):
-        yield from _problems(value, _resolve(reference, root), path, root, depth + 1)
-        return
-    for key in ("anyOf", "oneOf"):
-        options = schema.get(key)
-        if isinstance(options, list) and options:
-            found = [list(_problems(value, option, path, root, depth + 1)) for option in options]
-            if all(found):
-                yield min(found, key=len)[0]
-                return
-    kinds = schema.get("type")
-    allowed = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
-    if allowed and not any(_is(value, kind) for kind in allowed):
-        yield f"{where} has to be {' or '.join(map(str, allowed))}, not {_kind(value)}"
-        return
-    choices = schema.get("enum")
-    if isinstance(choices, list) and value not in choices:
-        yield f"{where} has to be one of {json.dumps(choices, ensure_ascii=False)[:300]}"
-    if isinstance(value, dict):
-        yield from _object_problems(value, schema, path, root, depth)
-    elif isinstance(value, list):
-        for number, entry in enumerate(value):
-            yield from _problems(entry, schema.get("items"), f"{path}[{number}]", root, depth + 1)
+class _Check:
+    """One check against one schema. It ends after `MOST_STEPS`: schemas are foreign, and may branch without end."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._left = MOST_STEPS
+
+    def problems(self, value: Any, schema: Any, path: str, depth: int = 0) -> Iterator[str]:
+        self._left -= 1
+        if not isinstance(schema, dict) or depth > MAX_DEPTH or self._left < 0:
+            return
+        where = path or "the arguments"
+        if isinstance(reference := schema.get("$ref"), str):
+            yield from self.problems(value, _resolve(reference, self._root), path, depth + 1)
+            return
+        for key in ("anyOf", "oneOf"):
+            options = schema.get(key)
+            if isinstance(options, list) and options:
+                found = [list(self.problems(value, option, path, depth + 1)) for option in options]
+                if all(found):
+                    yield min(found, key=len)[0]
+                    return
+        kinds = schema.get("type")
+        allowed = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
+        if allowed and not any(_is(value, kind) for kind in allowed):
+            yield f"{where} has to be {' or '.join(map(str, allowed))}, not {_kind(value)}"
+            return
+        choices = schema.get("enum")
+        if isinstance(choices, list) and value not in choices:
+            yield f"{where} has to be one of {json.dumps(choices[:MOST_NAMED], ensure_ascii=False)[:300]}"
+        if isinstance(value, dict):
+            yield from self._object_problems(value, schema, path, depth)
+        elif isinstance(value, list):
+            for number, entry in enumerate(value):
+                yield from self.problems(entry, schema.get("items"), f"{path}[{number}]", depth + 1)
+
+    def _object_problems(
+        self, value: dict[str, Any], schema: Mapping[str, Any], path: str, depth: int
+    ) -> Iterator[str]:
+        prefix = f"{path}." if path else ""
+        found = schema.get("properties")
+        properties = found if isinstance(found, dict) else {}
+        needed = schema.get("required")
+        for name in needed if isinstance(needed, list) else ():
+            if isinstance(name, str) and name not in value:
+                yield f"{prefix}{name} is missing"
+        for name, entry in value.items():
+            if name in properties:
+                yield from self.problems(entry, properties[name], f"{prefix}{name}", depth + 1)
+            elif schema.get("additionalProperties") is False:
+                yield f"there is no argument {prefix}{name[:80]} ({_hint(name, properties)})"
 
 
-def _object_problems(
-    value: dict[str, Any], schema: Mapping[str, Any], path: str, root: Mapping[str, Any], depth: int
-) -> Iterator[str]:
-    prefix = f"{path}." if path else ""
-    found = schema.get("properties")
-    properties = found if isinstance(found, dict) else {}
-    needed = schema.get("required")
-    for name in needed if isinstance(needed, list) else ():
-        if isinstance(name, str) and name not in value:
-            yield f"{prefix}{name} is missing"
-    for name, entry in value.items():
-        if name in properties:
-            yield from _problems(entry, properties[name], f"{prefix}{name}", root, depth + 1)
-        elif schema.get("additionalProperties") is False:
-            near = difflib.get_close_matches(name, map(str, properties), n=1)
-            hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(map(str, properties)) or 'none'}"
-            yield f"there is no argument {prefix}{name[:80]} ({hint})"
+def _hint(name: str, properties: Mapping[str, Any]) -> str:
+    known = [str(known)[:80] for known in itertools.islice(properties, MOST_COMPARED)]
+    if near := difflib.get_close_matches(name[:80], known, n=1):
+        return f"did you mean {near[0]}?"
+    return f"it takes {', '.join(known[:MOST_NAMED]) or 'none'}{', ...' if len(known) > MOST_NAMED else ''}"
 
 
 def _is(value: Any, kind: object) -> bool:

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import threading
+import time
 from collections import deque
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -17,6 +18,7 @@ from tui.providers.keys import redact
 MOST_BYTES = 1_000_000  # of the file; one older file is kept beside it
 LINES = 200  # kept in memory
 LONGEST = 2_000  # characters of a line
+MOST_A_SECOND = 2_000  # lines that are read: a server that writes more has to wait, lest the screen does
 LAST_WORDS = 1.0  # seconds that the rest of what an ended server wrote is waited for
 
 _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -72,8 +74,13 @@ class ServerLog:
 
     def _read(self, reader: int) -> None:
         with os.fdopen(reader, "r", encoding="utf-8", errors="replace") as lines:
+            began, count = time.monotonic(), 0
             while line := lines.readline(LONGEST * 4):
                 self.add(line)
+                count += 1
+                if count == MOST_A_SECOND:
+                    time.sleep(max(0.0, began + 1 - time.monotonic()))
+                    began, count = time.monotonic(), 0
 
     def _open(self, path: Path) -> logging.Handler:
         try:

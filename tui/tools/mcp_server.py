@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from tui.tools.mcp_connection import CLOSED, Connection, connect
 from tui.tools.mcp_log import ServerLog
 from tui.tools.mcp_names import offered_names
 from tui.tools.mcp_results import Content, ServerTool, output_of, prompt_text, resource_content
-from tui.tools.mcp_status import ServerStatus, State, leaf, line, ready_status, why
+from tui.tools.mcp_status import ServerStatus, State, leaf, line, ready_status, why, words
 from tui.tools.mcp_thread import LoopThread
 from tui.tools.mcp_transport import HttpStatus
 
@@ -39,6 +40,12 @@ BACKOFF = 1.0
 
 SETTLE = 0.05
 """Seconds between hearing that a list changed and asking for it: changes come in bursts."""
+
+LONGEST_SETTLE = 5.0
+"""Seconds that becomes, doubled each time, for a server that does not come to rest."""
+
+MOST_CHANGES = 10_000
+"""Changes within one such time, after which a server is ended: reading them is all there would be time for."""
 
 CALL_WAIT = 60.0
 """Seconds a call waits for a server that is just starting, and a server may take to list what it has."""
@@ -69,6 +76,7 @@ class McpServer:
         self.status = ServerStatus(config.name, state, config.error, tools=tuple(known), known=bool(known))
         self._offered: tuple[Tool, ...] = ()
         self._task: asyncio.Task[None] | None = None
+        self._listing: asyncio.Task[None] | None = None  # asks an open connection again for what it offers
         self._connection: Connection | None = None
         self._signals: asyncio.Queue[str] = asyncio.Queue()
         self._settled = asyncio.Event()
@@ -123,6 +131,8 @@ class McpServer:
         if task is not None and not task.done():
             if self._connection is not None:
                 self._signals.put_nowait("stop")
+                if self._listing is not None:
+                    self._listing.cancel()
             else:
                 task.cancel()  # once only: the SDK ends the program on its way out
             await asyncio.wait([task])
@@ -142,6 +152,8 @@ class McpServer:
                 reason, hopeless = why(error, self.config, status, ready=self.status.state == "ready")
             reason += "" if hopeless else await self._last_words()
             log.info("MCP server %s: %s", self.name, reason)
+            if self._task is None:
+                return  # stopped while it failed
             was_ready = self.status.state == "ready"
             attempt = 1 if was_ready and loop.time() - began > STEADY else attempt + 1
             if attempt > ATTEMPTS or (not was_ready and (hopeless or self.config.transport == "stdio")):
@@ -156,17 +168,29 @@ class McpServer:
         async with connect(self.config, self.log, signals.put_nowait, status) as connection:
             await self._take(connection)
             follow = asyncio.create_task(connection.follow(lambda: signals.put_nowait("changed")))
+            loop, pause = asyncio.get_running_loop(), SETTLE
             try:
-                while await signals.get() == "changed":
-                    await asyncio.sleep(SETTLE)
-                    while not signals.empty() and (signal := signals.get_nowait()) != "changed":
-                        signals.put_nowait(signal)
-                        break
-                    await self._take(connection)
+                asked_at = loop.time()
+                while await _changes(signals, pause) and await self._listed_again(connection):
+                    quiet = loop.time() - asked_at > 2 * LONGEST_SETTLE
+                    asked_at, pause = loop.time(), SETTLE if quiet else min(2 * pause, LONGEST_SETTLE)
             finally:
                 self._connection = None
                 self._settled.clear()
                 follow.cancel()
+
+    async def _listed_again(self, connection: Connection) -> bool:
+        """False where it was stopped meanwhile: a server that does not answer holds up nobody's leaving."""
+        self._listing = asyncio.create_task(self._take(connection))
+        try:
+            await self._listing
+        except asyncio.CancelledError:
+            if self._task is not None:
+                raise
+            return False
+        finally:
+            self._listing = None
+        return True
 
     # -- in the thread: calls ------------------------------------------------------------------------------------------
 
@@ -201,7 +225,7 @@ class McpServer:
             ) from None
         except Exception as error:
             log.info("MCP server %s: %s", self.name, redact(repr(error)))
-            raise ToolError(f"{what}: {line(str(leaf(error))) or type(error).__name__}") from None
+            raise ToolError(f"{what}: {words(leaf(error))}") from None
 
     async def _wait_for_connection(self) -> Connection:
         try:
@@ -219,11 +243,12 @@ class McpServer:
     async def _take(self, connection: Connection) -> None:
         async with asyncio.timeout(CALL_WAIT):
             offer = await connection.offer()
-        self.status = ready_status(self.config, offer, connection.about)
+        before, self.status = self.status, ready_status(self.config, offer, connection.about)
         self._make_tools()
         self._connection = connection
         self._settled.set()
-        self._changed()
+        if self.status != before:
+            self._changed()
 
     def _make_tools(self) -> None:
         tools = self.status.tools
@@ -251,3 +276,18 @@ class McpServer:
             return ""
         await self.log.heard_out()
         return f" ({line(last)})" if (last := self.log.last) else ""
+
+
+async def _changes(signals: asyncio.Queue[str], pause: float) -> bool:
+    """Wait for word of a change, and for the others of its burst, `pause` seconds; False when it is the end instead."""
+    heard = 0
+    if await signals.get() != "changed":
+        return False
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(pause):
+            while await signals.get() == "changed":
+                heard += 1
+                if heard > MOST_CHANGES:
+                    raise RuntimeError("it says without end that what it offers has changed")
+            return False
+    return True

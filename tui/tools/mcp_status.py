@@ -104,7 +104,7 @@ def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready
         return f"nothing answers at {config.shown}; is it running?", False
     if type(cause).__name__ in ("ReadError", "WriteError", "RemoteProtocolError", "ReadTimeout"):
         return f"the connection to {config.shown} broke", False
-    match line(str(cause)) or type(cause).__name__:
+    match words(cause):
         case "Connection closed":
             return "it ended" if ready else "it ended before it was ready", False
         case "Not Found" | "Session terminated":
@@ -118,6 +118,15 @@ def leaf(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def words(error: BaseException) -> str:
+    """What went wrong, in one line. An answer that the SDK refused is named by the first place that is wrong."""
+    listed = getattr(error, "errors", None)
+    if type(error).__name__ == "ValidationError" and callable(listed):  # pydantic's, which need not be loaded for this
+        first = listed(include_url=False)[0]
+        return line(f"its answer is not as MCP has it ({'.'.join(map(str, first['loc']))}: {first['msg']})")
+    return line(str(error)) or type(error).__name__
 
 
 def line(text: str) -> str:

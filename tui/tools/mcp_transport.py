@@ -11,6 +11,7 @@ from typing import Any
 from tui.paths import at_home
 from tui.tools.mcp_config import Launch, ServerConfig
 from tui.tools.mcp_log import ServerLog
+from tui.tools.mcp_mending import mended
 
 MOST_EVENT = 64_000_000
 """Bytes of one event of an HTTP stream."""
@@ -90,7 +91,7 @@ async def watched(transport: Any, ended: Callable[[], None]) -> AsyncIterator[An
 
 
 class _Watched:
-    """A read stream that notices its end."""
+    """A read stream that notices its end, and gives what could not be read a second look."""
 
     def __init__(self, stream: Any, ended: Callable[[], None]) -> None:
         self._stream = stream
@@ -104,7 +105,7 @@ class _Watched:
     async def receive(self) -> Any:
         """The next message."""
         try:
-            return await self._stream.receive()
+            return mended(await self._stream.receive())
         except Exception:
             self._ended()
             raise
@@ -118,7 +119,7 @@ class _Watched:
 
     async def __anext__(self) -> Any:
         try:
-            return await self._stream.__anext__()
+            return mended(await self._stream.__anext__())
         except Exception:
             self._ended()
             raise
