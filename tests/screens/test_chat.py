@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual import events
+from textual.worker import Worker
 
 from tests.fakes import FakeSession, FakeSettings, FakeWorkspace, assistant, make_usage, opener, user
 from tests.screens.conftest import SIZES, running, wait_until
@@ -15,6 +17,7 @@ from tui.app import ChatApp
 from tui.chat.events import ContextTrimmed, Notice, RetryScheduled, SessionEvent, TurnFailed
 from tui.context.usage import ContextUsage
 from tui.screens.base import BaseScreen
+from tui.screens.chat import ChatScreen
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -524,3 +527,22 @@ async def test_a_number_kept_from_last_time_is_shown_at_once_and_then_measured(m
     monkeypatch.setattr(session, "refresh_usage", measured)
     async with running(FakeWorkspace(session=session)) as run:
         await run.shows("2.0k / 200k")
+
+
+async def test_a_burst_of_keys_starts_no_worker_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A paste without brackets is thousands of keys: each would wait for the workers of all before it."""
+    started: list[str] = []
+    begin = ChatScreen.run_worker
+
+    def counted(self: ChatScreen, *args: Any, **kwargs: Any) -> Worker[Any]:
+        started.append(str(kwargs.get("group")))
+        return begin(self, *args, **kwargs)
+
+    monkeypatch.setattr(ChatScreen, "run_worker", counted)
+    words = "as fast as it comes " * 20
+    async with running() as run:
+        started.clear()
+        await run.type(words)
+        await run.until(lambda: run.session.draft == words)
+        await run.shows("draft ~")
+        assert len(started) < len(words) / 4, started

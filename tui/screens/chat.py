@@ -209,7 +209,7 @@ class ChatScreen(ChatParts):
     def on_composer_changed(self, event: Composer.Changed) -> None:
         """Count, keep and complete the draft."""
         self.drafts.changed(event.typed, event.pasted)
-        self.background(partial(self.complete, event.words, event.cursor), "complete", exclusive=True)
+        self.soon(partial(self.complete, event.words, event.cursor), "complete")
 
     async def complete(self, words: str, cursor: int) -> None:
         """Offer endings for what is being typed: a command, or a file after `@`."""

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PAUSE = 0.08
-"""Seconds after the last key before the draft is counted; longer where counting takes longer."""
+"""Seconds after a key before the draft is counted; longer where counting takes longer."""
 
 SAVE_PAUSE = 0.4
-"""Seconds after the last key before the draft is stored."""
+"""Seconds after a key before the draft is stored."""
 
 
 def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str, int]] = ()) -> str:
@@ -56,18 +56,23 @@ class Drafts:
         """Take note of the draft and see to it after a short pause."""
         self.typed, self.pasted = typed, pasted
         self.count()
-        self.screen.background(self._save_later, "draft-save", exclusive=True)
+        self.screen.soon(self.save, "draft-save", SAVE_PAUSE)
 
     def count(self) -> None:
         """Count the draft as it is now."""
-        self.screen.background(self._count, "draft-count", exclusive=True)
+        if self._costs():
+            self.screen.soon(self._count, "draft-count", max(PAUSE, 2 * self._cost))
+        else:
+            self.screen.composer.rule.show(right="")
+
+    def _costs(self) -> bool:
+        """Whether there is something to count: a command is not sent."""
+        return bool(self.typed or self.pasted) and self.typed != "/" and not is_command(self.typed)
 
     async def _count(self) -> None:
         session = self.screen.session
-        if session is None or not (self.typed or self.pasted) or self.typed == "/" or is_command(self.typed):
-            self.screen.composer.rule.show(right="")
+        if session is None or not self._costs():
             return
-        await asyncio.sleep(max(PAUSE, 2 * self._cost))
         began = time.monotonic()
         sizes = [await self._size(session, self.typed), *[await self._pasted(session, text) for text in self.pasted]]
         self._cost = min(1.0, time.monotonic() - began)
@@ -77,7 +82,7 @@ class Drafts:
         if "@" in self.typed and self.screen.workspace is not None:
             files = [*files, *await self.resources.sizes(self.typed, session, self.screen.workspace.servers)]
         line = unfit or draft_line(sum(known) if len(known) == len(sizes) else None, window, files)
-        self.screen.composer.rule.show(right=line)
+        self.screen.composer.rule.show(right=line if self._costs() else "")
 
     def _files(self, session: SessionLike) -> tuple[list[tuple[str, int]], str]:
         """The files named in the draft and what they cost, in tokens; and what the model does not take of them.
@@ -115,10 +120,6 @@ class Drafts:
 
     async def _size(self, session: SessionLike, text: str) -> int | None:
         return await asyncio.to_thread(session.draft_tokens, text) if text else 0
-
-    async def _save_later(self) -> None:
-        await asyncio.sleep(SAVE_PAUSE)
-        await self.save()
 
     @property
     def text(self) -> str:

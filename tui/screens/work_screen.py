@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from tui.screens.base import BaseScreen, run_quietly
 
 log = logging.getLogger(__name__)
+
+Work: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class WorkScreen(BaseScreen):
@@ -19,6 +24,7 @@ class WorkScreen(BaseScreen):
         super().__init__()
         self.log_file = log_file
         self._said: set[str] = set()  # groups whose error was said already
+        self._asked: dict[str, tuple[Work, float] | None] = {}  # what runs for keys, and what is asked for after it
         self.closing = False  # what the work stands on is being closed
 
     @abstractmethod
@@ -39,9 +45,7 @@ class WorkScreen(BaseScreen):
         """Say what went wrong."""
         self.say_error(self.one_line(error))
 
-    def background(
-        self, work: Callable[[], Awaitable[None]], group: str, *, exclusive: bool = False, again: bool = False
-    ) -> None:
+    def background(self, work: Work, group: str, *, exclusive: bool = False, again: bool = False) -> None:
         """Do something beside the event loop's other work.
 
         What goes wrong is logged, and said: once for each group, or every time with `again`. While the program ends
@@ -63,3 +67,23 @@ class WorkScreen(BaseScreen):
                     self.complain(error)
 
         run_quietly(self, guarded, group, exclusive=exclusive)
+
+    def soon(self, work: Work, group: str, pause: float = 0.0) -> None:
+        """As `background`, for what every key asks for anew: `pause` seconds later, one at a time, the newest next.
+
+        A key costs the same however many came before it; a worker for each would have to be cancelled by the next.
+        """
+        running = group in self._asked
+        self._asked[group] = (work, pause)
+        if not running:
+            self.background(partial(self._keep_up, group), group)
+
+    async def _keep_up(self, group: str) -> None:
+        try:
+            while (asked := self._asked[group]) is not None:
+                await asyncio.sleep(asked[1])
+                newest, _ = self._asked[group] or asked
+                self._asked[group] = None
+                await newest()
+        finally:
+            del self._asked[group]
