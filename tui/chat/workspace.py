@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from tui.chat.calls import CallLog, CallRow
+from tui.chat.choosing import choose_model, where_it_runs
 from tui.chat.conversation import Conversation
 from tui.chat.finding import UsageError, find_session, last_session
 from tui.chat.fork import fork_session
@@ -26,7 +26,7 @@ from tui.chat.projection import Target
 from tui.chat.provider_setup import ProviderSetup
 from tui.chat.servers import Servers
 from tui.chat.services import Services
-from tui.chat.session import LAST_MODELS, ChatSession
+from tui.chat.session import ChatSession
 from tui.chat.store import SessionInfo, SessionStore
 from tui.chat.toolbox import Toolbox
 from tui.chat.windows import Windows
@@ -42,7 +42,7 @@ from tui.messages import Attachment, SystemSection
 from tui.providers.base import ModelInfo, Provider, ProviderError
 from tui.providers.catalog import dollars, resolve_limits
 from tui.providers.config import ProviderConfig
-from tui.providers.registry import Choice, all_configs, choose_default, make_provider
+from tui.providers.registry import Choice, all_configs, make_provider
 from tui.tools.builtin import BuiltInTools
 
 log = logging.getLogger(__name__)
@@ -127,24 +127,7 @@ class Workspace:
 
     async def choose(self, explicit: str | None = None) -> Choice:
         """The model to begin with: the one asked for, the last used, a key's, a local server's, the embedded one."""
-        last = await asyncio.to_thread(self.store.get_state, LAST_MODELS)
-        used: dict[str, str] = json.loads(last) if last else {}
-        latest = used.pop("", None)
-        try:
-            choice = await choose_default(
-                self._configs,
-                explicit=explicit or self.settings.model or ("local" if self.settings.gguf else None),
-                last_used=latest,
-                last_by_provider=used,
-            )
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        if choice.model:
-            return choice
-        offered = await self.provider(choice.provider).models()
-        if not offered:
-            raise UsageError(f"{choice.provider} offers no model; load one there, or name one with -m provider/model")
-        return replace(choice, model=offered[0].id)
+        return await choose_model(explicit, self.settings, self.store, self._configs, self.provider)
 
     async def models(self) -> list[tuple[str, ModelInfo]]:
         """What can be talked to now, as (provider, model); see `ModelList.ask`."""
@@ -257,11 +240,7 @@ class Workspace:
 
     def place(self, provider: str) -> str:
         """Where a provider's model runs, in one sentence for the first screen."""
-        config = self._configs.get(provider)
-        host = urlsplit(config.base_url).hostname if config and config.base_url else None
-        if provider in ("local", "demo") or host in ("127.0.0.1", "localhost", "::1"):
-            return "It runs on this machine: nothing you write leaves it."
-        return f"It runs at {host or provider}: what you write is sent there."
+        return where_it_runs(provider, self._configs)
 
     async def rename_session(self, session_id: str, title: str) -> None:
         """Set the title of a session that is not open."""
