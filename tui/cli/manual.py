@@ -120,7 +120,7 @@ what a request from here would cost.""",
         (
             ("chatctx import talk.jsonl", "what `chatctx export` wrote"),
             ("chatctx import ~/.claude/projects/*/*.jsonl", "every session of Claude Code"),
-            ("chatctx import --json FILE | jq -r .[].session", "for scripts"),
+            ("chatctx import --json FILE | jq -r '.[].session'", "for scripts"),
         ),
     ),
     "replay": Manual(

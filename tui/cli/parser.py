@@ -19,10 +19,11 @@ machine. In the chat, / lists the commands, /context shows what fills the window
 
 EPILOG = """\
 models   are named provider/model: anthropic/claude-sonnet-5-5, openai/gpt-5.6, ollama/qwen3, local.
-         Chosen in this order: -m, the one used last, a key in the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY ...),
-         a server that answers on this machine (Ollama, llama.cpp, LM Studio, vLLM), the embedded model.
+         Chosen in this order: -m, CHATCTX_MODEL, model in the config file, the one used last, a key in the environment
+         (ANTHROPIC_API_KEY, OPENAI_API_KEY ...), a server that answers on this machine (Ollama, llama.cpp, LM Studio,
+         vLLM), the embedded model.
 files    CHATCTX_CONFIG, CHATCTX_DATA_DIR and CHATCTX_LOG_DIR move the config file, the sessions and the log;
-         `chatctx doctor` shows where they are.
+         `chatctx doctor` shows where they are. CHATCTX_THEME is what --theme is.
 context  in the config file: compaction = "85%", "120k" or "off"; compaction_target = "50%"; preserve_recent_turns = 4;
          reserve_output = 16000; rolling_context = true. The first four, and window, also for one model, under
          [models."provider/model"].
