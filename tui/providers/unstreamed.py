@@ -15,6 +15,8 @@ from tui.providers.error_text import body_message, one_line
 from tui.providers.overflow import classify_error
 from tui.providers.wire import Json
 
+_CHECK = {True: "Check base_url.", False: "Check base_url; most end in /v1."}  # whether it does
+
 
 def is_page(text: str) -> bool:
     """True for HTML."""
@@ -27,7 +29,7 @@ def page_error(text: str, provider: str, where: str) -> ProviderError:
     return ProviderError(
         "protocol",
         f"{provider}: {where} answered with a web page{f' ({title})' if title else ''}, as no API does. "
-        "Check base_url; most end in /v1.",
+        f"{_CHECK[where.rstrip('/').endswith('/v1')]}",
     )
 
 
@@ -45,8 +47,8 @@ def whole_answer(text: str, provider: str, where: str) -> list[Json]:
             return list(_responses(body, items))
     error = classify_error(200, body, provider=provider)
     if error.kind == "server" and not (isinstance(body, dict) and body.get("error")) and not _failed(body):
-        text = f"{provider}: {where} answered with JSON that is no answer. Check base_url; most end in /v1."
-        raise ProviderError("protocol", text)
+        check = _CHECK[where.rstrip("/").endswith("/v1")]
+        raise ProviderError("protocol", f"{provider}: {where} answered with JSON that is no answer. {check}")
     raise error
 
 
