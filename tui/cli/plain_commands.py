@@ -21,6 +21,7 @@ from tui.config_values import parse_tokens
 from tui.context.usage import surely_fits
 from tui.paths import at_home
 from tui.render.clean import clean_line
+from tui.render.words import plural
 from tui.screens.model_words import effort_text, price_text
 from tui.widgets.context_basis import basis_lines
 from tui.widgets.context_table import headline, table_lines
@@ -196,8 +197,10 @@ class PlainCommands:
             raise UsageError(f"{path} is there already: name another file")
         try:
             await self._session.export(path)
-        except (OSError, ValueError) as error:
-            raise UsageError(f"not written: {' '.join(str(error).split())}") from None
+        except OSError as error:
+            raise UsageError(f"{path} can't be written ({error.strerror}): name another place") from None
+        except ValueError as error:
+            raise UsageError(f"not written: {error}") from None
         write(f"Written to {path.absolute()}")
 
     async def _import(self, args: str) -> None:
@@ -263,7 +266,7 @@ class PlainCommands:
                 if args.lower() in line.lower():
                     found += 1
                     write(f"{message.role}: {clean_line(line)}")
-        write(f"{found:,} lines.")
+        write(plural(found, "line") + ".")
 
     async def _window(self, args: str) -> None:
         if args:
