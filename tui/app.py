@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.events import Event, Key, Paste
 from textual.screen import Screen
@@ -17,6 +17,7 @@ from textual.screen import Screen
 from tui import commands
 from tui.screens.base import SHORT
 from tui.screens.chat import ChatScreen, OpenWorkspace
+from tui.screens.clipboard import CopyingApp
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ SECOND_PRESS = 2.0
 """Seconds in which a second ctrl+c leaves."""
 
 
-class ChatApp(App[None]):
+class ChatApp(CopyingApp):
     """The program on screen. `open_workspace` is awaited after the first frame."""
 
     TITLE = "chatctx"

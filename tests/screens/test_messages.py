@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual.app import App
 
 from tests.fakes import FakeSession, FakeWorkspace, assistant, user
 from tests.screens.conftest import running
@@ -50,7 +51,7 @@ async def test_copies_say_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None
     copied: list[str] = []
     monkeypatch.setattr("tui.screens.clipboard.tool_for", lambda _environ: None)
     async with running(talk()) as run:
-        monkeypatch.setattr(type(run.app), "copy_to_clipboard", lambda _app, text: copied.append(text))
+        monkeypatch.setattr(App, "copy_to_clipboard", lambda _app, text: copied.append(text))
         await run.press("alt+up", "y")
         await run.shows("There is no code block in this message.")
         await run.press("alt+up", "alt+up", "y")

@@ -48,6 +48,11 @@ class GuardedMouse(Screen[Result]):
             return None, None
         return widget, offset
 
+    def action_copy_text(self) -> None:
+        """Copy what is selected, which then is so no more: ctrl+c has other work to do, too."""
+        super().action_copy_text()
+        self.clear_selection()
+
 
 class BaseScreen(GuardedMouse[None]):
     """A whole screen."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from abc import abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator
@@ -11,10 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from textual import events
+from textual import events, getters
 from textual.app import ComposeResult
 
-from tui.screens import clipboard, mentions
+from tui.screens import mentions
+from tui.screens.clipboard import CopyingApp
 from tui.screens.work_screen import WorkScreen
 from tui.widgets.composer import Composer
 from tui.widgets.context_messages import message_counts
@@ -85,6 +85,8 @@ class FollowsNumbers(Protocol):
 
 class ChatParts(WorkScreen):
     """Transcript, prompt and the lines around them, showing one session at a time."""
+
+    app = getters.app(CopyingApp)
 
     def __init__(self, settings: SettingsLike) -> None:
         super().__init__(settings.log_file)
@@ -196,9 +198,6 @@ class ChatParts(WorkScreen):
         """Go to the end of the conversation."""
         self.transcript.scroll_end(animate=False)
 
-    async def copy_text(self, text: str, what: str = "") -> None:
-        """Copy by every way there is, and say which one is known to have worked. `what` names the text."""
-        self.app.copy_to_clipboard(text)
-        tool = clipboard.tool_for(os.environ)
-        worked = tool is not None and await clipboard.run_tool(tool, text)
-        self.notify(clipboard.outcome(what, len(text), tool[0] if tool else None, worked), markup=False)
+    def copy_text(self, text: str, what: str = "") -> None:
+        """Copy `text`, which `what` names in what is said of it."""
+        self.app.copy_to_clipboard(text, what)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sys
 from collections.abc import Mapping
+from functools import cached_property
+
+from textual.app import App
+from textual.worker import Worker
 
 TIMEOUT = 2.0
 """Seconds a clipboard tool may take."""
@@ -52,3 +57,28 @@ def outcome(name: str, characters: int, tool: str | None, worked: bool) -> str:
     if tool is not None and worked:
         return f"Copied {what} ({tool})."
     return f"Sent {what} to the terminal's clipboard (OSC 52). If they don't arrive, the terminal does not allow it."
+
+
+class CopyingApp(App[None]):
+    """An app in which every copy goes every way there is, whoever asks for it: a key, a selection, a text field."""
+
+    @cached_property
+    def _one_copy(self) -> asyncio.Lock:
+        """The tools take their turn: the last copy is the one that stays."""
+        return asyncio.Lock()
+
+    def copy_to_clipboard(self, text: str, what: str = "") -> None:
+        """Copy by the escape sequence and by the system's tool, then say which is known to have worked.
+
+        `what` names the text.
+        """
+        super().copy_to_clipboard(text.encode("utf-8", "replace").decode())
+
+        async def by_tool() -> None:
+            async with self._one_copy:
+                tool = tool_for(os.environ)
+                worked = tool is not None and await run_tool(tool, text)
+            self.notify(outcome(what, len(text), tool[0] if tool else None, worked), markup=False)
+
+        worker: Worker[None] = self.run_worker(by_tool, group="copy", exit_on_error=False)
+        del worker  # named only for its type

@@ -29,7 +29,7 @@ class MessageCommands(CommandBase):
         if answer is None:
             self.refuse("There is no answer to copy yet.")
         else:
-            await self.screen.copy_text(answer.text)
+            self.screen.copy_text(answer.text)
 
     async def find(self, args: str) -> None:
         """`/find words`: shows the nearest hit; again without words: the next one."""
@@ -64,7 +64,7 @@ class MessageCommands(CommandBase):
             case "copy_code" if not text:
                 self.screen.notify("There is no code block in this message.", markup=False)
             case "copy" | "copy_code":
-                await self.screen.copy_text(text, detail)
+                self.screen.copy_text(text, detail)
             case "edit" if message.kind == "summary":
                 self.screen.action_command(f"summary {message_id}")
             case "edit" | "retry":

@@ -128,9 +128,8 @@ class Pager(Panel[None]):
         self.query_one(".panel").border_title = plain(clip(names + about, width))
 
     def action_copy(self) -> None:
-        """All of it to the clipboard, by the terminal."""
+        """All of it to the clipboard."""
         self.app.copy_to_clipboard("\n\n".join(text for _, text in self._texts))
-        self.notify("Sent to the clipboard.", markup=False)
 
     def action_to(self, end: int) -> None:
         """The first or the last line."""
