@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import ScriptedProvider, drain, open_workspace
+from tests.chat.fakes import Answer, ScriptedProvider, drain, of, open_workspace
+from tui.chat.events import Notice
 from tui.chat.store import SessionStore
 from tui.chat.windows import Windows
 from tui.config import ModelSettings, Settings
 from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
-from tui.providers.base import ProviderError
+from tui.messages import Usage
+from tui.providers.base import ProviderError, StreamEnd, TextDelta, UsageUpdate
 from tui.widgets.context_table import headline
 
 ASKED = ModelLimits(200_000, 150_000, 64_000, "probe", "the server")
@@ -141,3 +143,41 @@ async def test_what_another_program_was_told_of_a_window_stays(store: SessionSto
     assert here.seen("p", "m", 20_000, 10) is False
     assert (await here.find("p", "m")).context == 50_000
     assert (await windows(store).find("p", "m")).context == 50_000
+
+
+class Loading(ScriptedProvider):
+    """Says its window only once a model is loaded, and cuts what does not fit it (Ollama)."""
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        self.counted += 1
+        return ModelLimits(self.claimed, source="probe") if self.requests and self.claimed else None
+
+
+async def test_a_server_that_loads_its_model_when_asked_is_asked_again_then(tmp_path: Path) -> None:
+    provider = Loading(window=None, claimed=4_096)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        assert (await session.refresh_usage()).limits.context is None
+        await drain(session.send("one"))
+        assert session.usage is not None and session.usage.limits.context == 4_096
+        await drain(session.send("two"))
+        assert provider.counted == 2
+
+
+async def test_a_server_that_never_says_its_window_is_asked_twice_in_a_run(tmp_path: Path) -> None:
+    provider = Loading(window=None)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for text in ("one", "two", "three"):
+            await drain(session.send(text))
+        assert provider.counted == 2
+
+
+async def test_a_prompt_cut_in_the_first_turn_is_noticed(tmp_path: Path) -> None:
+    cut: Answer = [TextDelta("Sure."), UsageUpdate(Usage(2_050, 3)), StreamEnd("stop", "stop")]
+    provider = Loading([cut], window=None, claimed=4_096, report_usage=False)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        events = await drain(session.send("word " * 9_000))
+        assert any("The server cut the prompt" in event.text for event in of(Notice, events))
+        assert session.usage is not None and session.usage.total > 8_000  # not what the server read

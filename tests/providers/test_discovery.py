@@ -89,7 +89,7 @@ NAMES = {"/v1/models": {"data": [{"id": "m"}, {"id": "n"}]}}
             | {"/api/v0/models": {"data": [{"id": "m", "max_context_length": 32768, "loaded_context_length": 4096}]}},
             4096,
         ),
-        (NAMES | {"/api/v0/models": {"data": [{"id": "m", "max_context_length": 32768}]}}, 32768),
+        (NAMES | {"/api/v0/models": {"data": [{"id": "m", "max_context_length": 32768}]}}, None),
         (NAMES, None),
     ],
 )

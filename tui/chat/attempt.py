@@ -59,6 +59,8 @@ class Attempt:
         async with contextlib.aclosing(processor.run(stream)) as deltas:
             async for delta in deltas:
                 yield delta
+        if processor.message.status == "complete":
+            await self._services.windows.answered(request.provider, request.model)
         reply = await self._measured(request, usage, processor)
         cost = await asyncio.to_thread(self._cost, reply)
         await asyncio.to_thread(
@@ -89,7 +91,7 @@ class Attempt:
                 output = await self._meter.in_thread(self._meter.count, reply)
                 reply = replace(reply, usage=Usage(usage.total, output, source="estimated"))
             return reply
-        cut = truncated(usage, reply.usage)
+        cut = truncated(usage, reply.usage, self._services.windows.known(request.provider, request.model).context)
         await self._meter.in_thread(
             self._services.estimator.record,
             request,

@@ -11,9 +11,11 @@ TRUNCATED_BELOW = 0.6  # SPEC 6.4: reported input under this share of the predic
 TRUNCATED_ABOVE = 0.5  # ... while the prediction is over this share of the window
 
 
-def truncated(usage: ContextUsage, reported: Usage) -> bool:
-    """The server read far less than was sent (SPEC 6.4), and did not say that it cleared anything."""
-    window = usage.limits.context
+def truncated(usage: ContextUsage, reported: Usage, window: int | None) -> bool:
+    """The server read far less than was sent (SPEC 6.4), and did not say that it cleared anything.
+
+    `window` (tokens) as it is known now: after the first answer more may be known than before it.
+    """
     if window is None or reported.input_total is None:
         return False
     actual = reported.input_total + (reported.cleared or 0)
@@ -25,7 +27,7 @@ def usage_notice(usage: ContextUsage, reply: Message, windows: Windows) -> Notic
     reported = reply.usage
     if reported is None or reported.source != "provider" or reported.input_total is None:
         return None
-    if truncated(usage, reported):
+    if truncated(usage, reported, windows.known(reply.provider, reply.model).context):
         return Notice(
             "warning",
             f"The server cut the prompt: it read {reported.input_total:,} of about {usage.total:,} tokens. "

@@ -15,6 +15,8 @@ from tui.context.limits import UNKNOWN_LIMITS, ModelLimits, with_window
 
 log = logging.getLogger(__name__)
 
+AGAIN_SECONDS = 3.0  # a turn does not end before; a server on one's own machine is quick
+
 Lookup = Callable[[str, str], Awaitable[ModelLimits]]
 """Provider name, model -> what the live server, the built-in table or the price data say (in that order)."""
 
@@ -31,6 +33,7 @@ class Windows:
         self._lookup = lookup
         self._looked_up: dict[tuple[str, str], ModelLimits] = {}
         self._memory: dict[str, dict[str, Any]] = {}
+        self._asked_again: set[tuple[str, str]] = set()
 
     def known(self, provider: str, model: str) -> ModelLimits:
         """What is known without asking anybody."""
@@ -61,6 +64,21 @@ class Windows:
                 )
             self._looked_up[provider, model] = found
         return self.known(provider, model)
+
+    async def answered(self, provider: str, model: str) -> None:
+        """An answer came. A server that loads models when they are asked (Ollama, LM Studio) knows the window only now.
+
+        Asks again where it is unknown, once in a run. Raises nothing.
+        """
+        if (provider, model) in self._asked_again or self.known(provider, model).context is not None:
+            return
+        self._asked_again.add((provider, model))
+        self.forget_lookup(provider, model)
+        try:
+            async with asyncio.timeout(AGAIN_SECONDS):
+                await self.find(provider, model)
+        except TimeoutError:
+            log.info("%s does not say the window of %s", provider, model)
 
     def _asked_before(self, provider: str, model: str) -> ModelLimits:
         kept = self._read(_key(provider, model, "asked"))

@@ -212,11 +212,11 @@ async def _props_limits(client: AsyncOpenAI, root: str, model: str, provider: st
 
 
 async def _lmstudio_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
-    """LM Studio: the window the model is loaded with, else the most it takes."""
+    """LM Studio: the window the model is loaded with. The most it takes is not what it will be loaded with."""
     entry = find_entry(model_entries(await probe(client, f"{root}/api/v0/models", provider)), model)
     if entry is None:
         return None
-    context = find_count(entry, ("loaded_context_length", "max_context_length"))
+    context = find_count(entry, ("loaded_context_length",))
     return None if context is None else ModelLimits(context, source="probe", detail="LM Studio (/api/v0/models)")
 
 
