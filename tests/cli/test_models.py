@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.providers.replay import replay_server
-from tui.cli.listing import _models
+from tui.cli.listing import _models, table
 from tui.config import ProviderSettings, Settings
 
 LIST = {"data": [{"id": "one", "context_length": 32_000, "pricing": {"prompt": "0.000001", "completion": "0.000002"}}]}
@@ -36,3 +36,8 @@ async def test_a_server_is_listed_with_what_is_known_and_unknown(
         )
         assert await _models(Namespace(query="nowhere", json=False), settings) == 0
         assert capsys.readouterr().out == "No model matches.\n"
+
+
+def test_columns_are_as_wide_as_their_cells_on_the_terminal() -> None:
+    lines = table([("日本", "1", "a"), ("b", "1,000", "👩\u200d👩\u200d👧")], frozenset({1})).split("\n")
+    assert lines == ["日本      1  a", "b     1,000  👩\u200d👩\u200d👧"]

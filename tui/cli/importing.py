@@ -18,6 +18,7 @@ from tui.cli.listing import write
 from tui.config import Settings
 from tui.providers.catalog import dollars
 from tui.providers.registry import all_configs
+from tui.widgets.cells import plain
 
 PAUSE = 0.2  # seconds between two signs of life
 
@@ -64,7 +65,7 @@ def run(args: Namespace, settings: Settings) -> int:
 
 def _line(path: Path, imported: Imported) -> str:
     info = imported.info
-    title = "".join(c if c.isprintable() else " " for c in info.title)
+    title = plain(info.title)
     copy = " (a copy: its id was taken)" if imported.copy_of else ""
     return (
         f"{info.id}  {info.messages:,} messages, {imported.calls:,} calls, {info.provider}/{info.model}"

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 
+from rich.cells import cell_len
+
 from tui.chat.export import export_session
 from tui.chat.finding import UsageError, find_session
 from tui.chat.model_list import ListedModel
@@ -17,6 +19,7 @@ from tui.chat.store import SessionStore
 from tui.chat.workspace import Workspace
 from tui.cli import complain
 from tui.config import Settings
+from tui.widgets.cells import pad, plain
 from tui.widgets.figures import dollars, tokens_exact
 
 
@@ -27,11 +30,11 @@ def write(text: str) -> None:
 
 def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
     """Columns, two blanks apart; those in `right` are flush right. Control characters of titles are taken out."""
-    clean = [["".join(c if c.isprintable() else " " for c in cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
+    clean = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*clean, strict=True)]
     lines = (
         "  ".join(
-            cell.rjust(width) if index in right else cell.ljust(width)
+            " " * (width - cell_len(cell)) + cell if index in right else pad(cell, width)
             for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in clean

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from unicodedata import category
+
 from rich.cells import cell_len, set_cell_size
+
+_JOINERS = "\u200c\u200d"
+"""Without width and harmless: emoji of several people and Persian words fall apart without them."""
 
 
 def plain(text: str) -> str:
     """One line without control characters: titles, names and paths come from outside."""
-    return "".join(char if char.isprintable() else " " for char in text)
+    return text if text.isprintable() else "".join(map(_plain, text))
+
+
+def _plain(char: str) -> str:
+    if char.isprintable() or char in _JOINERS:
+        return char
+    return "" if category(char) == "Cf" else " "  # what only directs other characters leaves no gap
 
 
 def clip(text: str, width: int) -> str:
