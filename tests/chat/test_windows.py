@@ -162,6 +162,12 @@ async def test_a_server_that_loads_its_model_when_asked_is_asked_again_then(tmp_
         assert session.usage is not None and session.usage.limits.context == 4_096
         await drain(session.send("two"))
         assert provider.counted == 2
+    started_anew = Loading(window=None, claimed=32_768)
+    async with open_workspace(tmp_path, started_anew) as workspace:
+        session = await workspace.new_session()
+        assert (await session.refresh_usage()).limits.context == 4_096  # as it was said last
+        await drain(session.send("three"))
+        assert session.usage is not None and session.usage.limits.context == 32_768
 
 
 async def test_a_server_that_never_says_its_window_is_asked_twice_in_a_run(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class Windows:
         self._lookup = lookup
         self._looked_up: dict[tuple[str, str], ModelLimits] = {}
         self._memory: dict[str, dict[str, Any]] = {}
+        self._silent: set[tuple[str, str]] = set()  # asked in this run, and nothing was said
         self._asked_again: set[tuple[str, str]] = set()
 
     def known(self, provider: str, model: str) -> ModelLimits:
@@ -57,6 +58,7 @@ class Windows:
         if (provider, model) not in self._looked_up:
             found = await self._lookup(provider, model)
             if found.context is None:
+                self._silent.add((provider, model))
                 found = self._asked_before(provider, model)  # the server is silent now; it was not always
             else:
                 await asyncio.to_thread(
@@ -68,9 +70,9 @@ class Windows:
     async def answered(self, provider: str, model: str) -> None:
         """An answer came. A server that loads models when they are asked (Ollama, LM Studio) knows the window only now.
 
-        Asks again where it is unknown, once in a run. Raises nothing.
+        Asks again where nothing was said before in this run, once. Raises nothing.
         """
-        if (provider, model) in self._asked_again or self.known(provider, model).context is not None:
+        if (provider, model) not in self._silent - self._asked_again:
             return
         self._asked_again.add((provider, model))
         self.forget_lookup(provider, model)
