@@ -17,19 +17,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, fields
 
-from tests.bench.simulate_driver import Outcome, Scenario, simulate
+from tests.bench.simulate_driver import Mode, Outcome, Scenario, Talk, simulate
 from tests.bench.simulate_prefix import TURNS as PREFIX_TURNS
 from tests.bench.simulate_prefix import WINDOW as PREFIX_WINDOW
 from tests.bench.simulate_prefix import lines, prefix_report
+from tests.bench.simulate_server import ReasoningKind, ServerKind, Summariser
 
 WINDOWS = (2_048, 8_192, 32_768, 131_072, 1_000_000)
-TALKS = ("chat", "agent", "cjk", "images")
-MODES = ("rolling", "compaction")
+TALKS: tuple[Talk, ...] = ("chat", "agent", "cjk", "images")
+MODES: tuple[Mode, ...] = ("rolling", "compaction")
 OFFS = (-0.30, -0.15, 0.0, 0.30, 0.60)
-SERVERS = ("named", "bare", "hidden", "truncating", "unknown")
+SERVERS: tuple[ServerKind, ...] = ("named", "bare", "hidden", "truncating", "unknown")
 OVERHEADS = (0.02, 0.40, 0.72)  # of the window; the input budget is three quarters of a small one
-REASONINGS = ("none", "tool_loop", "bound")
-SUMMARISERS = ("faithful", "faithful", "babbling", "empty", "failing")
+REASONINGS: tuple[ReasoningKind, ...] = ("none", "tool_loop", "bound")
+SUMMARISERS: tuple[Summariser, ...] = ("faithful", "faithful", "babbling", "empty", "failing")
 TURNS = 90
 QUICK_TURNS = 45
 QUICK_EVERY = 53  # of the grid; a prime, so that every value of every axis is in the slice
@@ -53,14 +54,14 @@ def grid(turns: int = TURNS) -> Iterator[Scenario]:
     for number, (window, talk, mode, off, server, overhead) in enumerate(combinations):
         chance = random.Random(number)
         yield Scenario(
-            talk=talk,  # type: ignore[arg-type]
-            mode="off" if number % 41 == 40 else mode,  # type: ignore[arg-type]
+            talk=talk,
+            mode="off" if number % 41 == 40 else mode,
             window=window,
             overhead=overhead if number % 37 else 1.2,  # now and then more than any window
             off=off,
-            server=server,  # type: ignore[arg-type]
-            reasoning=chance.choice(REASONINGS),  # type: ignore[arg-type]
-            summariser=chance.choice(SUMMARISERS),  # type: ignore[arg-type]
+            server=server,
+            reasoning=chance.choice(REASONINGS),
+            summariser=chance.choice(SUMMARISERS),
             turns=turns,
             seed=number,
         )

@@ -6,10 +6,10 @@ import asyncio
 import random
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from tests.bench.simulate_server import (
     BLOCK,
@@ -52,6 +52,9 @@ from tui.context.tokenizers import register_tokenizer
 from tui.context.tracker import ConversationStateTracker
 from tui.messages import Attachment, Message, SystemSection, ToolResult, ToolSchema
 from tui.tools.base import Tool, ToolOutput
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Talk: TypeAlias = Literal["chat", "agent", "cjk", "images"]
 Mode: TypeAlias = Literal["rolling", "compaction", "off"]
@@ -367,7 +370,7 @@ def simulate(scenario: Scenario) -> Outcome:
     async def main() -> Outcome:
         return await Simulation(scenario).run()
 
-    async def at_once(function, /, *args, **kwargs):  # type: ignore[no-untyped-def]
+    async def at_once(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return function(*args, **kwargs)
 
     threaded = asyncio.to_thread

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tests.bench.simulate_server import pairing_problem, part_tokens, words
 from tui.context.limits import Budget, BudgetSettings, ModelLimits, make_budget
 from tui.context.rolling import NO_TRIM, TruncationConfig, build_final_prompt
-from tui.messages import Message, Request, Text, ToolCall, ToolResult
+from tui.messages import Message, Request, Role, Text, ToolCall, ToolResult
 
 TURNS = 200
 WINDOW = 200_000
@@ -47,10 +47,10 @@ def agent_conversation(seed: int = 1) -> list[list[Message]]:
     serial = 0
     turns: list[list[Message]] = []
 
-    def message(role: str, *parts: Text | ToolCall | ToolResult) -> Message:
+    def message(role: Role, *parts: Text | ToolCall | ToolResult) -> Message:
         nonlocal serial
         serial += 1
-        return Message(role, parts, id=f"{serial:08d}")  # type: ignore[arg-type]
+        return Message(role, parts, id=f"{serial:08d}")
 
     for _ in range(TURNS):
         turn = [message("user", Text(words(chance.choice((20, 60, 200)))))]

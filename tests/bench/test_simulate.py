@@ -24,8 +24,8 @@ RESULT = Message("tool", (ToolResult("c1", "read_file", "text"),), id="3")
 ASK = Message("user", (Text("ask"),), id="1")
 
 
-def scenario(**changes: object) -> Scenario:
-    values: dict[str, object] = {
+def scenario(**changes: Any) -> Scenario:
+    values: dict[str, Any] = {
         "talk": "agent",
         "mode": "rolling",
         "window": 8_192,
@@ -37,7 +37,7 @@ def scenario(**changes: object) -> Scenario:
         "turns": 25,
         "seed": 5,
     }
-    return Scenario(**{**values, **changes})  # type: ignore[arg-type]
+    return Scenario(**{**values, **changes})
 
 
 def wrong(outcome: object) -> dict[str, int]:
@@ -128,9 +128,9 @@ async def sent(server: FakeServer, *messages: Message, max_output: int = 100) ->
     return [event async for event in stream]
 
 
-def server(**changes: object) -> FakeServer:
-    values: dict[str, object] = {"kind": "named", "reasoning": "none", "summariser": "faithful", "seed": 1}
-    return FakeServer(1_000, **{**values, **changes})  # type: ignore[arg-type]
+def server(**changes: Any) -> FakeServer:
+    values: dict[str, Any] = {"kind": "named", "reasoning": "none", "summariser": "faithful", "seed": 1}
+    return FakeServer(1_000, **{**values, **changes})
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace, real_tokens
+from tui.chat.attachments import make_attachment
 from tui.chat.events import CompactionFinished, CompactionStarted, ContextTrimmed, Notice, TurnFailed
 from tui.messages import Message, Request
 from tui.providers.base import ProviderError
 
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04" + bytes(100)
 LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
 
 
@@ -129,3 +131,18 @@ def test_what_was_done_is_one_line_for_the_screen_and_the_command_line() -> None
     )
     assert CompactionFinished(3, 9_000, 4_000, None).line == "Cleared 3 old tool results: 9,000 -> 4,000 tokens (-56 %)"
     assert ContextTrimmed(1, 38_400, ("m",)).line == "Context trimmed: 1 message, 38,400 tokens left out"
+
+
+async def test_a_summary_asked_behind_the_conversation_sees_its_pictures(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        picture = make_attachment("a.png", PNG)
+        workspace.store.put_blob(picture.sha256, PNG)
+        await drain(session.send("see", [picture]))
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG}"))
+        assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
+        [asked] = [request for request in provider.requests if is_summary(request)]
+        assert len(asked.messages) > 8  # the cache of the server holds all but the wish for a summary
+        assert dict(asked.blobs) == {picture.sha256: PNG} == dict(provider.requests[0].blobs)

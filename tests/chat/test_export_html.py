@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tui.chat.export_html import html_page
 from tui.chat.store import SessionInfo
-from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.messages import Attachment, Message, Reasoning, Role, Text, ToolCall, ToolResult, Usage
 
 INFO = SessionInfo("0a", "A <b>title</b>", "demo", "m&m", 1.0, 1.0)
 ALLOWED = {
@@ -49,8 +49,8 @@ def safe(found: Page) -> None:
         assert name != "src" or value.startswith("data:image/")
 
 
-def said(text: str, role: str = "assistant") -> Message:
-    return Message(role, (Text(text),), id="01", model="m")  # type: ignore[arg-type]
+def said(text: str, role: Role = "assistant") -> Message:
+    return Message(role, (Text(text),), id="01", model="m")
 
 
 def test_everything_is_there_and_escaped() -> None:
@@ -114,7 +114,7 @@ def test_a_summary_is_folded_and_control_characters_are_gone() -> None:
 
 
 @given(st.text(), st.sampled_from(["user", "assistant"]))
-def test_no_text_breaks_out(text: str, role: str) -> None:
+def test_no_text_breaks_out(text: str, role: Role) -> None:
     _, found = page(said(text, role))
     safe(found)
     assert found.tags.count("article") <= 1

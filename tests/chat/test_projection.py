@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.chat.history import HistoryState
-from tui.chat.projection import EMPTY_RESULT, NO_RESULT, Target, build_request, request_for
-from tui.context.groups import answered_ids, call_ids
+from tui.chat.projection import EMPTY_RESULT, NO_RESULT, Target, build_request, request_for, trimmed_request
+from tui.context.groups import OPENING, answered_ids, call_ids
+from tui.context.trimming import TrimState
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Role, Text, ToolCall, ToolResult, ToolSchema
 from tui.providers.base import Capabilities
 
@@ -17,20 +19,22 @@ SIGNED = Capabilities(reasoning_return="always", needs_signature=True)
 LOOP = Capabilities(reasoning_return="tool_loop")
 
 
-def target(able: Capabilities = KEEPS, **values: object) -> Target:
-    return replace(Target("p", "m", able), **values)  # type: ignore[arg-type]
+def target(able: Capabilities = KEEPS, **values: Any) -> Target:
+    return replace(Target("p", "m", able), **values)
 
 
-def message(role: Role, *parts: Part, ident: str = "", **values: object) -> Message:
-    return replace(Message(role, parts, id=ident), **values)  # type: ignore[arg-type]
+def message(role: Role, *parts: Part, ident: str = "", **values: Any) -> Message:
+    return replace(Message(role, parts, id=ident), **values)
 
 
-def thought(text: str = "hm", **values: object) -> Reasoning:
-    return replace(Reasoning(text, "p", "m"), **values)  # type: ignore[arg-type]
+def thought(text: str = "hm", **values: Any) -> Reasoning:
+    return replace(Reasoning(text, "p", "m"), **values)
 
 
 def sent(*messages: Message, to: Target | None = None) -> tuple[Message, ...]:
-    return request_for(messages, to or target()).messages
+    """What goes out, without the line before an answer that would come first."""
+    out = request_for(messages, to or target()).messages
+    return out[1:] if out and out[0] is OPENING else out
 
 
 def has_reasoning(messages: tuple[Message, ...]) -> list[bool]:
@@ -230,3 +234,21 @@ def test_a_model_is_told_of_attachments_it_does_not_take(able: Capabilities, not
     )
     (out,) = sent(message("user", *given), to=target(able))
     assert [part.text if isinstance(part, Text) else "" for part in out.parts] == [*notes, ""]
+
+
+def test_a_request_never_begins_with_an_answer() -> None:
+    history = (
+        message("user", Text("first"), ident="1"),
+        message("assistant", Text("answer"), ident="2"),
+        message("user", Text("second"), ident="3"),
+        message("assistant", Text("another"), ident="4"),
+    )
+    excluded = HistoryState(excluded=frozenset({"1"}))
+    request = build_request(history, excluded, target())
+    assert request.messages == (OPENING, *history[1:])
+    trimmed = trimmed_request(request, replace(excluded, trim=TrimState(dropped=frozenset({"2", "3"}))), target())
+    assert trimmed.messages == (OPENING, history[3])
+    later = replace(excluded, excluded=frozenset({"3"}), trim=TrimState(dropped=frozenset({"1", "2"})))
+    request = build_request(history, later, target())
+    assert request.messages[0] is history[0]
+    assert trimmed_request(request, later, target()).messages == (OPENING, history[3])

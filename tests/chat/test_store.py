@@ -14,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from tui.chat import ids
 from tui.chat.calls import CallLog
+from tui.chat.conversation import Conversation
 from tui.chat.database import StoreError
 from tui.chat.ids import new_id
+from tui.chat.projection import Target
 from tui.chat.schema import APPLICATION_ID, MIGRATIONS
 from tui.chat.store import SessionInfo, SessionStore
 from tui.messages import Attachment, BilledPass, Message, Reasoning, Request, Text, ToolCall, ToolResult, Usage
@@ -294,3 +297,23 @@ def test_of_what_two_programs_remember_at_once_nothing_is_lost(store: SessionSto
         for thread in threads:
             thread.join()
         assert len(store.change_state("answers", dict)) == 40
+
+
+def test_what_comes_after_a_clock_was_set_back_stands_behind_what_was_there(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = add_session(store)
+    store.add_message(session, user("before"))
+    monkeypatch.setattr(ids, "_last", 0)  # another run of the program ...
+    monkeypatch.setattr(time, "time_ns", lambda: 1_000_000_000_000_000_000)  # ... on a day in 2001
+    info = store.session(session)
+    assert info is not None
+    Conversation(store, info, store.messages(session), store.records(session), Target("p", "m"))
+    store.add_message(session, user("after"))
+    assert [message.text for message in store.messages(session)] == ["before", "after"]
+    record = store.add_record(session, "pin", {})
+    monkeypatch.setattr(ids, "_last", 0)
+    Conversation(store, info, store.messages(session), store.records(session), Target("p", "m"))
+    assert store.add_record(session, "pin", {}).id > record.id
+    ids.follow(["", "01", "zz" * 12, "f" * 24])  # no ids of ours
+    assert ids.new_id() < "1"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,16 @@ from tui.chat.summary_source import MOST_CHUNKS, OVERLAP, render_pieces, split_s
 from tui.context.compaction import summary_allowance
 from tui.context.limits import Budget
 from tui.messages import Attachment, Message, Request, Text, ToolCall, ToolResult, Usage
-from tui.providers.base import ErrorKind, ProviderError, StreamEnd, StreamEvent, TextDelta, ToolCallDelta, UsageUpdate
+from tui.providers.base import (
+    ErrorKind,
+    Provider,
+    ProviderError,
+    StreamEnd,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+    UsageUpdate,
+)
 
 BASE = Request("test", "model", (), session="s")
 FACT = re.compile(r"FACT-[\w./:-]+")
@@ -261,7 +271,7 @@ class Scripted:
 )
 async def test_the_answer_of_a_provider(events: tuple[StreamEvent, ...], text: str, problem: str) -> None:
     provider = Scripted(*events)
-    call: Callable[[Request], Awaitable[Completion]] = complete_with(provider)  # type: ignore[arg-type]
+    call = complete_with(cast("Provider", provider))
     answer = await call(BASE)
     assert (answer.text, answer.problem) == (text, problem)
     assert provider.closed

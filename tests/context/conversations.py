@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from hypothesis import strategies as st
 
 from tui.context.limits import Budget
-from tui.messages import Attachment, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Message, MessageKind, Part, Reasoning, Request, Role, Text, ToolCall, ToolResult
 
 MESSAGE_TOKENS = 4
 
@@ -54,9 +54,9 @@ class Talk:
         self.messages: list[Message] = []
         self._ids = itertools.count(1)
 
-    def add(self, role: str, *parts: Part, kind: str = "chat") -> str:
+    def add(self, role: Role, *parts: Part, kind: MessageKind = "chat") -> str:
         message_id = f"m{next(self._ids):06d}"
-        self.messages.append(Message(role, parts, id=message_id, kind=kind))  # type: ignore[arg-type]
+        self.messages.append(Message(role, parts, id=message_id, kind=kind))
         return message_id
 
     def user(self, tokens: int = 20, text: str = "") -> str:

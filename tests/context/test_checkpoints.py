@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,8 +35,8 @@ def summary(message_id: str) -> Message:
     return Message("user", (Text(f"summary {message_id}"),), id=message_id, kind="summary")
 
 
-def compaction(number: int, first: str, last: str, summary_id: str, **more: object) -> CompactionRecord:
-    return CompactionRecord(f"c{number}", float(number), 100, 50, 3, first, last, summary_id, **more)  # type: ignore[arg-type]
+def compaction(number: int, first: str, last: str, summary_id: str, **more: Any) -> CompactionRecord:
+    return CompactionRecord(f"c{number}", float(number), 100, 50, 3, first, last, summary_id, **more)
 
 
 def history(turns: int = 5) -> list[Message]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -22,7 +23,7 @@ from tui.context.compaction import (
     should_compact,
     summary_allowance,
 )
-from tui.context.compaction_rules import accept_edit
+from tui.context.compaction_rules import Trigger, accept_edit
 from tui.context.groups import answered_ids, call_ids
 from tui.context.limits import Budget, ModelLimits
 from tui.context.usage import Basis, ContextUsage, UsageRow
@@ -59,8 +60,8 @@ def usage(
     )
 
 
-def plan(messages: Sequence[Message], max_input: int, *, fixed: int = 0, **more: object) -> CompactionPlan:
-    return plan_compaction(messages, count, usage=usage(size(messages) + fixed, max_input, fixed=fixed), **more)  # type: ignore[arg-type]
+def plan(messages: Sequence[Message], max_input: int, *, fixed: int = 0, **more: Any) -> CompactionPlan:
+    return plan_compaction(messages, count, usage=usage(size(messages) + fixed, max_input, fixed=fixed), **more)
 
 
 def record(plan: Summarise, summary: str = "m999999") -> CompactionRecord:
@@ -96,10 +97,10 @@ def test_it_acts_at_the_threshold_of_the_shown_usage_or_when_the_bound_is_over(
 
 
 @pytest.mark.parametrize("trigger", ["auto", "overflow"])
-def test_at_most_once_for_each_measurement(trigger: str) -> None:
+def test_at_most_once_for_each_measurement(trigger: Trigger) -> None:
     full = usage(9_900)
-    assert should_compact(full, trigger=trigger, measurement="call-2", compacted_at="call-1")  # type: ignore[arg-type]
-    assert not should_compact(full, trigger=trigger, measurement="call-2", compacted_at="call-2")  # type: ignore[arg-type]
+    assert should_compact(full, trigger=trigger, measurement="call-2", compacted_at="call-1")
+    assert not should_compact(full, trigger=trigger, measurement="call-2", compacted_at="call-2")
 
 
 @pytest.mark.parametrize(
@@ -113,9 +114,9 @@ def test_at_most_once_for_each_measurement(trigger: str) -> None:
         ("manual", False, True),
     ],
 )
-def test_off_means_off_on_every_path(trigger: str, enabled: bool, acts: bool) -> None:
+def test_off_means_off_on_every_path(trigger: Trigger, enabled: bool, acts: bool) -> None:
     full = usage(9_900)
-    assert should_compact(full, trigger=trigger, enabled=enabled, measurement="x") is acts  # type: ignore[arg-type]
+    assert should_compact(full, trigger=trigger, enabled=enabled, measurement="x") is acts
 
 
 def test_a_threshold_of_none_never_acts_by_itself() -> None:

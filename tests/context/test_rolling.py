@@ -267,9 +267,9 @@ def test_it_trims_again_when_the_estimate_saves_less_than_the_counts_said() -> N
     talk = agent(*[900] * 40)
     calls: list[int] = []
 
-    def sceptical(prompt: object) -> int:
+    def sceptical(prompt: Request) -> int:
         calls.append(1)
-        return int(estimate(prompt) * 1.6)  # type: ignore[arg-type]
+        return int(estimate(prompt) * 1.6)
 
     result = build_final_prompt(request(talk.messages), sceptical, count=count, budget=budget(20_000))
     assert result.tokens <= 20_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -22,11 +23,11 @@ from tui.messages import Message, Reasoning
 windows = st.integers(200, 30_000)
 
 
-def build(messages: list[Message], max_input: int, **more: object) -> PromptResult:
-    return build_final_prompt(request(messages), estimate, count=count, budget=budget(max_input), **more)  # type: ignore[arg-type]
+def build(messages: list[Message], max_input: int, **more: Any) -> PromptResult:
+    return build_final_prompt(request(messages), estimate, count=count, budget=budget(max_input), **more)
 
 
-def built(messages: list[Message], max_input: int, **more: object) -> PromptResult:
+def built(messages: list[Message], max_input: int, **more: Any) -> PromptResult:
     try:
         return build(messages, max_input, **more)
     except ContextOverflowError:

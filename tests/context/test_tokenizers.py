@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,9 @@ from tui.context.tokenizers import (
     pieces,
     plain_name,
 )
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
 
 # The published hashes: `expected_hash` in tiktoken_ext/openai_public.py of tiktoken 0.14.0.
 PUBLISHED = {
@@ -160,7 +164,7 @@ def test_a_panic_is_an_error_like_any_other() -> None:
             raise PanicError
 
     tokenizer = BpeTokenizer("o200k_base")
-    tokenizer._encoding = Panicking()  # type: ignore[assignment]
+    tokenizer._encoding = cast("Encoding", Panicking())
     with pytest.raises(TokenizerError, match="PanicError"):
         tokenizer.count("x")
 
@@ -171,7 +175,7 @@ def test_an_interrupt_is_not_swallowed() -> None:
             raise KeyboardInterrupt
 
     tokenizer = BpeTokenizer("o200k_base")
-    tokenizer._encoding = Interrupted()  # type: ignore[assignment]
+    tokenizer._encoding = cast("Encoding", Interrupted())
     with pytest.raises(KeyboardInterrupt):
         tokenizer.count("x")
 

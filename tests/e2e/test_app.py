@@ -6,16 +6,22 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from textual import events
+from textual.pilot import Pilot
 
+from tests.fakes import FakeWorkspace
 from tests.screens.conftest import Running, wait_until
 from tui.app import ChatApp
 from tui.config import ProviderSettings, Settings
+from tui.screens.chat import OpenWorkspace
+from tui.screens.ports import WorkspaceLike
+from tui.screens.session_ports import SessionLike
 
 SIZES = [(120, 40), (40, 15)]
 
@@ -26,15 +32,15 @@ def quick_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.providers.demo.PAUSE", 0)
 
 
-def settings_in(folder: Path, model: str = "demo/guide", **more: object) -> Settings:
+def settings_in(folder: Path, model: str = "demo/guide", **more: Any) -> Settings:
     """Settings with everything in one folder."""
-    return Settings(model=model, config_file=folder / "config.toml", data_dir=folder, log_dir=folder, **more)  # type: ignore[arg-type]
+    return Settings(model=model, config_file=folder / "config.toml", data_dir=folder, log_dir=folder, **more)
 
 
-def opener(settings: Settings, resume: str | None) -> Callable[[], Awaitable[object]]:
+def opener(settings: Settings, resume: str | None) -> OpenWorkspace:
     """Opens the real workspace."""
 
-    async def open_workspace() -> object:
+    async def open_workspace() -> WorkspaceLike:
         from tui.chat.workspace import Workspace
 
         return await Workspace.open(settings, resume=resume)
@@ -45,9 +51,13 @@ def opener(settings: Settings, resume: str | None) -> Callable[[], Awaitable[obj
 class Real(Running):
     """A running app over the real workspace."""
 
+    def __init__(self, app: ChatApp, pilot: Pilot[Any]) -> None:
+        super().__init__(app, pilot, cast("FakeWorkspace", None))
+
     @property
-    def session(self) -> object:
+    def session(self) -> SessionLike:
         """The session on screen."""
+        assert self.chat.session is not None
         return self.chat.session
 
     async def answered(self) -> None:
@@ -60,9 +70,9 @@ async def running(
     settings: Settings, *, size: tuple[int, int] = (120, 40), resume: str | None = None
 ) -> AsyncIterator[Real]:
     """Start the program; leave it as a person does."""
-    app = ChatApp(settings, opener(settings, resume))  # type: ignore[arg-type]
+    app = ChatApp(settings, opener(settings, resume))
     async with app.run_test(size=size, notifications=True) as pilot:
-        run = Real(app, pilot, None)  # type: ignore[arg-type]
+        run = Real(app, pilot)
         await run.until(lambda: app.chat.session is not None)
         yield run
         if app.is_running:
@@ -80,7 +90,7 @@ async def test_write_be_answered_leave_and_come_back(tmp_path: Path, size: tuple
         await run.shows("hello", "/ 8.2k")
         await run.type("a draft")
     async with running(settings, size=size, resume="") as run:
-        messages = run.chat.session.messages  # type: ignore[union-attr]
+        messages = run.session.messages
         assert [message.role for message in messages] == ["user", "assistant"]
         assert messages[1].status == "complete"
         assert run.chat.composer.value == "a draft"
@@ -124,7 +134,7 @@ async def test_esc_keeps_the_part_that_came(tmp_path: Path, monkeypatch: pytest.
         await run.shows("This is the demo")
         await run.press("escape")
         await run.answered()
-        last = run.chat.session.messages[-1]  # type: ignore[union-attr]
+        last = run.session.messages[-1]
         assert last.status == "cancelled"
         assert last.text.startswith("**This is the demo")
     async with running(settings, resume="") as run:
@@ -147,7 +157,7 @@ async def test_a_megabyte_is_pasted_counted_and_refused_with_a_way_out(tmp_path:
         await run.shows("[paste 1: 20,001 lines, 1.0 MB]", "draft ~")
         await run.press("enter")
         await run.answered()
-        assert run.chat.session.messages[0].text == big  # type: ignore[union-attr]
+        assert run.session.messages[0].text == big
         await run.shows("✗")
 
 
@@ -158,13 +168,13 @@ async def test_with_the_network_gone_nothing_is_lost(tmp_path: Path) -> None:
         await run.press("enter")
         await run.answered()
         await run.shows("✗", "127.0.0.1:9")
-        assert run.chat.session.messages[0].text == "are you there"  # type: ignore[union-attr]
+        assert run.session.messages[0].text == "are you there"
         assert "Traceback" not in run.text
 
 
 async def test_an_unknown_model_is_one_line_and_the_program_ends_with_code_1(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, "nobody/knows")
-    app = ChatApp(settings, opener(settings, None))  # type: ignore[arg-type]
+    app = ChatApp(settings, opener(settings, None))
     async with app.run_test() as pilot:
         await wait_until(pilot, lambda: not app.is_running)
     assert app.return_code == 1
@@ -203,4 +213,4 @@ async def test_a_fork_is_measured_at_once_named_deleted_and_brought_back(tmp_pat
         await run.press("enter")
         await run.until(lambda: run.chat.session is not None and run.chat.session.id == session.id)
         assert run.chat.session is not None
-        assert [message.text for message in run.chat.session.messages if message.role == "user"] == ["one", "two"]
+        assert [message.text for message in run.session.messages if message.role == "user"] == ["one", "two"]

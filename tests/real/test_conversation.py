@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,17 +44,17 @@ TURNS = 17  # of about 100 tokens each: a window of 1,024 is full after eight
 
 
 @asynccontextmanager
-async def session_on(server: LlamaServer, folder: Path, kind: str, **settings: object) -> AsyncIterator[ChatSession]:
+async def session_on(server: LlamaServer, folder: Path, kind: str, **settings: Any) -> AsyncIterator[ChatSession]:
     """A session that talks to `server` in the dialect of `kind`."""
     base = server.url if kind == "anthropic" else f"{server.url}/v1"
-    values: dict[str, object] = {
+    values: dict[str, Any] = {
         "model": f"real/{server.model}",
         "providers": {"real": ProviderSettings(kind=kind, base_url=base)},
         "data_dir": folder,
         "log_dir": folder,
         **settings,
     }
-    workspace = await Workspace.open(Settings(**values))  # type: ignore[arg-type]
+    workspace = await Workspace.open(Settings(**values))
     try:
         yield await workspace.new_session()
     finally:

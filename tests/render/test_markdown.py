@@ -95,6 +95,31 @@ def test_any_text_can_be_drawn_and_fits(source: str, width: int) -> None:
     assert all(row.cells <= width for row in markdown_rows(source, width, make_palette({})))
 
 
+TABS = """# a\tb
+
+a\tb `c\td` [e\tf](https://example.org "g\th") <i\tj> **k\tl** ![m\tn](x)
+
+- a\tb
+> a\tb
+
+| a\tb | c |
+| --- | --- |
+| d\te | f |
+
+<div>\ta</div>
+
+```\tx
+a\tb
+```
+"""
+
+
+def test_no_tab_reaches_the_terminal(palette: Palette) -> None:
+    rows = markdown_rows(TABS, 60, palette)
+    assert not [row.text for row in rows if not row.text.isprintable()]
+    assert "a   b" in texts(rows)
+
+
 def test_deep_nesting_ends_somewhere(palette: Palette) -> None:
     assert all(row.cells <= 40 for row in markdown_rows("> " * 400 + "deep\n\n" + "- " * 400 + "x", 40, palette))
 

@@ -17,6 +17,7 @@ from tui.chat.events import (
     TurnFailed,
     UsageChanged,
 )
+from tui.context.usage import ContextUsage
 
 INFOS = (
     FakeInfo("s7", "refactor the parser", updated_at=3.0),
@@ -93,7 +94,7 @@ async def test_the_window_is_named_once_it_is_known() -> None:
     gate = asyncio.Event()
 
     class Slow(FakeSession):
-        async def refresh_usage(self):  # type: ignore[no-untyped-def]
+        async def refresh_usage(self) -> ContextUsage:
             await gate.wait()
             return await super().refresh_usage()
 

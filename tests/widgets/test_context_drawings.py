@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,9 +91,9 @@ def test_no_line_is_wider_than_the_panel(total: int, window: int | None, width: 
         assert line.content.cell_length <= width, line.content.plain
 
 
-def _text(width: int, **options: object) -> list[str]:
+def _text(width: int, **options: Any) -> list[str]:
     usage = make_usage()
-    return [line.content.plain.rstrip() for line in context_lines(usage, width, **options)]  # type: ignore[arg-type]
+    return [line.content.plain.rstrip() for line in context_lines(usage, width, **options)]
 
 
 def test_the_panel_at_100_columns() -> None:

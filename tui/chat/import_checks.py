@@ -35,8 +35,15 @@ def checked_messages(messages: Sequence[Message]) -> list[Message]:
         seen.add(message.id)
         if message.status == "streaming":
             message = replace(message, status="interrupted", error="it was still being written when it was exported")
-        names = {name: storable(getattr(message, name)) for name in ("provider", "model", "finish_reason", "error")}
-        found.append(replace(message, **names))  # type: ignore[arg-type]
+        found.append(
+            replace(
+                message,
+                provider=storable(message.provider),
+                model=storable(message.model),
+                finish_reason=storable(message.finish_reason),
+                error=storable(message.error),
+            )
+        )
     return found
 
 
