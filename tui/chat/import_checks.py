@@ -38,8 +38,8 @@ def checked_messages(messages: Sequence[Message]) -> list[Message]:
         found.append(
             replace(
                 message,
-                provider=storable(message.provider),
-                model=storable(message.model),
+                provider=storable(message.provider) or "",
+                model=storable(message.model) or "",
                 finish_reason=storable(message.finish_reason),
                 error=storable(message.error),
             )
