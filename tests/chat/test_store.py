@@ -311,9 +311,9 @@ def test_what_comes_after_a_clock_was_set_back_stands_behind_what_was_there(
     Conversation(store, info, store.messages(session), store.records(session), Target("p", "m"))
     store.add_message(session, user("after"))
     assert [message.text for message in store.messages(session)] == ["before", "after"]
-    record = store.add_record(session, "pin", {})
+    record = store.add_record(session, "tools", {"name": "x", "on": True})
     monkeypatch.setattr(ids, "_last", 0)
     Conversation(store, info, store.messages(session), store.records(session), Target("p", "m"))
-    assert store.add_record(session, "pin", {}).id > record.id
+    assert store.add_record(session, "tools", {"name": "x", "on": True}).id > record.id
     ids.follow(["", "01", "zz" * 12, "f" * 24])  # no ids of ours
     assert ids.new_id() < "1"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.chat.reading import TooLargeError, read_all
-from tui.messages import Attachment
+from tui.messages import Attachment, Request
 
 if TYPE_CHECKING:
     from tui.providers.base import Capabilities
@@ -71,6 +72,13 @@ def check_taken(attachments: Iterable[Attachment], able: Capabilities, model: st
     for attachment in attachments:
         if kind := not_taken(attachment, able):
             raise AttachmentError(f"{model} takes no {kind}: choose another model, or leave {attachment.name} out")
+
+
+def with_bytes(request: Request, blob: Callable[[str], bytes | None]) -> Request:
+    """`request` with the bytes of its attachments, as far as `blob` (by their hash) has them. May read the disk."""
+    hashes = {part.sha256 for m in request.messages for part in m.parts if isinstance(part, Attachment)}
+    found = {sha256: blob(sha256) for sha256 in hashes}
+    return replace(request, blobs={sha256: data for sha256, data in found.items() if data is not None})
 
 
 def picture_size(data: bytes) -> tuple[str, int, int] | None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
+from tui.chat.attachments import with_bytes
 from tui.chat.compactor import Compactor
 from tui.chat.conversation import Conversation
 from tui.chat.events import Notice, ReplyFinished, ReplyStarted, SessionEvent
@@ -17,7 +18,7 @@ from tui.chat.reported import truncated, usage_notice
 from tui.chat.services import Services
 from tui.chat.stream import StreamProcessor
 from tui.context.usage import ContextUsage
-from tui.messages import Attachment, Message, Request, Usage
+from tui.messages import Message, Request, Usage
 from tui.providers.base import StreamEvent
 
 
@@ -54,8 +55,8 @@ class Attempt:
         self.processor = processor = StreamProcessor(message, _Saver(self._conversation, message).save)
         if self._cancelled:
             processor.cancel()
-        blobs = await asyncio.to_thread(self._blobs, request)
-        stream = self._services.provider(request.provider).stream(replace(request, blobs=blobs))
+        whole = await asyncio.to_thread(with_bytes, request, self._services.store.blob)
+        stream = self._services.provider(request.provider).stream(whole)
         async with contextlib.aclosing(processor.run(stream)) as deltas:
             async for delta in deltas:
                 yield delta
@@ -107,11 +108,6 @@ class Attempt:
         if reply.usage is None or reply.usage.source != "provider":
             return None
         return self._services.price(reply.usage, reply.provider, reply.model)
-
-    def _blobs(self, request: Request) -> dict[str, bytes]:
-        hashes = {part.sha256 for m in request.messages for part in m.parts if isinstance(part, Attachment)}
-        found = {sha256: self._services.store.blob(sha256) for sha256 in hashes}
-        return {sha256: data for sha256, data in found.items() if data is not None}
 
 
 class _Saver:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from tui.chat import history
+from tui.chat.attachments import with_bytes
 from tui.chat.conversation import Conversation
 from tui.chat.events import CompactionFinished, CompactionStarted, SessionEvent
 from tui.chat.ids import new_id
@@ -227,7 +228,7 @@ class Compactor:
             answer: Completion | None = None
             problem: str | None = "cancelled"
             try:
-                answer = await complete(request)
+                answer = await complete(await asyncio.to_thread(with_bytes, request, self._services.store.blob))
                 problem = answer.problem or None
             except ProviderError as error:
                 problem = str(error)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tui.chat import history
 from tui.chat.history import HistoryState, fold_records
+from tui.chat.ids import follow
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.projection import Target, active_messages, build_request, readable, trimmed_request
 from tui.chat.store import Record, SessionInfo, SessionStore
@@ -30,6 +31,7 @@ class Conversation:
         self.memory: MemoryFiles = NO_MEMORY  # whose sections are in the target
         self._records = records
         self._state = fold_records(records)
+        follow([*(message.id for message in messages[-1:]), *(record.id for record in records[-1:])])
         self.unsaved: list[Message] = []  # replies that a full disk kept out of the store so far
         self._begun: set[str] = set()  # replies whose row is there already
         self._request: Request | None = None

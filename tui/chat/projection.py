@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from tui.chat.attachments import not_taken
 from tui.chat.history import HistoryState
 from tui.context.checkpoints import apply_compactions, is_sealed
-from tui.context.groups import answered_ids, call_ids, group_messages, starts_turn, unbind
+from tui.context.groups import answered_ids, call_ids, group_messages, opened, starts_turn, unbind
 from tui.context.trimming import apply_trim
 from tui.messages import (
     Attachment,
@@ -117,7 +117,7 @@ def request_for(active: Iterable[Message], target: Target) -> Request:
     return Request(
         provider=target.provider,
         model=target.model,
-        messages=_paired(message for message in kept if message.parts),
+        messages=opened(_paired(message for message in kept if message.parts)),
         system=target.system,
         tools=target.tools,
         max_output=target.max_output,

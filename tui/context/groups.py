@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tui.messages import Message, Reasoning, ToolCall, ToolResult
+from tui.messages import Message, Reasoning, Text, ToolCall, ToolResult
 
 
 class Group(NamedTuple):
@@ -26,6 +26,9 @@ class Group(NamedTuple):
 
 
 NONE: frozenset[str] = frozenset()
+
+OPENING = Message("user", (Text("[The beginning of the conversation is left out.]"),), kind="injected")
+"""Stands before an answer that would begin a request: servers refuse that ("first message must use the user role")."""
 
 
 def call_ids(message: Message) -> frozenset[str]:
@@ -92,6 +95,11 @@ def open_group(messages: Sequence[Message], groups: Sequence[Group]) -> Group | 
 
 def _replied_after(messages: Sequence[Message], group: Group) -> bool:
     return any(m.role == "assistant" or starts_turn(m) for m in messages[max(group.indices) + 1 :])
+
+
+def opened(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """`messages` as a request may have them: a person's first."""
+    return tuple(messages) if not messages or messages[0].role == "user" else (OPENING, *messages)
 
 
 def without_reasoning(message: Message) -> Message:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tui.context.groups import Group, group_messages, unbind
+from tui.context.groups import Group, group_messages, opened, unbind
 from tui.messages import Message, Part, ToolCall, ToolResult
 
 KEPT_TRIMS = 100  # SPEC 4: how many trims `/usage` can show
@@ -142,7 +142,8 @@ def apply_trim(messages: Sequence[Message], state: TrimState, *, prefix_bound: b
         for cut in state.cuts:
             cuts.setdefault(cut.message_id, {})[cut.call_id] = cut
         kept = tuple(shorten(m, cuts[m.id]) if m.id in cuts else m for i, m in enumerate(messages) if i not in gone)
-    return unbind(kept, state.frontier) if prefix_bound else kept
+    kept = unbind(kept, state.frontier) if prefix_bound else kept
+    return opened(kept) if messages and messages[0].role == "user" else kept
 
 
 def group_dropped(messages: Sequence[Message], group: Group, state: TrimState) -> bool:
