@@ -240,6 +240,15 @@ GATHERED = [
         "overflow_input",
         131_072,
     ),
+    Case(
+        "together", 403, openai("input tokens + max_tokens exceed the maximum context length", None), "overflow_input"
+    ),
+    Case(
+        "openrouter names the kind",
+        None,
+        {"code": "x", "metadata": {"error_type": "context_length_exceeded"}},
+        "overflow_input",
+    ),
     Case("mlx-serve", 400, anthropic("Prompt exceeds maximum context length"), "overflow_input"),
     Case(
         "ollama cloud",
@@ -284,6 +293,31 @@ GATHERED = [
 ]
 
 NOT_THE_CONTEXT = [
+    Case(
+        "openrouter moderation",
+        403,
+        openai("Your chosen model requires moderation and your input was flagged", 403),
+        "bad_request",
+    ),
+    Case("xai guidelines", 403, {"code": "x", "error": "Content violates usage guidelines."}, "bad_request"),
+    Case(
+        "openrouter, credit that other requests hold",
+        402,
+        {
+            "error": {
+                "message": "This request would exceed your available credits given your current in-flight requests.",
+                "code": 402,
+                "metadata": {"limit_source": "openrouter_in_flight_budget"},
+            }
+        },
+        "rate_limit",
+    ),
+    Case(
+        "openrouter names the kind: credit",
+        None,
+        {"error": {"message": "x", "code": "whatever", "metadata": {"error_type": "payment_required"}}},
+        "auth",
+    ),
     Case(
         "openrouter, upstream pool",
         429,

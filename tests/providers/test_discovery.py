@@ -90,6 +90,16 @@ NAMES = {"/v1/models": {"data": [{"id": "m"}, {"id": "n"}]}}
             4096,
         ),
         (NAMES | {"/api/v0/models": {"data": [{"id": "m", "max_context_length": 32768}]}}, None),
+        (NAMES | {"/api/v1/models": {"models": [{"key": "m", "max_context_length": 9, "loaded_instances": []}]}}, None),
+        (
+            NAMES
+            | {
+                "/api/v1/models": {
+                    "models": [{"key": "m", "loaded_instances": [{"id": "m", "config": {"context_length": 4096}}]}]
+                }
+            },
+            4096,
+        ),
         (NAMES, None),
     ],
 )

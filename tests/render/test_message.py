@@ -117,6 +117,7 @@ def test_results_of_a_program_that_ended_meanwhile_say_so(palette: Palette) -> N
         ("model_context_window_exceeded", "/compact"),
         ("content_filter", "filter"),
         ("sensitive", "filter"),
+        ("repetition", "repeat"),
     ],
 )
 def test_an_answer_that_was_cut_off_says_why(reason: str, words: str, palette: Palette) -> None:

@@ -213,11 +213,17 @@ async def _props_limits(client: AsyncOpenAI, root: str, model: str, provider: st
 
 async def _lmstudio_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
     """LM Studio: the window the model is loaded with. The most it takes is not what it will be loaded with."""
-    entry = find_entry(model_entries(await probe(client, f"{root}/api/v0/models", provider)), model)
-    if entry is None:
-        return None
-    context = find_count(entry, ("loaded_context_length",))
-    return None if context is None else ModelLimits(context, source="probe", detail="LM Studio (/api/v0/models)")
+    for path in ("/api/v1/models", "/api/v0/models"):  # from 0.4 on, and before
+        try:
+            entry = find_entry(model_entries(await probe(client, root + path, provider)), model) or {}
+        except ProviderError:
+            continue
+        loaded = entry.get("loaded_instances")
+        places = [entry, *(loaded if isinstance(loaded, list) else [])]
+        for place in (place for place in places if isinstance(place, Mapping)):
+            if context := find_count(place, ("loaded_context_length", "config.context_length")):
+                return ModelLimits(context, source="probe", detail=f"LM Studio ({path})")
+    return None
 
 
 async def chat_input_tokens(client: AsyncOpenAI, body: Json, provider: str) -> int | None:

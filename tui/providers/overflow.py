@@ -37,6 +37,7 @@ _RATE = _any(
 _BILLING = _any(
     r"insufficient[_ ]quota", r"credit balance is too low", r"insufficient (?:balance|credits?|funds)", r"billing"
 )
+_FLAGGED = _any(r"\bflagged\b", r"moderation", r"guardrail", r"usage (?:policy|policies|guidelines)", r"content policy")
 _MEMORY = _any(r"failed to find free space in the kv cache", r"no user query found in messages", r"out of memory")
 _NOT_TAKEN = _any(r"(?:image|audio|pdf|file) input is not supported")
 _BYTES = _any(
@@ -68,6 +69,14 @@ _CODES = {
     "model_max_prompt_tokens_exceeded",
     "string_above_context",
     "1261",  # Z.ai
+}
+_AUTH_CODES = {
+    "authentication_error",
+    "permission_error",
+    "invalid_api_key",
+    "authentication",  # these three: OpenRouter's `error_type`
+    "permission_denied",
+    "payment_required",
 }
 # What may be too much, and what it may be too much for. Servers put these together in ever new words.
 _MATTER = r"(?:prompt|input|context|messages?|conversation|request|tokens?)"
@@ -118,8 +127,14 @@ def kind_of(
     match status:
         case _ if _TIER.search(text):
             return "long_context_tier"
+        case 403 if _OVERFLOW.search(text):
+            return "overflow_input"  # Together
+        case 403 if _FLAGGED.search(text):
+            return "bad_request"
         case 401 | 403 | 407:
             return "auth"
+        case 402 if wait is not None or "in_flight_budget" in text:
+            return "rate_limit"  # OpenRouter: what other requests have reserved of the credit comes back
         case _ if codes & {"insufficient_quota", "billing_error", "exceeded_current_quota_error"}:
             return "auth"
         case 429 if wait is not None:
@@ -140,7 +155,7 @@ def kind_of(
             return "not_found"
         case _ if "model_not_found" in codes or "not_found_error" in codes:
             return "not_found"
-        case _ if codes & {"authentication_error", "permission_error", "invalid_api_key"}:
+        case _ if codes & _AUTH_CODES:
             return "auth"
         case _ if _MEMORY.search(text):
             return "server"
@@ -205,7 +220,9 @@ def classify_error(
     said = body_message(pairs) or (message if words or not message.startswith("Error code:") else "")
     text = "\n".join([*words, message if not message.startswith("Error code:") else ""]).strip()[:MOST_TEXT]
     codes = {
-        str(value) for key, value in pairs if key in ("code", "type", "error_code", "status") and value is not None
+        str(value)
+        for key, value in pairs
+        if key in ("code", "type", "error_code", "error_type", "status") and value is not None
     }
     wait = retry_after(headers or {}, text, now)
     if wait is None:
