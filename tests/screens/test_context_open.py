@@ -124,3 +124,13 @@ async def test_it_wraps_again_for_another_width() -> None:
         await run.pilot.resize_terminal(50, 20)
         await run.shows("title: 7 lines")
         assert max(map(len, run.app.screen.query_one(TextLines)._lines)) <= 45
+
+
+async def test_the_end_of_the_widest_line_can_be_scrolled_to() -> None:
+    for line in ("漢" * 60 + "E", "\t" * 25 + "E", "\x1b[31m" * 9 + "a" * 90 + "E"):
+        async with running(size=(60, 20)) as run:
+            run.app.push_screen(Pager([("title", line)]))
+            await run.shows("title: 1 line")
+            lines = run.app.screen.query_one(TextLines)
+            lines.scroll_to(x=lines.max_scroll_x, animate=False)
+            await run.shows("E  │")

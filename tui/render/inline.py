@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.style import Style
 
-from tui.render.clean import clean_url
+from tui.render.clean import TAB_SIZE, clean_url
 from tui.render.palette import Palette
 from tui.render.wrap import Run
 
@@ -60,7 +60,7 @@ def inline_runs(tokens: Sequence[Token], palette: Palette, base: Style | None = 
             case _:
                 if token.content:
                     _add_text(runs, token.content, style, palette)
-    return runs
+    return [Run(run.text.expandtabs(TAB_SIZE), run.style) if "\t" in run.text else run for run in runs]
 
 
 def _weight(style: Style) -> Style:

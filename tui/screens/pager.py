@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -16,7 +17,8 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.render.clean import clean_line, clean_output
+from tui.render.clean import TAB_SIZE, clean_line, clean_output
+from tui.render.words import plural
 from tui.render.wrap import plain_rows
 from tui.screens.base import CLOSE, Panel, clickable
 from tui.widgets.cells import clip, plain
@@ -46,6 +48,16 @@ def laid_out(texts: Sequence[tuple[str, str]], width: int | None) -> list[str]:
     return lines
 
 
+def shown(line: str) -> str:
+    """One line of somebody else's as the terminal gets it."""
+    return clean_output(line[:LONGEST].removesuffix("\r")).replace("\n", " ").expandtabs(TAB_SIZE)
+
+
+def widest(lines: Sequence[str]) -> int:
+    """Cells of the widest line. As slow as `wrapped`."""
+    return max([cell_len(shown(line)) for line in lines], default=0)
+
+
 class TextLines(ScrollView, can_focus=True):
     """Lines of text as somebody else wrote them; only those in sight are cleaned and made."""
 
@@ -57,10 +69,10 @@ class TextLines(ScrollView, can_focus=True):
         super().__init__()
         self._lines: Sequence[str] = ()
 
-    def show(self, lines: Sequence[str]) -> None:
-        """Show these; the place stays."""
+    def show(self, lines: Sequence[str], width: int) -> None:
+        """Show these, the widest of them `width` cells; the place stays."""
         self._lines = lines
-        self.virtual_size = Size(min(LONGEST, max(map(len, lines), default=0)), len(lines))
+        self.virtual_size = Size(width, len(lines))
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -68,8 +80,7 @@ class TextLines(ScrollView, can_focus=True):
         x, top = self.scroll_offset
         at = top + y
         style = self.rich_style
-        text = self._lines[at][:LONGEST] if at < len(self._lines) else ""
-        text = clean_output(text.removesuffix("\r")).replace("\n", " ").expandtabs(4)
+        text = shown(self._lines[at]) if at < len(self._lines) else ""
         strip = Strip([Segment(text, Style(color=style.color, bgcolor=style.bgcolor))])
         return strip.crop_extend(x, x + self.size.width, style)
 
@@ -122,9 +133,9 @@ class Pager(Panel[None]):
 
     async def _lay_out(self, width: int) -> None:
         lines = await asyncio.to_thread(laid_out, self._texts, width if self._wraps else None)
-        self.query_one(TextLines).show(lines)
+        self.query_one(TextLines).show(lines, await asyncio.to_thread(widest, lines))
         names = ", ".join(dict.fromkeys(clean_line(name) for name, _ in self._texts))
-        about = f" · {self._note}" if self._note else f": {len(lines):,} lines"
+        about = f" · {self._note}" if self._note else f": {plural(len(lines), 'line')}"
         self.query_one(".panel").border_title = plain(clip(names + about, width))
 
     def action_copy(self) -> None:
