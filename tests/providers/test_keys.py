@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.providers.collect import collect
+from tests.providers.replay import Answer
+from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
 from tui.providers import keys
 from tui.providers.base import ProviderError
-from tui.providers.config import ProviderConfig
+from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.keys import hold_secret, key_from_command, key_from_env, redact
 
 
@@ -69,6 +73,26 @@ async def test_what_can_be_no_key_is_not_sent_and_not_shown(key: str, monkeypatc
     with pytest.raises(ProviderError, match="Look at P_KEY") as caught:
         await ProviderConfig("p", key_env=("P_KEY",)).key()
     assert caught.value.kind == "auth" and "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("renewed", "asked"), [(True, ["Bearer key-0001", "Bearer key-0002"]), (False, ["Bearer key-0001"])]
+)
+async def test_a_key_that_has_run_out_is_asked_for_again(
+    dialect: Dialect, renewed: bool, asked: list[str], tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("key-0001")
+    async with serving(dialect, api_key_command=f"cat {shlex.quote(str(token))}") as (server, provider):
+        server.answers += [Answer(pieces(dialect)), Answer([b"{}"], 401), Answer(pieces(dialect))]
+        assert (await collect(provider, REQUEST)).text == "Hello"
+        if renewed:
+            token.write_text("key-0002")
+        got = await collect(provider, REQUEST)
+        assert [item.headers["authorization"] for item in server.asked[1:]] == asked
+    assert (got.text, got.error is None) == (("Hello", True) if renewed else ("", False))
+    assert renewed or (got.error is not None and got.error.kind == "auth")
 
 
 async def test_a_missing_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:

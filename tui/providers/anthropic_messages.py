@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tui.context.limits import ModelLimits
@@ -17,6 +18,7 @@ from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEve
 from tui.providers.capabilities import anthropic_capabilities
 from tui.providers.config import ProviderConfig
 from tui.providers.effort import Effort
+from tui.providers.key_renewal import Renewal
 from tui.providers.think_tags import with_thoughts
 from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import anthropic_client, events
@@ -41,12 +43,13 @@ class AnthropicMessages:
         self.config = config
         self._client: AsyncAnthropic | None = None
         self.effort = Effort()
+        self._renewal = Renewal(config, self.close)
         self._thinking: dict[str, frozenset[str]] = {}  # model -> what the server's list says it takes
 
     async def client(self) -> AsyncAnthropic:
         """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
         if self._client is None:
-            key = await self.config.key()
+            key = await self._renewal.key()
             base_url = self.config.base_url.rstrip("/").removesuffix("/v1")  # the SDK's paths begin with /v1
             headers = {**self.config.headers, **(EDITING if self.config.context_management else {})}
             self._client = await anthropic_client(base_url, key, headers)
@@ -54,7 +57,8 @@ class AnthropicMessages:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        return with_thoughts(self.effort.stream(self._stream, request), on=not self.config.official)
+        answer = partial(self._renewal.stream, self._stream)
+        return with_thoughts(self.effort.stream(answer, request), on=not self.config.official)
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()

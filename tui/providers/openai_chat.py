@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tui.context.limits import ModelLimits
@@ -18,6 +19,7 @@ from tui.providers.chat_reader import ChatReader
 from tui.providers.chat_wire import ChatStyle, to_wire
 from tui.providers.config import ProviderConfig
 from tui.providers.effort import Effort
+from tui.providers.key_renewal import Renewal
 from tui.providers.think_tags import with_thoughts
 from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import events, openai_client
@@ -48,13 +50,14 @@ class OpenAIChat:
         self._style = config.chat_style()
         self._client: AsyncOpenAI | None = None
         self.effort = Effort()
+        self._renewal = Renewal(config, self.close)
 
     async def base_url(self) -> str:
         """Where the server is. The embedded provider starts its server here."""
         return self.config.base_url
 
     async def _key(self) -> str | None:
-        return await self.config.key()
+        return await self._renewal.key()
 
     async def client(self) -> AsyncOpenAI:
         """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
@@ -65,7 +68,8 @@ class OpenAIChat:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        return with_thoughts(self.effort.stream(self._stream, request), on=not self.config.official)
+        answer = partial(self._renewal.stream, self._stream)
+        return with_thoughts(self.effort.stream(answer, request), on=not self.config.official)
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()

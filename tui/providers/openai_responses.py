@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tui.context.limits import ModelLimits
@@ -15,6 +16,7 @@ from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEve
 from tui.providers.capabilities import responses_capabilities
 from tui.providers.config import ProviderConfig
 from tui.providers.effort import Effort
+from tui.providers.key_renewal import Renewal
 from tui.providers.responses_reader import ResponsesReader
 from tui.providers.responses_wire import to_wire
 from tui.providers.think_tags import with_thoughts
@@ -38,16 +40,19 @@ class OpenAIResponses:
         self.config = config
         self._client: AsyncOpenAI | None = None
         self.effort = Effort()
+        self._renewal = Renewal(config, self.close)
 
     async def client(self) -> AsyncOpenAI:
         """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
         if self._client is None:
-            self._client = await openai_client(self.config.base_url, await self.config.key(), self.config.headers)
+            key = await self._renewal.key()
+            self._client = await openai_client(self.config.base_url, key, self.config.headers)
         return self._client
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        return with_thoughts(self.effort.stream(self._stream, request), on=not self.config.official)
+        answer = partial(self._renewal.stream, self._stream)
+        return with_thoughts(self.effort.stream(answer, request), on=not self.config.official)
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()
