@@ -172,12 +172,12 @@ async def test_with_the_network_gone_nothing_is_lost(tmp_path: Path) -> None:
         assert "Traceback" not in run.text
 
 
-async def test_an_unknown_model_is_one_line_and_the_program_ends_with_code_1(tmp_path: Path) -> None:
+async def test_an_unknown_model_is_one_line_and_the_program_ends_as_with_any_bad_usage(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, "nobody/knows")
     app = ChatApp(settings, opener(settings, None))
     async with app.run_test() as pilot:
         await wait_until(pilot, lambda: not app.is_running)
-    assert app.return_code == 1
+    assert app.return_code == 2
 
 
 async def test_a_fork_is_measured_at_once_named_deleted_and_brought_back(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tui import commands as slash
 from tui.screens import mentions
 from tui.screens.chat_parts import ChatParts
 from tui.screens.drafts import Drafts
-from tui.screens.resources import resource_offers
+from tui.screens.resources import pattern_offers, resource_offers
 from tui.screens.theming import Theming
 from tui.widgets.composer import Composer
 from tui.widgets.transcript import Place, Transcript
@@ -116,6 +116,8 @@ class ChatScreen(ChatParts):
         if not gc.isenabled():  # the command line turned it off for the start
             gc.freeze()
             gc.enable()
+        from tui.chat.finding import UsageError  # not before the first frame
+
         try:
             for name in LATER:
                 await asyncio.to_thread(import_module, name)  # longer than a frame
@@ -125,7 +127,8 @@ class ChatScreen(ChatParts):
             log.exception("the workspace could not be opened")
             if not self.composer.value and not self.turns.waiting:
                 await self.leave()
-                self.app.exit(return_code=1, message=self.one_line(error))
+                code = 2 if isinstance(error, UsageError) else 1  # as the command line has them
+                self.app.exit(return_code=code, message=f"chatctx: {self.one_line(error)}")
                 return
             self.title_bar.show("chatctx", "not open")
             self.broken = self.one_line(error)
@@ -134,8 +137,7 @@ class ChatScreen(ChatParts):
         self.composer.history.load(await self.workspace.prompt_history(HISTORY_LOADED))
         await self.attach(session)
         self.commands.follow_servers()
-        for name in self.commands.unknown_keys() if self.keymap else ():
-            text = f"The config file sets keys.{name}, but no key has that name: /help lists them."
+        for text in self.commands.key_problems() if self.keymap else ():
             self.notify(text, severity="warning", timeout=8, markup=False)
 
     async def attach(self, session: SessionLike) -> None:
@@ -216,8 +218,10 @@ class ChatScreen(ChatParts):
         if words.startswith("/"):
             offers = await slash.complete(self.commands, words)
         elif (typed := mentions.open_mention(words[:cursor])) is not None:
-            resources = self.workspace.servers.resources if self.workspace is not None else ()
-            found = [*resource_offers(typed, resources), *await asyncio.to_thread(self.files.offers, typed)]
+            found = await asyncio.to_thread(self.files.offers, typed)
+            if self.workspace is not None:
+                servers = self.workspace.servers
+                found = [*resource_offers(typed, servers.resources), *await pattern_offers(typed, servers), *found]
             offers = [mentions.choice(words, cursor, offer) for offer in found]
         else:
             offers = []

@@ -167,10 +167,12 @@ class ChatCommands(
             "/mcp": keys_of([McpPanel], keymap),
         }
 
-    def unknown_keys(self) -> list[str]:
-        """Names in the person's keymap that no key has."""
+    def key_problems(self) -> list[str]:
+        """What is wrong with the keys that the person set, a line each."""
+        from tui.screens.keymap import keymap_problems
+
         known = {key.id for section in self.keys().values() for key in section}
-        return sorted(set(self.screen.keymap) - known)
+        return keymap_problems(self.screen.keymap, known)
 
     async def quit(self, _args: str) -> None:
         """`/quit`."""
