@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import signal
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tui.chat.attachments import LARGEST, check_taken
@@ -32,6 +32,7 @@ from tui.chat.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain
 from tui.cli.countdown import Countdown
+from tui.cli.interrupts import on_interrupt
 from tui.config import Settings
 from tui.messages import Attachment, Message, ToolCall
 from tui.render.clean import clean_line, clean_text
@@ -59,7 +60,7 @@ async def _ask(args: Namespace, settings: Settings) -> int:
         for notice in (*session.memory.notices, *workspace.servers.news()):
             complain(notice)
         interrupted = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, _interrupt, session, interrupted)
+        on_interrupt(partial(_interrupt, session, interrupted))
         began = time.time()
         outcome = await _stream(session, text, attachments, silent=args.json, allowed=args.allow)
         if args.json:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import sys
 import time
 from argparse import Namespace
@@ -21,6 +20,7 @@ from tui.chat.attachments import check_taken
 from tui.chat.events import SessionEvent
 from tui.chat.workspace import Workspace
 from tui.cli import INTERRUPTED, complain, known_error, streams
+from tui.cli.interrupts import on_interrupt
 from tui.cli.lines import FENCE, Lines
 from tui.cli.listing import write
 from tui.cli.plain_commands import PlainCommands
@@ -51,7 +51,7 @@ async def _run(args: Namespace, settings: Settings) -> int:
     try:
         talks = sys.stdin.isatty() and sys.stdout.isatty()
         chat = PlainChat(workspace, await workspace.start_session(), Lines(), talks=talks)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, chat.interrupt)
+        on_interrupt(chat.interrupt)
         return await chat.talk()
     finally:
         await workspace.close()
