@@ -149,7 +149,18 @@ async def test_a_count_that_fails_never_stops_a_turn(tmp_path: Path) -> None:
         session = await workspace.new_session()
         await drain(session.send("short"))
         assert provider.counted == 1 and session.messages[-1].status == "complete"
-        assert await session.count_exactly() is None
+        with pytest.raises(ProviderError, match="no counting today"):
+            await session.count_exactly()
+
+
+async def test_the_number_goes_by_a_count_that_was_asked_for(tmp_path: Path) -> None:
+    provider = ScriptedProvider(able=Capabilities(count_endpoint=True))
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("short"))
+        tokens = await session.count_exactly()
+        assert session.usage is not None and tokens == session.usage.total
+        assert session.usage.basis.counted
 
 
 async def test_an_answer_without_usage_has_no_price(tmp_path: Path) -> None:
@@ -404,9 +415,12 @@ async def test_a_full_disk_keeps_the_answer_and_writes_it_later(tmp_path: Path) 
                 (pages,) = store.query("PRAGMA page_count")[0]
                 store.query(f"PRAGMA max_page_count = {pages}")
         assert session.messages[-1].text == "y" * 600_000
+        await session.save_draft("on")  # little enough to find room
+        assert (await workspace.resume(session.id)).draft == "on"
         store.query("PRAGMA max_page_count = 1000000")
-        await drain(session.send("third"))
-        assert [len(m.text) for m in stored(workspace, session)][:4] == [5, 400_000, 6, 600_000]
+        await session.save_draft("")  # as when the program is left
+        assert [len(m.text) for m in stored(workspace, session)] == [5, 400_000, 6, 600_000]
+        assert stored(workspace, session)[-1].status == "complete"
 
 
 async def test_the_message_that_cannot_be_stored_is_not_sent(tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tui.chat import history
+from tui.chat.database import StoreError
 from tui.chat.history import HistoryState, fold_records
 from tui.chat.ids import follow
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
@@ -16,6 +19,8 @@ from tui.chat.store import Record, SessionInfo, SessionStore
 from tui.context.checkpoints import Checkpoint, active_compactions, checkpoint_to_json
 from tui.messages import Message, Request
 from tui.providers.base import StreamEvent
+
+log = logging.getLogger(__name__)
 
 
 class Conversation:
@@ -33,6 +38,7 @@ class Conversation:
         self._state = fold_records(records)
         follow([*(message.id for message in messages[-1:]), *(record.id for record in records[-1:])])
         self.unsaved: list[Message] = []  # replies that a full disk kept out of the store so far
+        self._writing = threading.Lock()  # held by who writes those
         self._begun: set[str] = set()  # replies whose row is there already
         self._request: Request | None = None
         self._untrimmed: Request | None = None
@@ -108,10 +114,14 @@ class Conversation:
 
     def write_reply(self, reply: Message) -> None:
         """Keep a reply's final form, and those that could not be kept before. Not on the event loop."""
+        with self._writing:
+            self._write_unsaved()
+            self._write_final(reply)
+
+    def _write_unsaved(self) -> None:
         while self.unsaved:
             self._write_final(self.unsaved[0])
             del self.unsaved[0]
-        self._write_final(reply)
 
     def _write_final(self, reply: Message) -> None:
         if reply.id in self._begun:
@@ -121,9 +131,17 @@ class Conversation:
         self._begun.discard(reply.id)
 
     async def update(self, **values: str | float | bool | None) -> None:
-        """Set columns of the session. Raises `StoreError`."""
-        await asyncio.to_thread(lambda: self.store.update_session(self.info.id, **values))
+        """Set columns of the session; with that goes what a full disk kept back. Raises `StoreError`."""
+        await asyncio.to_thread(self._update, values)
         self.info = replace(self.info, **values)  # type: ignore[arg-type]
+
+    def _update(self, values: Mapping[str, str | float | bool | None]) -> None:
+        self.store.update_session(self.info.id, **values)
+        with self._writing:
+            try:
+                self._write_unsaved()
+            except StoreError as error:
+                log.warning("answer still not saved: %s", error)
 
     def aim(self, target: Target) -> None:
         """From now on requests are for `target`."""
