@@ -78,7 +78,7 @@ async def test_exact_count_replaces_the_estimate() -> None:
         await run.press("f2")
         await run.shows("~52,500")
         await run.press("e")
-        await run.shows("52,000 / 200,000")
+        await run.shows("52,000 / 200,000", "The server counted 52,000 tokens.", "e exact count")
         await run.press("escape")
         await run.shows(" 52.0k / 200k")
 
@@ -90,7 +90,17 @@ async def test_a_server_that_cannot_count_is_said_and_nothing_changes(monkeypatc
     monkeypatch.setattr(FakeSession, "count_exactly", none)
     async with running() as run:
         await run.press("f2", "e")
-        await run.shows("This server has no counting endpoint; the estimate stays.", "52,100 / 200,000")
+        await run.shows("This server has no counting endpoint; the number stays", "52,100 / 200,000")
+
+
+async def test_a_count_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(self: FakeSession) -> int | None:
+        raise OSError("no route\nto host")
+
+    monkeypatch.setattr(FakeSession, "count_exactly", fails)
+    async with running() as run:
+        await run.press("f2", "e")
+        await run.shows("The server did not count (no route to host)", "52,100 / 200,000", "e exact count")
 
 
 async def test_compact_closes_the_panel_and_compacts() -> None:

@@ -13,6 +13,7 @@ from tui.chat.conversation import Conversation
 from tui.chat.projection import Target, build_request, trimmed_request
 from tui.chat.services import Services
 from tui.config import ModelSettings, Settings
+from tui.context.checkpoints import active_compactions
 from tui.context.digests import preamble_digest
 from tui.context.limits import BudgetSettings, ModelLimits
 from tui.context.rolling import TrimLog, TrimRecord
@@ -38,6 +39,7 @@ class Meter:
         self._services = services
         self._target = target
         self.latest: ContextUsage | None = None
+        self.server_no_help_with = ""  # the model whose server compacted and made nothing smaller
 
     @property
     def target(self) -> Target:
@@ -77,11 +79,15 @@ class Meter:
     def server_compacts_at(self, usage: ContextUsage) -> int | None:
         """Beyond how many tokens the provider is to compact by itself; None where chatctx does.
 
-        It has no part in what was trimmed, and takes no threshold under `SERVER_LEAST`.
+        It has no part in what was trimmed, and takes no threshold under `SERVER_LEAST`. Where it could not get under
+        the threshold the last time it would compact with every request from then on, each time paid for.
         """
         at = usage.budget.compaction_at
         able = self.target.capabilities.compacts_context and self._conversation.state.trim.empty
-        return at if able and at is not None and at >= SERVER_LEAST else None
+        if not able or at is None or at < SERVER_LEAST or self.server_no_help_with == self.full_name:
+            return None
+        last = next(iter(active_compactions(self._conversation.state.checkpoints)[::-1]), None)
+        return None if last is not None and last.answer and last.after >= at else at
 
     async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run accounting off the event loop: counting megabytes takes a while."""
@@ -150,16 +156,20 @@ class Meter:
         return max(1, round(self._services.counter.count_message(message, self.target.model).size))
 
     async def count_exactly(self, request: Request | None = None) -> int | None:
-        """Ask the provider for the tokens of the next request, or of another one, and go by that. None where it can't
-        say."""
-        if not self.target.capabilities.count_endpoint:
-            return None
-        request = request or await self._next()
+        """As `ask_count`; None where that fails, too."""
         try:
-            tokens = await self._services.provider(self.target.provider).count_tokens(request)
+            return await self.ask_count(request)
         except ProviderError as error:
             log.warning("exact count failed: %s", error)
             return None
+
+    async def ask_count(self, request: Request | None = None) -> int | None:
+        """Ask the provider for the tokens of the next request, or of another one, and go by that. None where it can't
+        say. Raises `ProviderError`."""
+        if not self.target.capabilities.count_endpoint:
+            return None
+        request = request or await self._next()
+        tokens = await self._services.provider(self.target.provider).count_tokens(request)
         if tokens:
             await self.in_thread(self._services.estimator.note_count, request, tokens, at=time.time())
         return tokens

@@ -101,8 +101,14 @@ class OpenSession:
         return self._services.counter.count_text(text, self.model)
 
     async def count_exactly(self) -> int | None:
-        """The provider's own count of the next request, in tokens; None where it has no such endpoint."""
-        return await self._meter.count_exactly()
+        """The provider's own count of the next request, in tokens, which `usage` goes by then.
+
+        None where it has no such endpoint. Raises `ProviderError`.
+        """
+        tokens = await self._meter.ask_count()
+        if tokens:
+            await self._meter.usage()
+        return tokens
 
     async def cost(self) -> float | None:
         """US dollars spent on this session so far; None where a price is unknown."""

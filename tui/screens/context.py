@@ -25,6 +25,7 @@ from tui.widgets.cells import clip
 from tui.widgets.context_basis import basis_lines
 from tui.widgets.context_picture import MESSAGE_KEYS, picture_lines
 from tui.widgets.context_table import Line, headline, table_lines
+from tui.widgets.figures import tokens_exact
 
 if TYPE_CHECKING:
     from tui.context.usage import ContextUsage, UsageItem
@@ -185,7 +186,7 @@ class ContextPanel(Panel[str]):
         return footer_keys(keys, width)
 
     def say(self, text: str) -> None:
-        """Put a line in the place of the keys."""
+        """Put a line in the place of the keys; "" brings them back."""
         self._note = text
         self.query_one(".context-keys", Static).update(self._footer(self.room))
 
@@ -222,7 +223,7 @@ class ContextPanel(Panel[str]):
         elif row in MESSAGE_KEYS:
             self.dismiss(f"{'unfold' if row in FOLDED_ROWS else 'open'}:{item.ref}")
         else:
-            self.say("This is not part of the next request any more.")
+            self.notify("This is not part of the next request any more.", markup=False)
 
     def action_unfold(self, on: bool) -> None:
         """Unfold or fold the chosen row."""
@@ -266,17 +267,18 @@ class ContextPanel(Panel[str]):
         self.run_worker(self._exact(), exclusive=True, exit_on_error=False)
 
     async def _exact(self) -> None:
+        tokens, why = None, "This server has no counting endpoint"
         try:
             tokens = await self.session.count_exactly()
         except Exception as error:
             log.warning("exact count failed", exc_info=True)
-            self.say(f"The server did not count ({' '.join(str(error).split())}); the estimate stays.")
-            return
-        if tokens is None:
-            self.say("This server has no counting endpoint; the estimate stays.")
-            return
-        self._note = ""
+            why = f"The server did not count ({' '.join(str(error).split())})"
+        self.say("")
         self._recount()
+        if tokens is None:
+            self.notify(f"{why}; the number stays as it was.", severity="warning", markup=False)
+        else:
+            self.notify(f"The server counted {tokens_exact(tokens)} tokens.", markup=False)
 
     def action_compact(self) -> None:
         """Close and compact."""
