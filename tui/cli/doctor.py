@@ -64,10 +64,9 @@ def _files(settings: Settings) -> list[Finding]:
     state = "" if settings.config_file.exists() else " (not there yet; the defaults hold)"
     found = [Finding("ok", "config", f"{settings.config_file}{state}")]
     if not settings.database.exists():
-        parent = next(p for p in settings.database.parents if p.exists())
-        writable = os.access(parent, os.W_OK)
-        text = f"{settings.database} (made at the first start)" if writable else f"{parent} can't be written to"
-        found.append(Finding("ok" if writable else "problem", "sessions", text))
+        unwritable = _unwritable(settings.database)
+        text = unwritable or f"{settings.database} (made at the first start)"
+        found.append(Finding("problem" if unwritable else "ok", "sessions", text))
     else:
         try:
             store = SessionStore(settings.database)
@@ -78,8 +77,19 @@ def _files(settings: Settings) -> list[Finding]:
             found.append(Finding("ok", "sessions", text) if sound == "ok" else Finding("problem", "sessions", sound))
         except StoreError as error:
             found.append(Finding("problem", "sessions", str(error)))
-    found.append(Finding("ok", "log", str(settings.log_file)))
+    unwritable = _unwritable(settings.log_file)
+    found.append(
+        Finding("note", "log", f"none: {unwritable}") if unwritable else Finding("ok", "log", str(settings.log_file))
+    )
     return found
+
+
+def _unwritable(file: Path) -> str:
+    """Why `file` can't be made or written, with what to do; "" where it can."""
+    nearest = next(path for path in (file, *file.absolute().parents) if path.exists())
+    if nearest != file and not nearest.is_dir():
+        return f"{nearest} is no folder"
+    return "" if os.access(nearest, os.W_OK) else f"{nearest} can't be written to"
 
 
 def _tokenizer(settings: Settings) -> list[Finding]:
