@@ -11,6 +11,7 @@ import pytest
 from tests.cli.conftest import Run, one_line
 from tui.chat.history import fold_records
 from tui.chat.store import SessionStore
+from tui.cli.ask import _outside
 from tui.messages import Attachment
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
@@ -76,3 +77,17 @@ def test_system_prompt_from_the_command_line_and_a_file(run: Run, tmp_path: Path
     store.close()
     assert "can't be read" in one_line(run("ask", "hi", "--system-file", str(tmp_path / "none")).stderr)
     assert "not allowed with" in one_line(run("ask", "hi", "--system", "x", "--system-file", "y").stderr)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("/retry asks again.", True),
+        ("Shorten it, or exclude messages (/context).", True),
+        ("Write less, or /compact.", True),
+        ("There is no file /model.gguf.", False),
+        ("cannot reach http://127.0.0.1/model or /tmp/model/x", False),
+    ],
+)
+def test_a_command_of_the_chat_is_said_with_the_way_there(text: str, named: bool) -> None:
+    assert _outside(text).endswith("(in the chat: chatctx --continue)") is named

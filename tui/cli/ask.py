@@ -33,6 +33,7 @@ from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain
 from tui.cli.countdown import Countdown
 from tui.cli.interrupts import on_interrupt
+from tui.commands import COMMANDS
 from tui.config import Settings
 from tui.messages import Attachment, Message, ToolCall
 from tui.render.clean import clean_line, clean_text
@@ -108,7 +109,7 @@ def read_system(args: Namespace) -> str | None:
         raise UsageError(f"--system-file: {path} is not UTF-8 text") from None
 
 
-_COMMAND = re.compile(r"(?<!\S)/[a-z][a-z-]+\b(?!/)")
+_COMMAND = re.compile(rf"(?<![\w/.:])/({'|'.join(command.name for command in COMMANDS)})\b(?!/|\.\w)")
 
 
 @dataclass(frozen=True, slots=True)
