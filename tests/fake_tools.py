@@ -15,6 +15,7 @@ from tui.context.rows import UsageItem
 from tui.messages import Attachment
 from tui.tools.approval import Decision, Remembered
 from tui.tools.base import ToolError
+from tui.tools.mcp_patterns import Gap, ServerPattern
 from tui.tools.mcp_results import Content, ServerPrompt, ServerResource
 
 
@@ -62,6 +63,9 @@ class FakeServers:
         self.project: ProjectFile | None = None
         self.resources: list[ServerResource] = []
         self.readers: set[str] = set()
+        self.patterns: list[ServerPattern] = []
+        self.read: list[str] = []
+        self.endings: dict[str, list[str]] = {}
         self.prompts: list[ServerPrompt] = []
         self.contents: dict[str, str] = {}
         self.said: list[str] = []
@@ -103,7 +107,11 @@ class FakeServers:
         if all(line.status.name != name for line in self.lines):
             raise ToolError(f"There is no MCP server {name!r}; there is: none.")
 
+    async def complete(self, pattern: ServerPattern, found: Gap) -> list[str]:
+        return [value for value in self.endings.get(found.variable, []) if value.startswith(found.value)]
+
     async def attach(self, resource: ServerResource) -> list[Attachment]:
+        self.read.append(resource.uri)
         text = self.contents.get(resource.uri)
         if text is None:
             raise AttachmentError(f"the resource: {resource.uri} is gone")

@@ -17,6 +17,7 @@ from tui.messages import ToolSchema
 from tui.screens.mcp_lines import Deferred, mcp_rows
 from tui.screens.resources import resource_offers, resources_named
 from tui.tools.mcp_config import ServerConfig
+from tui.tools.mcp_patterns import ServerPattern
 from tui.tools.mcp_results import PromptArgument, ServerPrompt, ServerResource
 from tui.tools.mcp_status import ServerStatus, State
 
@@ -176,6 +177,29 @@ async def test_a_resource_completes_is_counted_and_goes_along() -> None:
         await run.shows("docs:guide.md ~")  # its tokens, in the draft's line
         await run.press("enter")
         await run.until(lambda: run.session.attached == [["docs:guide.md"]])
+
+
+async def test_the_address_of_a_resource_is_completed_gap_by_gap() -> None:
+    fake = workspace()
+    fake.servers.readers = {"docs"}
+    fake.servers.patterns = [ServerPattern("docs", "page:{book}/{number}", "A page of a book")]
+    fake.servers.endings = {"book": ["moby dick", "walden"], "number": ["17", "70"]}
+    fake.servers.contents["page:moby%20dick/17"] = "Call me Ishmael."
+    async with running(fake) as run:
+        await run.type("see @docs:pag")
+        await run.shows("docs:page:{book}/{number}", "A page of a book")
+        await run.press("tab")
+        await run.until(lambda: run.chat.composer.value == "see @docs:page:")
+        await run.shows("docs:page:moby%20dick/", "docs:page:walden/")
+        await run.press("tab")
+        await run.until(lambda: run.chat.composer.value == "see @docs:page:moby%20dick/")
+        await run.shows("docs:page:moby%20dick/17", "docs:page:moby%20dick/70")
+        await run.press("tab")
+        await run.until(lambda: run.chat.composer.value == "see @docs:page:moby%20dick/17 ")
+        await run.shows("docs:page:moby%20dick/17 ~")  # what it costs
+        assert fake.servers.read == ["page:moby%20dick/17"]  # and nothing was read while it was typed
+        await run.press("enter")
+        await run.until(lambda: run.session.attached == [["docs:page:moby%20dick/17"]])
 
 
 async def test_a_resource_that_is_gone_keeps_the_message_in_the_draft() -> None:

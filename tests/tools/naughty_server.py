@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.types import Completion, CompletionArgument
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.tools.many_tools import describe
@@ -91,6 +93,15 @@ def shout(name: str) -> str:
 def page(number: str) -> str:
     """A resource that is in no list."""
     return f"page {number}"
+
+
+async def endings(reference: object, argument: CompletionArgument, context: object) -> Completion:
+    """Endings for the number of a page."""
+    return Completion(values=[number for number in ("4", "42", "7") if number.startswith(argument.value)])
+
+
+register: Any = server.completion  # which has no types
+register()(endings)
 
 
 if __name__ == "__main__":

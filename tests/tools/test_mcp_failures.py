@@ -15,6 +15,7 @@ from tests.tools.mcp_running import NAUGHTY, START, call, make_hub, running, too
 from tui.tools.base import ToolError
 from tui.tools.mcp_hub import McpHub
 from tui.tools.mcp_log import ServerLog
+from tui.tools.mcp_patterns import Gap
 from tui.tools.mcp_server import McpServer
 
 SECRET = "hunter2-hunter2-hunter2"
@@ -68,7 +69,9 @@ async def test_a_tool_that_changed_after_it_was_allowed_is_not_run(
 
 async def test_what_a_server_does_not_list_is_read_all_the_same(naughty: McpHub) -> None:
     server = naughty.servers["naughty"]
-    assert (server.status.resources, server.status.patterns) == ((), True)
+    assert server.status.resources == ()
+    assert [pattern.template for pattern in server.status.patterns] == ["page://{number}"]
+    assert await server.complete("page://{number}", Gap("number", "page://", "4", {}, "", True)) == ["4", "42"]
     assert (await server.read("page://7")).text == "page 7"
 
 

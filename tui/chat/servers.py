@@ -21,6 +21,7 @@ from tui.messages import Attachment
 from tui.tools.base import ToolError
 from tui.tools.mcp_config import ServerConfig, content_hash
 from tui.tools.mcp_hub import McpHub, known_from_json, known_to_json
+from tui.tools.mcp_patterns import Gap, ServerPattern
 from tui.tools.mcp_results import Content, ServerPrompt, ServerResource, ServerTool
 from tui.tools.mcp_status import ServerStatus
 
@@ -163,6 +164,20 @@ class Servers:
         """The servers that are ready and have resources, be it only such as they don't list: those by pattern."""
         ready = [line.status for line in self.lines if line.status.state == "ready"]
         return {status.name for status in ready if status.resources or status.patterns}
+
+    @property
+    def patterns(self) -> Sequence[ServerPattern]:
+        """The patterns of what all servers that are ready have beside that."""
+        return [p for line in self.lines if line.status.state == "ready" for p in line.status.patterns]
+
+    async def complete(self, pattern: ServerPattern, found: Gap) -> Sequence[str]:
+        """What a server offers for the gap in an address; nothing where it does not say."""
+        try:
+            self._find(pattern.server)
+            return await self._hub.servers[pattern.server].complete(pattern.template, found)
+        except ToolError as error:
+            log.info("no endings from %s: %s", pattern.server, error)
+            return ()
 
     @property
     def prompts(self) -> Sequence[ServerPrompt]:

@@ -11,6 +11,7 @@ from tui.messages import Attachment
 if TYPE_CHECKING:
     from tui.chat.server_files import ProjectFile
     from tui.chat.servers import ServerLine
+    from tui.tools.mcp_patterns import Gap, ServerPattern
     from tui.tools.mcp_results import Content, ServerPrompt, ServerResource
 
 
@@ -35,6 +36,15 @@ class ServersLike(Protocol):
     @property
     def readers(self) -> AbstractSet[str]:
         """The servers that have resources, listed or by pattern."""
+        ...
+
+    @property
+    def patterns(self) -> Sequence[ServerPattern]:
+        """Of resources that are not listed."""
+        ...
+
+    async def complete(self, pattern: ServerPattern, found: Gap) -> Sequence[str]:
+        """What a server offers for the gap in an address."""
         ...
 
     @property

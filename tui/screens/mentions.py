@@ -31,13 +31,13 @@ def open_mention(before: str) -> str | None:
     return (found.group(1) or found.group(2) or "") if found else None
 
 
-def with_mention(text: str, cursor: int, path: str) -> tuple[str, int]:
-    """`text` with the mention before `cursor` completed to `path`, and where the cursor goes."""
+def with_mention(text: str, cursor: int, path: str, *, more: bool = False) -> tuple[str, int]:
+    """`text` with the mention before `cursor` completed to `path`, and where the cursor goes; `more` is to follow."""
     found = _OPEN.search(text[:cursor])
     if found is None:
         return text, cursor
     mention = f'@"{path}"' if " " in path else f"@{path}"
-    if path.endswith("/"):
+    if more or path.endswith("/"):
         mention = mention.rstrip('"')  # a folder: the file in it is still to be named
     else:
         mention += " "
@@ -46,7 +46,7 @@ def with_mention(text: str, cursor: int, path: str) -> tuple[str, int]:
 
 def choice(text: str, cursor: int, offer: Choice) -> Choice:
     """An offered path as a choice that completes the draft."""
-    completed, place = with_mention(text, cursor, offer.text)
+    completed, place = with_mention(text, cursor, offer.text, more=offer.cursor is not None)
     return Choice(completed, offer.label, offer.help, place)
 
 

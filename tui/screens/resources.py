@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from tui.chat.attachments import AttachmentError
 from tui.commands import match
-from tui.screens.mentions import mentioned_names
+from tui.screens.mentions import mentioned_names, open_mention
 from tui.widgets.cells import plain
 from tui.widgets.completion import Choice
 
@@ -31,6 +30,26 @@ def resource_offers(typed: str, resources: Iterable[ServerResource]) -> list[Cho
     ]
 
 
+async def pattern_offers(typed: str, servers: ServersLike) -> list[Choice]:
+    """Beginnings of addresses that follow a server's pattern, then what the server offers to fill them with."""
+    from tui.tools.mcp_patterns import gap  # not before the first frame
+
+    offers: list[Choice] = []
+    for pattern in servers.patterns if typed else ():
+        start = f"{pattern.server}:{pattern.head}"
+        if typed.startswith(start):
+            found = gap(pattern.template, typed.removeprefix(f"{pattern.server}:"))
+            if found is None:
+                continue
+            for value in await servers.complete(pattern, found):
+                name = f"{pattern.server}:{found.filled(value)}"
+                offers.append(Choice(name, plain(name), "", None if found.last else len(name)))
+        elif match(typed, f"{pattern.server}:{pattern.template}") >= 1:
+            shown = plain(f"{pattern.server}:{pattern.template}")
+            offers.append(Choice(start, shown, plain(pattern.description), len(start)))
+    return offers[:OFFERED]
+
+
 class ResourceSizes:
     """What the resources in a draft cost. Each is read once for this; it is read anew when it is sent."""
 
@@ -40,7 +59,10 @@ class ResourceSizes:
     async def sizes(self, text: str, session: SessionLike, servers: ServersLike) -> list[tuple[str, int]]:
         """Name and tokens of each resource that `text` names; what can't be read is left to sending, which says so."""
         found = []
+        typing = open_mention(text)
         for resource in resources_named(text, servers):
+            if resource.name == resource.uri and f"{resource.server}:{resource.uri}" == typing:
+                continue  # an address that is still being typed is no resource yet
             key = (session.model, resource.server, resource.uri)
             if key not in self._sizes:
                 self._sizes[key] = await self._count(resource, session, servers)
@@ -72,15 +94,17 @@ def resources_named(text: str, servers: ServersLike) -> list[ServerResource]:
     known = {f"{r.server}:{r.name}": r for r in reversed(resources)} | {f"{r.server}:{r.uri}": r for r in resources}
     for candidates in mentioned_names(text):
         named = next((known[name] for name in candidates if name in known), None) or _by_pattern(
-            candidates[-1], servers.readers
+            candidates[-1], servers
         )
         if named is not None:
             found[f"{named.server} {named.uri}"] = named
     return list(found.values())
 
 
-def _by_pattern(name: str, servers: AbstractSet[str]) -> ServerResource | None:
+def _by_pattern(name: str, servers: ServersLike) -> ServerResource | None:
     from tui.tools.mcp_results import ServerResource  # not before the first frame
 
     server, _, uri = name.partition(":")
-    return ServerResource(server, uri, uri, "", "") if server in servers and "://" in uri else None
+    heads = [pattern.head for pattern in servers.patterns if pattern.server == server and pattern.head]
+    is_address = "://" in uri or any(uri.startswith(head) and uri != head for head in heads)
+    return ServerResource(server, uri, uri, "", "") if server in servers.readers and is_address else None

@@ -15,6 +15,7 @@ from tui.providers.keys import hold_secret
 from tui.tools.base import ToolError
 from tui.tools.mcp_config import NotInstalledError, ServerConfig
 from tui.tools.mcp_log import ServerLog
+from tui.tools.mcp_patterns import Gap
 from tui.tools.mcp_transport import HttpStatus, open_transport, watched
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ MOST_PAGES = 50
 START_WAIT = 60.0
 """Seconds a server gets to answer for the first time: some are downloaded first."""
 
+COMPLETE_WAIT = 2.0
+"""Seconds that an ending for what is being typed is waited for."""
+
 LISTEN_AGAIN = 10.0
 """Seconds after which a subscription that was cut off is made anew."""
 
@@ -42,12 +46,12 @@ CLOSED = -32000
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a server has. `patterns`: it has resources that it does not list, whose URI follows a pattern."""
+    """What a server has. `patterns` are of the addresses of resources that it does not list."""
 
     tools: tuple[types.Tool, ...] = ()
     resources: tuple[types.Resource, ...] = ()
     prompts: tuple[types.Prompt, ...] = ()
-    patterns: bool = False
+    patterns: tuple[types.ResourceTemplate, ...] = ()
 
 
 class Connection:
@@ -76,7 +80,7 @@ class Connection:
             templates = await self._optional(self._pages(ask, lambda page: page.resource_templates))
         if has.prompts:
             prompts = await self._optional(self._pages(self._client.list_prompts, lambda page: page.prompts))
-        return Offer(tuple(tools), tuple(resources), tuple(prompts), bool(templates))
+        return Offer(tuple(tools), tuple(resources), tuple(prompts), tuple(templates))
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
         """Call a tool; `timeout` seconds after its last sign of life it is given up, and the server told so."""
@@ -91,6 +95,18 @@ class Connection:
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
         """A prompt's messages."""
         return await self._patiently(lambda _alive: self._client.get_prompt(name, dict(arguments)), "the prompt")
+
+    async def complete(self, template: str, found: Gap) -> Sequence[str]:
+        """What the server offers for the gap in an address; nothing where it completes none."""
+        from mcp.types import ResourceTemplateReference
+
+        if self._client.server_capabilities.completions is None:
+            return ()
+        reference = ResourceTemplateReference(type="ref/resource", uri=template)
+        argument = {"name": found.variable, "value": found.value}
+        async with asyncio.timeout(COMPLETE_WAIT):
+            result = await self._client.complete(reference, argument, dict(found.known) or None)
+        return result.completion.values
 
     async def follow(self, changed: Callable[[], None]) -> None:
         """Call `changed` whenever a list changes. For servers of the protocol's newer kind, which have to be asked."""

@@ -17,6 +17,7 @@ from tui.tools.mcp_config import ServerConfig
 from tui.tools.mcp_connection import CLOSED, Connection, connect
 from tui.tools.mcp_log import ServerLog
 from tui.tools.mcp_names import offered_names
+from tui.tools.mcp_patterns import Gap
 from tui.tools.mcp_results import Content, ServerTool, output_of, prompt_text, resource_content
 from tui.tools.mcp_status import ServerStatus, State, leaf, line, ready_status, why, words
 from tui.tools.mcp_thread import LoopThread
@@ -110,6 +111,11 @@ class McpServer:
         """A resource's content. Raises `ToolError`."""
         result = await self._thread.run(self._asked("the resource", lambda connection: connection.read(uri)))
         return resource_content(result.contents)
+
+    async def complete(self, template: str, found: Gap) -> Sequence[str]:
+        """Endings for the address of a resource that is not listed. Raises `ToolError`."""
+        work = self._asked("an ending", lambda connection: connection.complete(template, found))
+        return await self._thread.run(work)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
         """A prompt's messages as one text. Raises `ToolError`."""

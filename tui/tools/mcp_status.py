@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from tui.paths import at_home
 from tui.providers.keys import redact
 from tui.tools.mcp_config import McpConfigError, NotInstalledError, ServerConfig
+from tui.tools.mcp_patterns import ServerPattern
 from tui.tools.mcp_results import PromptArgument, ServerPrompt, ServerResource, ServerTool, server_tool
 from tui.tools.mcp_transport import HttpStatus
 
@@ -26,7 +27,7 @@ LONGEST_NAME = 200  # characters
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
     """How a server is. `reason` is one line for a person where it is not ready: why, and what to do. `known` means that
-    the tools are those of last time: it has not said yet what it has now. `patterns`: it has resources
+    the tools are those of last time: it has not said yet what it has now. `patterns` are of resources
     that it does not list."""
 
     name: str
@@ -37,7 +38,7 @@ class ServerStatus:
     resources: tuple[ServerResource, ...] = ()
     prompts: tuple[ServerPrompt, ...] = ()
     known: bool = False
-    patterns: bool = False
+    patterns: tuple[ServerPattern, ...] = ()
 
 
 def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus:
@@ -65,7 +66,11 @@ def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus
             for item in offer.prompts
             if item.name.isprintable()
         ),
-        patterns=offer.patterns,
+        patterns=tuple(
+            ServerPattern(server, item.uri_template, item.description or item.name)
+            for item in offer.patterns
+            if item.uri_template.isprintable() and '"' not in item.uri_template
+        ),
     )
 
 
