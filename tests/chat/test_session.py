@@ -179,6 +179,14 @@ async def test_an_answer_without_usage_has_no_price(tmp_path: Path) -> None:
         assert await session.cost() is None  # still not known in full
 
 
+async def test_a_model_of_this_machine_costs_nothing_though_nobody_counts(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(name="demo", report_usage=False)) as workspace:
+        session = await workspace.new_session()
+        await session.set_model("demo/guide")
+        await drain(session.send("go"))
+        assert [call.cost for call in workspace.services.calls.rows(session.id)] == [0.0]
+
+
 async def test_cancel_keeps_what_arrived_and_the_next_turn_works(tmp_path: Path) -> None:
     provider = ScriptedProvider([[TextDelta("half an "), 30.0, TextDelta("answer"), StreamEnd("stop", "stop")]])
     async with open_workspace(tmp_path, provider) as workspace:

@@ -40,7 +40,8 @@ def test_of_a_call_in_several_passes_all_are_used_and_one_is_predicted() -> None
 
 
 def test_an_unknown_price_makes_the_sum_unknown() -> None:
-    assert totals("x", [CALL, replace(CALL, cost=None)]).cost is None
+    some = totals("x", [CALL, replace(CALL, cost=None)])
+    assert (some.cost, some.priced) == (None, CALL.cost)
     failed = replace(CALL, status="failed", cost=None, input_total=None, output_total=None)
     assert totals("x", [CALL, failed]).cost == 0.25
     assert totals("x", []).cost == 0

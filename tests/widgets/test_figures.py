@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.widgets.figures import age, bytes_short, duration, money, percent, share, tokens_exact, tokens_short
+from tui.widgets.figures import age, bytes_short, duration, money, percent, share, spent, tokens_exact, tokens_short
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,15 @@ def test_a_share_of_nothing_is_no_figure() -> None:
 
 def test_money_shows_small_change() -> None:
     assert [money(value) for value in (None, math.inf, 0.0, 0.42, 0.0031)] == ["", "", "$0.00", "$0.42", "$0.0031"]
+
+
+def test_of_a_cost_that_is_not_known_in_full_what_is_known_is_said() -> None:
+    assert [spent(0.0, 0.0), spent(0.42, 0.42), spent(None, 0.42), spent(None, 0.0)] == [
+        "$0.00",
+        "$0.42",
+        "$0.42+?",
+        "?",
+    ]
 
 
 def test_times_and_sizes() -> None:

@@ -105,9 +105,10 @@ class Attempt:
         return reply
 
     def _cost(self, reply: Message) -> float | None:
-        if reply.usage is None or reply.usage.source != "provider":
-            return None
-        return self._services.price(reply.usage, reply.provider, reply.model)
+        usage = reply.usage
+        if usage is None or usage.source != "provider":
+            usage = Usage(None, None)  # tokens that were estimated make no bill; what costs nothing still does not
+        return self._services.price(usage, reply.provider, reply.model)
 
 
 class _Saver:

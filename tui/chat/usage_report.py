@@ -60,7 +60,7 @@ class Totals:
     """Sums over calls, in tokens; None where no call's figure is known. `fresh` and `cached` make up the `input`,
     `reasoning` is part of `output`.
 
-    `cost` is in US dollars and None if the price of a call is unknown. `error_median` and `error_p95` are percentages
+    `cost` is in US dollars and None if the price of a call is unknown; `priced` is what is known of it. `error_median` and `error_p95` are percentages
     of the measured input (absolute), over `predictions` calls that had a prediction and a measurement.
     """
 
@@ -74,6 +74,7 @@ class Totals:
     output: int | None = 0
     reasoning: int | None = 0
     cost: float | None = 0.0
+    priced: float = 0.0
     predictions: int = 0
     error_median: float | None = None
     error_p95: float | None = None
@@ -98,6 +99,7 @@ def totals(name: str, calls: Iterable[Call]) -> Totals:
         output=_sum(map(_output, done)),
         reasoning=_sum(call.reasoning for call in done),
         cost=sum(known) if len(known) == len(answered) or len(known) == len(costs) else None,
+        priced=sum(known),
         predictions=len(errors),
         error_median=median(errors) if errors else None,
         error_p95=errors[min(len(errors) - 1, int(0.95 * len(errors)))] if errors else None,
@@ -134,6 +136,7 @@ def totals_to_json(row: Totals) -> dict[str, object]:
         "output_tokens": row.output,
         "reasoning_tokens": row.reasoning,
         "cost": row.cost,
+        "known_cost": row.priced,
         "estimates": {
             "calls": row.predictions,
             "median_abs_error_percent": row.error_median,

@@ -75,10 +75,11 @@ are tokens, null is unknown. MCP servers are not started for this: their tools a
     "usage": Manual(
         "tokens, cost, and how good the estimates were",
         """\
-Adds up all calls: input (fresh and from the cache), output and the reasoning in it, cost in US dollars (? where a
-price is unknown), how far the estimates were off, trims and compactions; for a session, for today, for all time, by
-provider, model and day. Imported sessions count at the time they were held. The calls that a fork was given count in
-the session it came from; how many these are is said (with --json as "inherited").""",
+Adds up all calls: input (fresh and from the cache), output and the reasoning in it, cost in US dollars ("$0.42+?"
+or "?" where prices are unknown; with --json "cost" and "known_cost"), how far the estimates were off, trims and
+compactions; for a session, for today, for all time, by provider, model and day. Imported sessions count at the time
+they were held. The calls that a fork was given count in the session it came from; how many these are is said (with
+--json as "inherited").""",
         (
             ("chatctx usage", "the last session beside today and all time"),
             ("chatctx usage --days 7", "tables for a week"),

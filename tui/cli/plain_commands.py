@@ -25,7 +25,7 @@ from tui.render.words import plural
 from tui.screens.model_words import effort_text, price_text
 from tui.widgets.context_basis import basis_lines
 from tui.widgets.context_table import headline, table_lines
-from tui.widgets.figures import money, tokens_exact
+from tui.widgets.figures import spent, tokens_exact
 
 if TYPE_CHECKING:
     from tui.chat.session import ChatSession
@@ -220,7 +220,7 @@ class PlainCommands:
         ]
         lines = [
             (row.name, f"{row.calls:,}", tokens_exact(row.input), tokens_exact(row.cached), tokens_exact(row.output),
-             money(row.cost) or "?")
+             spent(row.cost, row.priced))
             for row in rows
         ]  # fmt: skip
         write(table([("", "calls", "input", "cached", "output", "cost"), *lines], right=frozenset(range(1, 6))))

@@ -139,7 +139,7 @@ def _print(
     days: int,
     today: date,
 ) -> None:
-    from tui.widgets.figures import money, tokens_short
+    from tui.widgets.figures import spent, tokens_short
     from tui.widgets.usage_table import usage_lines
 
     if not periods["all"].totals.calls:
@@ -155,7 +155,7 @@ def _print(
     if len(providers) > 1:
         rows = [
             (row.name, f"{row.calls:,}", tokens_short(row.input), tokens_short(row.output),
-             money(row.cost) or "?")
+             spent(row.cost, row.priced))
             for row in providers
         ]  # fmt: skip
         write("\n" + table([("by provider", "calls", "input", "output", "cost"), *rows], right=frozenset({1, 2, 3, 4})))

@@ -56,6 +56,11 @@ def money(dollars: float | None) -> str:
     return f"${dollars:.2f}" if dollars >= 0.01 or dollars == 0 else f"${dollars:.4f}"
 
 
+def spent(cost: float | None, priced: float) -> str:
+    """What calls cost in dollars, `priced` of it known: "$0.42", "$0.42+?" where the price of some is unknown, "?"."""
+    return money(cost) or (f"{money(priced)}+?" if priced else "?")
+
+
 def dollars(price: float) -> str:
     """A list price in dollars, as short as it can be said: "3", "0.25", "free"."""
     return f"{price:.4g}" if price else "free"

@@ -11,7 +11,7 @@ from textual.content import Content
 from tui.chat.usage_report import Totals
 from tui.context.trimming import TrimLog
 from tui.widgets.cells import clip, pad, plain
-from tui.widgets.figures import money, tokens_exact, tokens_short
+from tui.widgets.figures import money, spent, tokens_exact, tokens_short
 
 NO_TRIMS = TrimLog()
 
@@ -34,8 +34,8 @@ def usage_lines(
     """
     lines = _totals(columns, width)
     if before is not None and before.calls:
-        spent = f", {money(before.cost)}" if before.cost else ""
-        sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out{spent}"
+        cost = f", {money(before.cost)}" if before.cost else ""
+        sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out{cost}"
         calls = f"{before.calls:,} call" + ("s" if before.calls > 1 else "")
         text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
         lines += [Content(""), *_sentence(text, width)]
@@ -71,7 +71,7 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Content]:
         ("input, from the cache" if wide else "cached", lambda t: figure(t.cached)),
         ("output", lambda t: figure(t.output)),
         ("  of it reasoning" if wide else "reasoning", lambda t: figure(t.reasoning)),
-        ("cost", lambda t: money(t.cost) or "?"),
+        ("cost", lambda t: spent(t.cost, t.priced)),
         ("estimates off by" if wide else "off by", lambda t: _percent(t.error_median)),
         ("  95 % of them within" if wide else "95 % in", lambda t: _percent(t.error_p95)),
         ("compactions" if wide else "compacted", lambda t: f"{t.compactions:,}"),
@@ -102,7 +102,7 @@ def _models(models: Sequence[Totals], width: int) -> list[Content]:
     )
     lines = [head]
     for row in models:
-        cost = money(row.cost) or "?"
+        cost = spent(row.cost, row.priced)
         if wide:
             values = [f"{row.calls:,}", *map(tokens_short, (row.fresh, row.cached, row.output)), cost]
             values.append(_percent(row.error_median))
