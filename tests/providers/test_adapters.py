@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from tests.providers.collect import collect
 from tests.providers.replay import Answer, End, replay_server, sse
 from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, RESPONSES, pieces, serving
 from tui.messages import BilledPass, Message, SealedSummary, Usage
-from tui.providers.base import Compacted, StreamEnd, TextDelta
+from tui.providers.base import Compacted, ProviderError, StreamEnd, TextDelta
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.registry import make_provider
 
@@ -295,3 +296,34 @@ async def test_extra_body_reaches_every_dialect() -> None:
             server.answers.append(Answer(pieces(dialect)))
             await collect(provider, replace(REQUEST, model="m"))
             assert server.asked[0].body["seed"] == 7
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("always", [False, True])
+async def test_a_kept_connection_that_is_closed_just_then_is_no_error(dialect: Dialect, always: bool) -> None:
+    """llama.cpp closes it after a stream; the next request may be on its way already."""
+    opened = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        opened += 1
+        with contextlib.closing(writer):
+            for _ in range(0 if always and opened > 1 else 1):
+                await reader.readuntil(b"\r\n\r\n")
+                body = b'{"data": [{"id": "m"}]}'
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n")
+                writer.write(b"content-length: %d\r\n\r\n%s" % (len(body), body))
+                await writer.drain()
+            await reader.read(1)  # the next request: nobody answers it
+
+    async with await asyncio.start_server(serve, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        provider = make_provider("p", ProviderConfig("p", dialect, f"http://127.0.0.1:{port}/v1"))
+        assert [model.id for model in await provider.models()] == ["m"]
+        if always:
+            with pytest.raises(ProviderError, match="broke"):
+                await provider.models()
+        else:
+            assert [model.id for model in await provider.models()] == ["m"]
+        await provider.close()
+    assert opened == 2

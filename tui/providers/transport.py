@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -162,9 +162,25 @@ async def _unstreamed(response: Any) -> str | None:
 async def _post(client: Client, path: str, body: Json, **how: Any) -> Any:
     """POST `body`. Half a character in it (a lone surrogate, from a paste, a file, a server) must not stop it."""
     try:
-        return await client.post(path, cast_to=object, body=body, **how)
+        return await _again_if_hung_up(lambda: client.post(path, cast_to=object, body=body, **how))
     except UnicodeEncodeError:
         return await client.post(path, cast_to=object, body=await asyncio.to_thread(whole_texts, body), **how)
+
+
+async def _again_if_hung_up(call: Callable[[], Awaitable[Any]]) -> Any:
+    """`call()`, once more where the connection was closed before a word of an answer.
+
+    Servers close a kept connection after some seconds, or after a stream (llama.cpp), and that can be now.
+    """
+    import httpx2
+
+    try:
+        return await call()
+    except Exception as error:
+        cause = error.__cause__ or error
+        if not isinstance(cause, httpx2.RemoteProtocolError) or "without sending a response" not in str(cause):
+            raise
+    return await call()
 
 
 async def get_json(client: Client, path: str, provider: str) -> object:
@@ -183,7 +199,8 @@ async def post_json(client: Client, path: str, body: Json, provider: str) -> obj
 async def _call(client: Client, method: str, path: str, body: Json | None, provider: str) -> object:
     try:
         if method == "get":
-            return await client.get(path, cast_to=object, options={"timeout": LISTING_TIMEOUT})
+            options: Any = {"timeout": LISTING_TIMEOUT}
+            return await _again_if_hung_up(lambda: client.get(path, cast_to=object, options=options))
         return await _post(client, path, body or {}, options={"timeout": COUNTING_TIMEOUT})
     except Exception as error:
         translated = translate(error, provider, str(client.base_url))
