@@ -60,8 +60,9 @@ class Totals:
     """Sums over calls, in tokens; None where no call's figure is known. `fresh` and `cached` make up the `input`,
     `reasoning` is part of `output`.
 
-    `cost` is in US dollars and None if the price of a call is unknown; `priced` is what is known of it. `error_median` and `error_p95` are percentages
-    of the measured input (absolute), over `predictions` calls that had a prediction and a measurement.
+    `cost` is in US dollars and None if the price of a call is unknown; `priced` is what is known of it. `error_median`
+    and `error_p95` are percentages of the measured input (absolute), over `predictions` calls that had a prediction and
+    a measurement.
     """
 
     name: str
