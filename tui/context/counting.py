@@ -7,7 +7,6 @@ arithmetic and may change from release to release without a recount.
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from tui.context.images import attachment_tokens
 from tui.context.priors import Prior, prior_of
 from tui.context.schemas import schema_text
 from tui.context.tokenizers import Tokenizer, TokenizerError, get_tokenizer, heuristic_count
+from tui.json_text import parse_json
 from tui.messages import (
     Attachment,
     Message,
@@ -276,7 +276,7 @@ def _argument_count(arguments: str) -> int:
     if not arguments.startswith("{") or arguments == "{}":
         return 0
     try:
-        found = json.loads(arguments)
+        found = parse_json(arguments)
     except ValueError:
         return 1
     return len(found) if isinstance(found, dict) else 0

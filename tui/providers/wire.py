@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from tui.json_text import parse_json
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, SystemSection, Text, ToolResult
 
 Json: TypeAlias = dict[str, Any]
@@ -117,7 +118,7 @@ def arguments_object(arguments: str) -> Json:
     if not arguments.strip():
         return {}
     try:
-        value = json.loads(arguments)
+        value = parse_json(arguments)
     except ValueError:
         return {"invalid_json": arguments}
     return value if isinstance(value, dict) else {"value": value}
@@ -127,7 +128,7 @@ def arguments_text(arguments: str) -> str:
     """A tool call's arguments as text: as the model wrote them if that is a JSON object, else repaired."""
     value = arguments_object(arguments)
     try:
-        unchanged = json.loads(arguments) == value
+        unchanged = parse_json(arguments) == value
     except ValueError:
         unchanged = False
     return arguments if unchanged else json.dumps(value, ensure_ascii=False)
@@ -136,7 +137,7 @@ def arguments_text(arguments: str) -> str:
 def as_object(text: str | None) -> Json:
     """JSON text that should be an object; anything else is an empty one."""
     try:
-        value = json.loads(text or "{}")
+        value = parse_json(text or "{}")
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}

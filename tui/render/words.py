@@ -84,8 +84,10 @@ def arguments_summary(arguments: str) -> str:
     """The part of a tool call's JSON arguments that tells what it is about, on one line."""
     import json  # not before the first frame
 
+    from tui.json_text import parse_json
+
     try:
-        parsed: object = json.loads(arguments or "{}")
+        parsed: object = parse_json(arguments or "{}")
     except ValueError:
         parsed = arguments
     if isinstance(parsed, Mapping):

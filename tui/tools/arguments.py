@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tui.json_text import parse_json
 from tui.messages import ToolSchema
 from tui.tools.base import ToolError
 
@@ -38,14 +39,14 @@ def read_arguments(arguments: str, schema: ToolSchema) -> Mapping[str, Any]:
     Raises `ToolError` that tells the model what to change.
     """
     try:
-        value = json.loads(arguments) if arguments.strip() else {}
-    except (ValueError, RecursionError) as error:
+        value = parse_json(arguments) if arguments.strip() else {}
+    except ValueError as error:
         raise ToolError(f"The arguments of {schema.name} are not valid JSON ({error}): send one JSON object.") from None
     if not isinstance(value, dict):
         raise ToolError(f"The arguments of {schema.name} have to be a JSON object, not {_kind(value)}.")
     try:
-        wanted = json.loads(schema.parameters or "{}")
-    except (ValueError, RecursionError):
+        wanted = parse_json(schema.parameters or "{}")
+    except ValueError:
         wanted = {}
     if not isinstance(wanted, dict):
         return value

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from tui.context.deferral import BUILT_IN
+from tui.json_text import parse_json
 from tui.providers.keys import redact
 
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
@@ -157,7 +158,7 @@ def content_hash(text: str) -> str:
 def servers_of_json(text: str, where: str) -> tuple[ServerConfig, ...]:
     """The servers of a `.mcp.json`. Raises `McpConfigError` where the file as a whole can't be read."""
     try:
-        data = json.loads(text)
+        data = parse_json(text)
     except ValueError as error:
         raise McpConfigError(f"{where} is not valid JSON: {error}; correct it") from None
     table = data.get("mcpServers", data.get("servers")) if isinstance(data, dict) else None  # VS Code says "servers"

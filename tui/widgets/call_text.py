@@ -8,6 +8,7 @@ from typing import Any
 
 from textual.content import Content
 
+from tui.json_text import parse_json
 from tui.render.clean import clean_line, clean_output, clean_text
 
 MOST_LINES = 2_000
@@ -30,7 +31,7 @@ def _seen(text: str) -> str:
 def readable_arguments(arguments: str) -> Content:
     """One argument a line; long text in lines of its own behind a bar, so that it can't pass for another argument."""
     try:
-        value: Any = json.loads(arguments) if arguments.strip() else {}
+        value: Any = parse_json(arguments) if arguments.strip() else {}
     except ValueError:
         value = None
     if not isinstance(value, dict):
