@@ -339,6 +339,25 @@ class TestAnthropicQuirks:
         assert "other-secret" not in str(headers)
 
 
+async def test_an_organisation_that_is_not_verified_gets_what_it_may() -> None:
+    """Without the thoughts in short, and whole instead of in pieces; asked for once."""
+    what = "Your organization must be verified to {}. Please go to: https://platform.openai.com/settings"
+    whole = {
+        "object": "response",
+        "output": [{"type": "message", "content": [{"type": "output_text", "text": "Hello"}]}],
+    }
+    wish = replace(REQUEST, model="gpt-5.6", reasoning="low")
+    async with serving("openai-responses", official=True) as (server, provider):
+        for doing in ("generate reasoning summaries", "stream this model"):
+            server.json({"error": {"message": what.format(doing), "code": "unsupported_value"}}, 400)
+        server.json(whole)
+        first, second = await collect(provider, wish), await collect(provider, wish)
+        asked = [(item.body["stream"], item.body["reasoning"]) for item in server.asked]
+    assert (first.text, second.text, first.error) == ("Hello", "Hello", None)
+    plain = {"effort": "low"}
+    assert asked == [(True, {"summary": "auto", **plain}), (True, plain), (False, plain), (False, plain)]
+
+
 @pytest.mark.parametrize(
     "refusal",
     [

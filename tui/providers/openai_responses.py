@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
@@ -22,10 +24,18 @@ from tui.providers.responses_wire import to_wire
 from tui.providers.think_tags import with_thoughts
 from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import events, openai_client
+from tui.providers.wire import Json
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+log = logging.getLogger(__name__)
+
+# OpenAI's words for what only verified organisations get (continuedev/continue#9602).
+_UNVERIFIED = {
+    "summaries": re.compile(r"verified to generate reasoning summar", re.IGNORECASE),
+    "streams": re.compile(r"verified to stream", re.IGNORECASE),
+}
 # What the counting route takes of a request.
 _COUNTED = ("model", "input", "instructions", "tools", "reasoning")
 
@@ -40,6 +50,7 @@ class OpenAIResponses:
         self.config = config
         self._client: AsyncOpenAI | None = None
         self.effort = Effort()
+        self._lacks: set[str] = set()  # what this account is not allowed: "summaries", "streams"
         self._renewal = Renewal(config, self.close)
 
     async def client(self) -> AsyncOpenAI:
@@ -57,18 +68,30 @@ class OpenAIResponses:
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         client = await self.client()
         reader = ResponsesReader(self.name)
-        wired = await asyncio.to_thread(to_wire, request, official=self.config.official)
-        body = wired | dict(self.config.extra_body)
-        try:
-            async with aclosing(events(client, "/responses", body, self.name, self.config.idle_timeout)) as wire:
-                async for item in wire:
-                    for event in reader.feed(item):
-                        yield event
-        except ProviderError as error:
-            if not (reader.ended and error.kind in ("network", "protocol")):
-                raise
+        while True:
+            begun = False
+            wired = await asyncio.to_thread(self._body, request)
+            body = wired | {"stream": "streams" not in self._lacks} | dict(self.config.extra_body)
+            try:
+                async with aclosing(events(client, "/responses", body, self.name, self.config.idle_timeout)) as wire:
+                    async for item in wire:
+                        begun = True
+                        for event in reader.feed(item):
+                            yield event
+                break
+            except ProviderError as error:
+                if reader.ended and error.kind in ("network", "protocol"):
+                    break
+                lacks = next((name for name, words in _UNVERIFIED.items() if words.search(str(error))), None)
+                if begun or lacks is None or lacks in self._lacks:
+                    raise
+                self._lacks.add(lacks)
+                log.warning("asked without %s: %s", lacks, error)
         for event in reader.finish():
             yield event
+
+    def _body(self, request: Request) -> Json:
+        return to_wire(request, official=self.config.official, summaries="summaries" not in self._lacks)
 
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
@@ -89,7 +112,7 @@ class OpenAIResponses:
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
-        body = await asyncio.to_thread(to_wire, request, official=self.config.official)
+        body = await asyncio.to_thread(self._body, request)
         asked = {key: value for key, value in body.items() if key in _COUNTED}
         return await discovery.input_tokens(await self.client(), "/responses/input_tokens", asked, self.name)
 

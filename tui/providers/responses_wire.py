@@ -34,8 +34,11 @@ def reasons(model: str) -> bool:
     return _O_SERIES.search(model.lower()) is not None
 
 
-def to_wire(request: Request, *, official: bool = True) -> Json:
-    """The JSON body of POST /responses, streaming. `official`: OpenAI's own servers; others know fewer fields."""
+def to_wire(request: Request, *, official: bool = True, summaries: bool = True) -> Json:
+    """The JSON body of POST /responses, streaming. `official`: OpenAI's own servers; others know fewer fields.
+
+    `summaries`: ask for the thoughts in short, which OpenAI gives to verified organisations only.
+    """
     ids = usual_tool_ids()
     items: list[Json] = []
     waiting: list[Json] = []  # images of tool results, where the server takes them from the person's side only
@@ -68,17 +71,18 @@ def to_wire(request: Request, *, official: bool = True) -> Json:
         body["context_management"] = [{"type": "compaction", "compact_threshold": request.compact_at}]
     if official and request.session:
         body["prompt_cache_key"] = request.session
-    return body | _reasoning_fields(request, official=official)
+    return body | _reasoning_fields(request, official=official, summaries=summaries)
 
 
-def _reasoning_fields(request: Request, *, official: bool) -> Json:
+def _reasoning_fields(request: Request, *, official: bool, summaries: bool) -> Json:
     effort = _effort(request, official=official)
     if official and not reasons(request.model):
         return {}
     fields: Json = {}
     if official:
         fields["include"] = ["reasoning.encrypted_content"]
-        fields["reasoning"] = {"summary": "auto"}
+        if summaries:
+            fields["reasoning"] = {"summary": "auto"}
     if effort is not None:
         fields["reasoning"] = fields.get("reasoning", {}) | {"effort": effort}
     return fields
