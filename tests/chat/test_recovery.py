@@ -17,8 +17,8 @@ AT_LEAST = ProviderError("overflow_output", "too long", limit=8000, input_tokens
 
 
 def decided(*errors: ProviderError, asked: int = 1000) -> list[Action | None]:
-    recovery = Recovery()
-    return [recovery.decide(error, arrived=False, max_output=asked) for error in errors]
+    recovery, request = Recovery(), Request("p", "m", (), max_output=asked)
+    return [recovery.decide(error, request, arrived=False) for error in errors]
 
 
 def test_a_shorter_answer_that_is_refused_too_leads_to_a_shorter_conversation() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from tui.chat import history
@@ -14,7 +14,7 @@ from tui.chat.conversation import Conversation
 from tui.chat.events import CompactionFinished, CompactionStarted, SessionEvent
 from tui.chat.ids import new_id
 from tui.chat.meter import Meter
-from tui.chat.projection import build_request, trimmed_request
+from tui.chat.projection import build_request, readable, trimmed_request, unsealed
 from tui.chat.services import Services
 from tui.chat.summarize import (
     Complete,
@@ -28,10 +28,10 @@ from tui.context.checkpoints import (
     CompactionRecord,
     CompactionUndo,
     SummaryEdit,
+    active_compactions,
     checkpoint_to_json,
     is_sealed,
     last_undoable,
-    stood_for,
 )
 from tui.context.compaction import (
     DEFAULT_COMPACTION,
@@ -103,14 +103,17 @@ class Compactor:
         return plan, (await self._summary(plan, usage, instructions, "manual")).text
 
     async def adopt(self, sealed: SealedSummary, reply: Message) -> CompactionFinished:
-        """Go by the compaction that the server made of all it was sent before it wrote `reply`. Raises `StoreError`.
+        """Go by the compaction that the server made of all it was sent before it wrote `reply`.
 
         Pinned messages go out verbatim after it. The server is asked what the rest comes to: the size of a sealed
-        summary is nothing but a guess.
+        summary is nothing but a guess. Raises `CompactionRefusedError` where the next request is no smaller for it
+        (the server is not asked again then), `StoreError`.
         """
         conversation = self._conversation
         before = (await self._meter.usage()).total
         covered = list(itertools.takewhile(lambda message: message.id != reply.id, conversation.active()))
+        if not covered:  # all of it was excluded meanwhile
+            raise CompactionRefusedError(f"What {sealed.provider} compacted is not sent any more.")
         summary = self._message(sealed)
         record = CompactionRecord(
             id=new_id(),
@@ -121,12 +124,18 @@ class Compactor:
             first=covered[0].id,
             last=covered[-1].id,
             summary=summary.id,
-            kept=pinned_groups(covered, conversation.state.pinned),
+            kept=pinned_groups([m for m in covered if not is_sealed(m)], conversation.state.pinned),
             answer=reply.id,
         )
         request = self._under(record, summary)
         await self._meter.count_exactly(request)
         record = replace(record, after=(await self._meter.in_thread(self._meter.measure, request)).total)
+        if record.after >= before:
+            self._meter.server_no_help_with = self._meter.full_name
+            raise CompactionRefusedError(
+                f"{sealed.provider} compacted to no use: {before:,} -> {record.after:,} tokens. The messages go out as "
+                "before."
+            )
         await conversation.add_checkpoint(record, summary)
         return CompactionFinished(record.messages, record.before, record.after, summary, by=sealed.provider)
 
@@ -191,7 +200,7 @@ class Compactor:
             prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
         work = summarise(
             self._billed(complete_with(self._services.provider(sent.provider))),
-            self._readable(plan.source),
+            unsealed(plan.source, self._conversation.messages, self._conversation.state),
             base=replace(sent, messages=()),
             budget=budget,
             count=lambda text: self._services.counter.count_text(text, sent.model) or len(text),
@@ -204,19 +213,6 @@ class Compactor:
             return await self._running
         finally:
             self._running = None
-
-    def _readable(self, source: Sequence[Message]) -> tuple[Message, ...]:
-        """`source` for a model that reads it as text: a sealed summary is none, what it stands for is."""
-        conversation = self._conversation
-        return tuple(
-            original
-            for message in source
-            for original in (
-                stood_for(conversation.messages, conversation.state.checkpoints, message.id)
-                if is_sealed(message)
-                else (message,)
-            )
-        )
 
     def _billed(self, complete: Complete) -> Complete:
         """`complete` with a row in the call log: billed, never a measurement of the conversation."""
@@ -278,11 +274,30 @@ class Compactor:
         return trimmed_request(build_request(messages, state, target), state, target)
 
     async def undo(self) -> CompactionRecord | SummaryEdit | None:
-        """Take the newest compaction, or edit of a summary, back; None when there is none. Raises `StoreError`."""
-        record = last_undoable(self._conversation.state.checkpoints)
+        """Take the newest compaction, or edit of a summary, back; None when there is none. Raises `StoreError`.
+
+        What is sealed for another model is not in force for this one, and stays.
+        """
+        conversation = self._conversation
+        elsewhere = {m.id for m in conversation.messages if not readable(m, conversation.target)}
+        record = last_undoable(
+            [c for c in conversation.state.checkpoints if getattr(c, "summary", "") not in elsewhere]
+        )
         if record is not None:
             await self.take_back(record)
         return record
+
+    async def unseal(self) -> None:
+        """Take back every sealed summary that would go out: the messages do instead, and in this run the server is not
+        asked for another one. Raises `StoreError`."""
+        self._meter.server_no_help_with = self._meter.full_name
+        while records := self._sealed_records():
+            for record in records:
+                await self.take_back(record)
+
+    def _sealed_records(self) -> list[CompactionRecord]:
+        sealed = {message.id for message in self._conversation.request().messages if is_sealed(message)}
+        return [r for r in active_compactions(self._conversation.state.checkpoints) if r.summary in sealed]
 
     async def take_back(self, record: CompactionRecord | SummaryEdit) -> None:
         """Append that this one does not hold any more. Raises `StoreError`."""

@@ -16,7 +16,7 @@ from tui.chat.ids import follow
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.projection import Target, active_messages, build_request, readable, trimmed_request
 from tui.chat.store import Record, SessionInfo, SessionStore
-from tui.context.checkpoints import Checkpoint, active_compactions, checkpoint_to_json
+from tui.context.checkpoints import Checkpoint, CompactionRecord, active_compactions, checkpoint_to_json
 from tui.messages import Message, Request
 from tui.providers.base import StreamEvent
 
@@ -185,16 +185,33 @@ class Conversation:
         questions = (m for m in reversed(self.messages) if m.role == "user" and m.kind == "chat" and m.id not in gone)
         return next(questions, None)
 
+    def answers_to(self, question: Message) -> list[str]:
+        """The ids of what stands after a person's message, summaries aside.
+
+        What a server compacted while it answered is among it: its compaction leaves with the answer.
+        """
+        servers = (c for c in self._state.checkpoints if isinstance(c, CompactionRecord))
+        answers = {c.answer for c in servers if c.answer > question.id}
+        active = active_messages(self.messages, history.leaving(self._state, answers), self.target)
+        later = {m.id for m in active if m.kind != "summary" and m.id > question.id}
+        failed = {m.id for m in self.messages if m.status == "failed" and m.id > question.id}
+        return sorted(answers | later | failed)
+
     def not_sent(self) -> Mapping[str, str]:
         """Message id -> why it does not go out any more."""
         return history.not_sent(self.messages, self._state, self.request().messages)
 
-    def compaction_savings(self) -> tuple[int, int]:
-        """The compactions in force: how many, and the tokens they saved in all."""
+    def in_force(self) -> tuple[CompactionRecord, ...]:
+        """The compactions in force for the model in use, oldest first: without those sealed for another one."""
         active = active_compactions(self._state.checkpoints)
         if any(record.answer for record in active):
             sealed = {m.id for m in self.messages if not readable(m, self.target)}
             active = tuple(record for record in active if record.summary not in sealed)
+        return active
+
+    def compaction_savings(self) -> tuple[int, int]:
+        """The compactions in force: how many, and the tokens they saved in all."""
+        active = self.in_force()
         return len(active), sum(record.before - record.after for record in active)
 
     def records(self, kind: str) -> list[Record]:

@@ -26,13 +26,18 @@ def fork_session(store: SessionStore, session: str, message_id: str) -> SessionI
         info = store.session(session)
         if info is None:
             raise ForkError("This conversation is not stored any more: nothing was forked.")
-        rows = db.execute("SELECT id, role, status FROM messages WHERE session = ? ORDER BY id", (info.id,)).fetchall()
-        at = next((i for i, (ident, _, _) in enumerate(rows) if ident == message_id), -1)
+        found = db.execute("SELECT id, role, status, kind FROM messages WHERE session = ? ORDER BY id", (info.id,))
+        rows = found.fetchall()
+        at = next((i for i, row in enumerate(rows) if row[0] == message_id), -1)
         if at < 0 or rows[at][2] == "streaming":
             raise ForkError("This message is not complete yet: fork from it when it is.")
         end = at + 1
-        while rows[at][1] != "user" and end < len(rows) and rows[end][1:] == ("tool", "complete"):
-            end += 1
+        if rows[at][1] != "user":
+            for position, (_, role, status, kind) in enumerate(rows[end:], end):
+                if (role, status) == ("tool", "complete"):
+                    end = position + 1
+                elif kind != "summary":  # a server's own compaction stands between the calls and their results
+                    break
         last, after = rows[end - 1][0], rows[end][0] if end < len(rows) else ""
         now = time.time()
         fork = replace(info, id=new_id(), created_at=now, updated_at=now, draft="", parent=info.id, messages=end)
@@ -43,7 +48,7 @@ def fork_session(store: SessionStore, session: str, message_id: str) -> SessionI
             " WHERE session = ? AND id <= ? AND status <> 'streaming'",
             (fork.id, info.id, last),
         )
-        ids = {ident for ident, _, _ in rows[:end]}
+        ids = {row[0] for row in rows[:end]}
         db.executemany(
             "INSERT INTO records (session, id, kind, at, data) VALUES (?, ?, ?, ?, ?)",
             [

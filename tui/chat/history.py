@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui.chat.store import Record
@@ -89,13 +90,10 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
                 void = max(void, str(data["frontier"]))
             case "leave_out":
                 left_out.add((str(data["message"]), str(data["sha256"])))
-    set_aside = frozenset().union(*aside.values())
-    # A server's own compaction came with an answer, and leaves with it.
-    left = {c.id: c.summary for c in checkpoints if isinstance(c, CompactionRecord) and c.answer in set_aside}
-    return HistoryState(
-        tuple(c for c in checkpoints if c.id not in left),
+    state = HistoryState(
+        tuple(checkpoints),
         trim,
-        set_aside.union(left.values()),
+        frozenset(),
         frozenset(ident for ident, on in marks[PIN].items() if on),
         frozenset(ident for ident, on in marks[EXCLUDE].items() if on),
         frontier,
@@ -106,6 +104,15 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
         tuple(tools),
         tuple(loaded),
     )
+    return leaving(state, frozenset().union(*aside.values()))
+
+
+def leaving(state: HistoryState, ids: AbstractSet[str]) -> HistoryState:
+    """`state` with these messages set aside, too: a server's own compaction came with an answer, and leaves with it."""
+    aside = state.set_aside | ids
+    left = {c.summary for c in state.checkpoints if isinstance(c, CompactionRecord) and c.answer in aside}
+    kept = (c for c in state.checkpoints if not (isinstance(c, CompactionRecord) and c.summary in left))
+    return replace(state, checkpoints=tuple(kept), set_aside=aside | left)
 
 
 def rewound(

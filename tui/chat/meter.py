@@ -13,7 +13,6 @@ from tui.chat.conversation import Conversation
 from tui.chat.projection import Target, build_request, trimmed_request
 from tui.chat.services import Services
 from tui.config import ModelSettings, Settings
-from tui.context.checkpoints import active_compactions
 from tui.context.digests import preamble_digest
 from tui.context.limits import BudgetSettings, ModelLimits
 from tui.context.rolling import TrimLog, TrimRecord
@@ -39,7 +38,7 @@ class Meter:
         self._services = services
         self._target = target
         self.latest: ContextUsage | None = None
-        self.server_no_help_with = ""  # the model whose server compacted and made nothing smaller
+        self.server_no_help_with = ""  # the model whose server compacts to no use, or refuses its own seals
 
     @property
     def target(self) -> Target:
@@ -86,8 +85,8 @@ class Meter:
         able = self.target.capabilities.compacts_context and self._conversation.state.trim.empty
         if not able or at is None or at < SERVER_LEAST or self.server_no_help_with == self.full_name:
             return None
-        last = next(iter(active_compactions(self._conversation.state.checkpoints)[::-1]), None)
-        return None if last is not None and last.answer and last.after >= at else at
+        useless = any(record.answer and record.after >= at for record in self._conversation.in_force()[-1:])
+        return None if useless else at
 
     async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run accounting off the event loop: counting megabytes takes a while."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from tui.chat.attachments import not_taken
 from tui.chat.history import HistoryState
-from tui.context.checkpoints import apply_compactions, is_sealed
+from tui.context.checkpoints import apply_compactions, is_sealed, stood_for
 from tui.context.groups import answered_ids, call_ids, group_messages, opened, starts_turn, unbind
 from tui.context.trimming import apply_trim
 from tui.messages import (
@@ -21,6 +21,7 @@ from tui.messages import (
     Reasoning,
     Refusal,
     Request,
+    SealedSummary,
     SystemSection,
     Text,
     ToolCall,
@@ -64,27 +65,52 @@ def active_messages(messages: Sequence[Message], state: HistoryState, target: Ta
     This is what trimming and compaction work on.
     """
     prefix_bound = target.capabilities.prefix_bound
-    there = [m for m in messages if m.id not in state.set_aside and m.status != "streaming" and readable(m, target)]
-    active = list(apply_compactions(there, state.checkpoints, prefix_bound=prefix_bound))
-    if state.excluded:  # after the compactions: an excluded message may be where the range of one begins or ends
+    there = [m for m in _standing(messages, state) if readable(m, target)]
+    active = _wanted(apply_compactions(there, state.checkpoints, prefix_bound=prefix_bound), state)
+    return unbind(active, max(state.void, state.frontier if prefix_bound else ""))
+
+
+def unsealed(source: Sequence[Message], messages: Sequence[Message], state: HistoryState) -> tuple[Message, ...]:
+    """`source`, of the history `messages`, for a model that reads it as text.
+
+    In place of a sealed summary stands what it stands for, without what was set aside or excluded meanwhile.
+    """
+    standing = _standing(messages, state)
+    told = [
+        original
+        for message in source
+        for original in (stood_for(standing, state.checkpoints, message.id) if is_sealed(message) else (message,))
+    ]
+    return tuple(_wanted(told, state))
+
+
+def _standing(messages: Sequence[Message], state: HistoryState) -> list[Message]:
+    return [m for m in messages if m.id not in state.set_aside and m.status != "streaming"]
+
+
+def _wanted(active: Sequence[Message], state: HistoryState) -> list[Message]:
+    """Without what is excluded, and without attachments that are left out.
+
+    After the compactions: an excluded message may be where the range of one begins or ends.
+    """
+    kept = list(active)
+    if state.excluded:
         gone = {
             i
-            for group in group_messages(active)
-            if any(active[i].id in state.excluded for i in group.indices)
+            for group in group_messages(kept)
+            if any(kept[i].id in state.excluded for i in group.indices)
             for i in group.indices
         }
-        active = [m for i, m in enumerate(active) if i not in gone]
-    if state.left_out:
-        active = [_without_attachments(message, state.left_out) for message in active]
-    return unbind(active, max(state.void, state.frontier if prefix_bound else ""))
+        kept = [m for i, m in enumerate(kept) if i not in gone]
+    return [_without_attachments(message, state.left_out) for message in kept] if state.left_out else kept
 
 
 def readable(message: Message, target: Target) -> bool:
     """False for a sealed summary that is not the target's own, or that it is not to work with any more."""
     if not is_sealed(message):
         return True
-    own = (message.provider, message.model) == (target.provider, target.model)
-    return own and target.capabilities.compacts_context
+    makers = {(part.provider, part.model) for part in message.parts if isinstance(part, SealedSummary)}
+    return makers == {(target.provider, target.model)} and target.capabilities.compacts_context
 
 
 def _without_attachments(message: Message, left_out: frozenset[tuple[str, str]]) -> Message:

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TypeAlias
 
+from tui.context.checkpoints import is_sealed
+from tui.messages import Reasoning, Request
 from tui.providers.base import ErrorKind, ProviderError
+from tui.providers.server_compaction import names_seal, refuses_compacting, refuses_seal
 from tui.providers.tool_support import refuses_images, refuses_tools
 
 MOST_WAITS = 5
@@ -57,7 +60,27 @@ class WithoutImages:
     """Repeat it with words in place of pictures, and send this model none in this run."""
 
 
-Action: TypeAlias = Wait | Clamp | MakeRoom | WithoutReasoning | WithoutAttachment | WithoutTools | WithoutImages
+@dataclass(frozen=True, slots=True)
+class WithoutCompacting:
+    """Repeat it without asking the server to compact, and don't ask this model to in this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutSeals:
+    """Repeat it with the messages themselves in place of what a server sealed and does not take back."""
+
+
+Action: TypeAlias = (
+    Wait
+    | Clamp
+    | MakeRoom
+    | WithoutReasoning
+    | WithoutAttachment
+    | WithoutTools
+    | WithoutImages
+    | WithoutCompacting
+    | WithoutSeals
+)
 
 
 @dataclass(slots=True)
@@ -67,10 +90,16 @@ class Recovery:
     tried: set[type[Action]] = field(default_factory=set)
     waits: int = 0
 
-    def decide(self, error: ProviderError, *, arrived: bool, max_output: int | None) -> Action | None:
-        """The next step after `error`; None: tell the person. Once something `arrived`, repeating is their choice."""
+    def decide(self, error: ProviderError, request: Request, *, arrived: bool) -> Action | None:
+        """What to do after `request` failed of `error`; None: tell the person. Once something `arrived`, repeating is
+        their choice."""
         if arrived:
             return None
+        max_output = request.max_output
+        if request.compact_at is not None and refuses_compacting(error):
+            return self._once(WithoutCompacting())
+        if refuses_seal(error) and any(map(is_sealed, request.messages)):
+            return self._seal_refused(error, request)
         if refuses_tools(error):
             return self._once(WithoutTools())
         if refuses_images(error):
@@ -94,6 +123,13 @@ class Recovery:
                 return self._wait(error)
             case _:
                 return None
+
+    def _seal_refused(self, error: ProviderError, request: Request) -> Action | None:
+        """Reasoning is sealed too, and costs less to do without: it goes first where the refusal may mean it."""
+        thoughts = any(isinstance(part, Reasoning) for message in request.messages for part in message.parts)
+        if thoughts and error.kind == "signature" and not names_seal(error) and WithoutReasoning not in self.tried:
+            return self._once(WithoutReasoning())
+        return self._once(WithoutSeals())
 
     def _once(self, action: Action) -> Action | None:
         if type(action) in self.tried:

@@ -80,9 +80,7 @@ class ChatSession(OpenSession):
             return
         turn = self._begin()
         try:
-            active = [m.id for m in self._conversation.active() if m.kind != "summary" and m.id > asked.id]
-            failed = [m.id for m in self.messages if m.status == "failed" and m.id > asked.id]
-            await self._conversation.set_aside([*active, *failed])
+            await self._conversation.set_aside(self._conversation.answers_to(asked))
             async for event in self._answer(turn):
                 yield event
         except StoreError as error:

@@ -30,8 +30,10 @@ from tui.chat.recovery import (
     Recovery,
     Wait,
     WithoutAttachment,
+    WithoutCompacting,
     WithoutImages,
     WithoutReasoning,
+    WithoutSeals,
     WithoutTools,
     kept_text,
 )
@@ -41,9 +43,10 @@ from tui.chat.services import Services
 from tui.chat.session_tools import SessionTools
 from tui.chat.step_results import StepResults
 from tui.chat.tool_step import ToolStep
+from tui.context.compaction import CompactionRefusedError
 from tui.context.usage import ContextUsage
 from tui.messages import Attachment, Message, Request, ToolCall
-from tui.providers.base import ProviderError
+from tui.providers.base import Capabilities, ProviderError
 from tui.providers.effort import effort_refused
 
 log = logging.getLogger(__name__)
@@ -127,7 +130,7 @@ class Turn:
                         wish = f"This model takes no reasoning effort {request.reasoning!r}, its server says"
                         yield Notice("info", f"{wish}; asked without it")
                 yield event
-            if reply is not None and (compacted := await self._adopted(reply)):
+            if reply is not None and request.compact_at is not None and (compacted := await self._adopted(reply)):
                 yield compacted
             if action is not None:
                 async for event in self._remedy(action):
@@ -176,12 +179,17 @@ class Turn:
         self._conversation.show_message(reply)
 
     async def _adopted(self, reply: Message) -> SessionEvent | None:
-        """The server's own compaction that came with `reply`, now in force; None where none came."""
+        """The server's own compaction that came with `reply`, now in force; None where none came.
+
+        Only of a request that asked for it: that one held all there is.
+        """
         processor = self._attempt.processor if self._attempt is not None else None
         if processor is None or processor.sealed is None:
             return None
         try:
             return await self._compactor.adopt(processor.sealed, reply)
+        except CompactionRefusedError as error:
+            return Notice("warning", str(error))
         except StoreError as error:
             return Notice(
                 "warning", f"{error}. What the server compacted is not kept: the next request holds all of it"
@@ -211,7 +219,7 @@ class Turn:
             await self._meter.in_thread(
                 self._services.estimator.note_refusal, request, error.input_tokens, at=time.time()
             )
-        return self._recovery.decide(error, arrived=processor.arrived, max_output=request.max_output)
+        return self._recovery.decide(error, request, arrived=processor.arrived)
 
     async def _remedy(self, action: Action) -> AsyncIterator[SessionEvent]:
         error = self._error
@@ -228,15 +236,24 @@ class Turn:
                 yield Notice("info", "The server refused earlier reasoning; asking again without it")
             case WithoutAttachment():
                 yield await self._drop_attachment()
+            case WithoutCompacting():
+                self._know(replace(self._conversation.target.capabilities, compacts_context=False))
+                yield Notice("info", "This server does not compact by itself, it says; asking again without that")
+            case WithoutSeals():
+                await self._compactor.unseal()
+                yield Notice("info", "The server refused its own summary; asking again with the messages themselves")
             case WithoutImages():
-                target = self._conversation.target
-                self._conversation.aim(replace(target, capabilities=replace(target.capabilities, images=False)))
+                self._know(replace(self._conversation.target.capabilities, images=False))
                 yield Notice("info", "This model takes no images, its server says; asking again with words for them")
             case WithoutTools():
                 await self._tools.without()
                 yield Notice("info", "This model calls no tools, its server says; asking again without them")
             case MakeRoom():
                 yield Notice("info", f"{error} Making room and asking again")
+
+    def _know(self, able: Capabilities) -> None:
+        """What the model's server says of it holds in this run."""
+        self._conversation.aim(replace(self._conversation.target, capabilities=able))
 
     async def _drop_attachment(self) -> Notice:
         request = self._conversation.request()

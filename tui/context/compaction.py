@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tui.context.checkpoints import clear_results
+from tui.context.checkpoints import clear_results, is_sealed
 from tui.context.compaction_rules import (
     LEAST_SAVING,
     CompactionRefusedError,
@@ -235,7 +235,10 @@ class _Plan:
             if group.indices[0] >= position:
                 break
             members = [self.messages[i] for i in group.indices]
-            if any(m.id in self._pinned for m in members) or (self._starts(group) and self._runs_past(group, position)):
+            pinned = any(
+                m.id in self._pinned and not is_sealed(m) for m in members
+            )  # a seal says nothing behind another
+            if pinned or (self._starts(group) and self._runs_past(group, position)):
                 ids += [m.id for m in members]
         return tuple(ids)
 
