@@ -15,7 +15,7 @@ from tui.chat import foreign_claude, foreign_gemini, foreign_pi
 from tui.chat.calls import CallRow
 from tui.chat.codec import message_from_dict
 from tui.chat.reading import TooLargeError, read_all
-from tui.chat.recording import Recording, RecordingError
+from tui.chat.recording import MALFORMED, Recording, RecordingError
 from tui.chat.store import Record, SessionInfo
 
 MAX_BYTES = 500_000_000  # of a file that is read at all
@@ -31,7 +31,7 @@ def read_recording(path: Path) -> Recording:
         raise RecordingError(f"{path}: {error.strerror or error}") from None
     try:
         recording = _read(text, path)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except MALFORMED as error:
         raise RecordingError(f"{path.name}: damaged, {type(error).__name__} {error}") from None
     if not recording.messages:
         raise RecordingError(f"{path.name}: no messages in it")

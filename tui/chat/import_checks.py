@@ -1,13 +1,15 @@
-"""Messages that come from a file: what the store and the projection rely on, checked before anything is written."""
+"""What comes from a file: all that the store and the projection rely on, checked before anything is written."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import get_args
+from typing import Any, TypeVar, get_args
 
-from tui.chat.recording import RecordingError
-from tui.chat.store import storable
+from tui.chat.calls import CallRow
+from tui.chat.history import fold_records
+from tui.chat.recording import MALFORMED, RecordingError
+from tui.chat.store import Record, SessionInfo, storable
 from tui.messages import Message, MessageKind, MessageStatus, Part, Role
 
 _ROLES, _KINDS, _STATUSES = get_args(Role), get_args(MessageKind), get_args(MessageStatus)
@@ -18,7 +20,16 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
     "int | None": (int, _NONE),
     "bool": (bool,),
+    "float": (int, float),
+    "float | None": (int, float, _NONE),
+    "dict[str, Any]": (dict,),
 }
+MOST = 2**53
+"""Numbers from here on are no tokens, and some do not fit the database."""
+YEAR_9999 = 253_370_764_800
+"""Seconds since the epoch; later times can't be shown."""
+
+Row = TypeVar("Row", SessionInfo, Record, CallRow)
 
 
 def checked_messages(messages: Sequence[Message]) -> list[Message]:
@@ -47,6 +58,44 @@ def checked_messages(messages: Sequence[Message]) -> list[Message]:
     return found
 
 
+def checked_row(row: Row) -> Row:
+    """What stands beside the messages, as it can be stored. Raises `RecordingError` for what can't be."""
+    texts: dict[str, Any] = {}
+    for field in fields(row):
+        value = getattr(row, field.name)
+        if not isinstance(value, _TYPES.get(str(field.type), (str,))):
+            raise RecordingError(f"damaged: {field.name} of a {type(row).__name__} is {type(value).__name__}")
+        if isinstance(value, int | float) and not (_is_time(value) if field.name in _TIMES else -MOST < value < MOST):
+            raise RecordingError(f"damaged: {field.name} of a {type(row).__name__} is {value!r:.20}")
+        if isinstance(value, str):
+            texts[field.name] = storable(value)
+    return replace(row, **texts)
+
+
+def checked_records(records: Sequence[Record]) -> tuple[Record, ...]:
+    """Records that can be folded, and each looked at by itself. Raises `RecordingError`."""
+    for record in records:
+        for name, value in record.data.items():
+            texts = value if name in _LISTS and isinstance(value, list) else [value]
+            if name in _TEXTS | _LISTS and not all(isinstance(text, str) for text in texts):
+                raise RecordingError(f"damaged: {name} of a record {record.kind!r:.40} is no text")
+    try:
+        fold_records(records)
+    except MALFORMED as error:
+        raise RecordingError(f"damaged: a record can't be read ({type(error).__name__}: {error})") from None
+    return tuple(map(checked_row, records))
+
+
+_TEXTS = {"id", "record", "text", "frontier", "name", "message", "sha256"}
+_TEXTS |= {"compaction", "summary", "first", "last", "answer"}  # of checkpoints
+_LISTS = {"ids", "names", "kept"}
+_TIMES = ("at", "created_at", "updated_at")
+
+
+def _is_time(value: float) -> bool:
+    return 0 <= value < YEAR_9999
+
+
 def _fault(message: Message) -> str:
     """What is wrong with a message; "" where nothing is."""
     if not _is(message.id, str) or not message.id:
@@ -54,8 +103,8 @@ def _fault(message: Message) -> str:
     for name, allowed in (("role", _ROLES), ("kind", _KINDS), ("status", _STATUSES)):
         if getattr(message, name) not in allowed:
             return f"{name} is {getattr(message, name)!r}"
-    if not _is(message.created_at, int, float):
-        return "created_at is no number"
+    if not _is(message.created_at, int, float) or not _is_time(message.created_at):
+        return "created_at is no time"
     for name in ("provider", "model", "finish_reason", "error"):
         value = getattr(message, name)
         if not _is(value, str, *((_NONE,) if name in ("finish_reason", "error") else ())):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tui.chat.calls import CallRow, passes_of
 from tui.chat.history import fold_records
 from tui.chat.ids import new_id
-from tui.chat.import_checks import checked_messages
+from tui.chat.import_checks import checked_messages, checked_records, checked_row
 from tui.chat.import_known import check_new, remember
 from tui.chat.memory import StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.recording import Recording, RecordingError
@@ -80,12 +80,18 @@ def import_measured(
     """
     messages = checked_messages(recording.messages)
     read = tuple(messages)
+    own = None if recording.info is None else checked_row(recording.info)
+    recording = replace(
+        recording,
+        info=own,
+        records=checked_records(recording.records),
+        calls=tuple(map(checked_row, recording.calls)),
+    )
     if not again:
         check_new(store, recording.info, read)
     for digest, data in recording.blobs.items():
         if hashlib.sha256(data).hexdigest() != digest:
             raise RecordingError(f"damaged: attachment {digest[:12]} does not have the content its hash names")
-    own = recording.info
     if own is None:
         messages = [_renamed(message, providers) for message in messages]
     recording = replace(recording, messages=tuple(messages), title=storable(recording.title) or "")

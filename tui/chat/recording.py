@@ -14,6 +14,9 @@ from tui.chat.store import Record, SessionInfo
 from tui.context.checkpoints import CompactionRecord, checkpoint_to_json
 from tui.messages import Message
 
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What it raises to take a file for what it is not."""
+
 
 class RecordingError(Exception):
     """A file that can't be read as a conversation. `str()` is one line with the cause."""
