@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.chat.fakes import ScriptedProvider, answer, drain, of, open_workspace
+from tests.chat.test_attachments import png
 from tui.chat.attachments import make_attachment
 from tui.chat.events import Notice, TurnFailed
 from tui.chat.recovery import Action, Clamp, MakeRoom, Recovery, Wait, kept_text
@@ -72,11 +73,29 @@ async def test_a_request_of_too_many_bytes_goes_without_its_largest_attachment(t
         events = await drain(session.send("look", files))
         names = [[part.name for part in parts_of(request)] for request in provider.requests]
         assert names == [["a.txt", "b.txt", "c.txt"], ["a.txt", "c.txt"]]
-        assert any("b.txt (90 bytes) is left out" in event.text for event in of(Notice, events))
+        assert any("too many bytes: b.txt (90 bytes) is left out" in event.text for event in of(Notice, events))
         assert len(parts_of(session.messages[0])) == 3  # the history has all of them
         failed = await drain(session.send("again"))
         assert [len(parts_of(request)) for request in provider.requests[2:]] == [2, 1]
         assert any("request_too_large" in event.text for event in of(TurnFailed, failed))
+
+
+async def test_a_picture_that_the_server_cannot_read_poisons_no_conversation(tmp_path: Path) -> None:
+    refusal = ProviderError("bad_request", "anthropic: HTTP 400: Could not process image.", status=400)
+    provider = ScriptedProvider([answer(), [refusal]], window=64_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        good, bad = make_attachment("good.png", png(3, 3)), make_attachment("b.png", png(2, 2))
+        session = await workspace.new_session()
+        await drain(session.send("look", [good]))
+        events = await drain(session.send("and this", [bad, make_attachment("c.txt", b"text")]))
+        assert [[part.name for part in parts_of(request)] for request in provider.requests[1:]] == [
+            ["good.png", "b.png", "c.txt"],
+            ["good.png", "c.txt"],
+        ]
+        assert any("cannot read it: b.png" in event.text for event in of(Notice, events))
+        assert session.messages[-1].status == "complete"
+        await drain(session.send("next"))
+        assert len(parts_of(provider.requests[-1])) == 2  # it stays out
 
 
 def parts_of(holder: Request | Message) -> list[Attachment]:

@@ -13,7 +13,7 @@ from tui.chat.tool_support import ToolSupport
 from tui.providers.base import Provider, ProviderError
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.registry import make_provider
-from tui.providers.tool_support import SaysTools, refuses_images, refuses_tools
+from tui.providers.tool_support import SaysTools, cannot_read, refuses_images, refuses_tools
 
 ROUTES = ("/api/show", "/props", "/v1/models")
 
@@ -105,3 +105,24 @@ async def test_a_server_is_asked_once_in_a_run_and_its_word_is_kept(tmp_path: Pa
 def test_which_refusals_mean_what(kind: Any, text: str, tools: bool, images: bool) -> None:
     error = ProviderError(kind, text)
     assert (refuses_tools(error), refuses_images(error)) == (tools, images)
+
+
+@pytest.mark.parametrize(
+    ("text", "unreadable"),
+    [
+        ("Could not process image", True),
+        ("messages.0.content.1.image: At least one of the image dimensions exceed max allowed size: 8000 pixels", True),
+        ("Image does not match the provided media type image/png", True),
+        ("You uploaded an unsupported image. Please make sure your image has of one the following formats", True),
+        ("The image data you provided does not represent a valid image", True),
+        ("Unable to process input image. Please retry", True),
+        ("Failed to load image or audio file", True),
+        ("The PDF specified was not valid.", True),
+        ("A maximum of 100 PDF pages may be provided.", True),
+        ("image input is not supported", False),
+        ("roles must alternate", False),
+    ],
+)
+def test_which_refusals_mean_a_file(text: str, unreadable: bool) -> None:
+    assert cannot_read(ProviderError("bad_request", text)) is unreadable
+    assert not cannot_read(ProviderError("overloaded", text))

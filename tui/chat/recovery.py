@@ -7,10 +7,10 @@ from math import ceil
 from typing import TypeAlias
 
 from tui.context.checkpoints import is_sealed
-from tui.messages import Reasoning, Request
+from tui.messages import Attachment, Reasoning, Request
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.server_compaction import names_seal, refuses_compacting, refuses_seal
-from tui.providers.tool_support import refuses_images, refuses_tools
+from tui.providers.tool_support import cannot_read, refuses_images, refuses_tools
 
 MOST_WAITS = 5
 FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own hint wins
@@ -47,7 +47,11 @@ class WithoutReasoning:
 
 @dataclass(frozen=True, slots=True)
 class WithoutAttachment:
-    """Repeat it without its largest attachment: the body has too many bytes."""
+    """Repeat it without this attachment of the message `owner`, because of `why`."""
+
+    owner: str
+    attachment: Attachment
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,8 @@ class Recovery:
             return self._once(WithoutTools())
         if refuses_images(error):
             return self._once(WithoutImages())
+        if cannot_read(error):
+            return self._without(request, "The server cannot read it", newest=True)
         match error.kind:
             case "overflow_output":
                 room = _room(error)
@@ -118,7 +124,7 @@ class Recovery:
             case "signature":
                 return self._once(WithoutReasoning())
             case "too_many_bytes":
-                return self._once(WithoutAttachment())
+                return self._without(request, "The request has too many bytes")
             case kind if kind in PASSING:
                 return self._wait(error)
             case _:
@@ -130,6 +136,16 @@ class Recovery:
         if thoughts and error.kind == "signature" and not names_seal(error) and WithoutReasoning not in self.tried:
             return self._once(WithoutReasoning())
         return self._once(WithoutSeals())
+
+    def _without(self, request: Request, why: str, *, newest: bool = False) -> Action | None:
+        """Without the newest picture or PDF, which must be the one that is new to the server, or the largest file."""
+        held = [(m.id, part) for m in request.messages for part in m.parts if isinstance(part, Attachment)]
+        if newest:
+            held = [(owner, part) for owner, part in held if part.kind != "text"][-1:]
+        if not held:
+            return None
+        owner, part = max(held, key=lambda item: item[1].size)
+        return self._once(WithoutAttachment(owner, part, why))
 
     def _once(self, action: Action) -> Action | None:
         if type(action) in self.tried:

@@ -45,7 +45,7 @@ from tui.chat.step_results import StepResults
 from tui.chat.tool_step import ToolStep
 from tui.context.compaction import CompactionRefusedError
 from tui.context.usage import ContextUsage
-from tui.messages import Attachment, Message, Request, ToolCall
+from tui.messages import Message, Request, ToolCall
 from tui.providers.base import Capabilities, ProviderError
 from tui.providers.effort import effort_refused
 
@@ -234,8 +234,9 @@ class Turn:
             case WithoutReasoning():
                 await self._conversation.void_reasoning()
                 yield Notice("info", "The server refused earlier reasoning; asking again without it")
-            case WithoutAttachment():
-                yield await self._drop_attachment()
+            case WithoutAttachment(owner, part, why):
+                await self._conversation.leave_out(owner, part.sha256)
+                yield Notice("warning", f"{why}: {part.name} ({part.size:,} bytes) is left out of the request")
             case WithoutCompacting():
                 self._know(replace(self._conversation.target.capabilities, compacts_context=False))
                 yield Notice("info", "This server does not compact by itself, it says; asking again without that")
@@ -254,15 +255,6 @@ class Turn:
     def _know(self, able: Capabilities) -> None:
         """What the model's server says of it holds in this run."""
         self._conversation.aim(replace(self._conversation.target, capabilities=able))
-
-    async def _drop_attachment(self) -> Notice:
-        request = self._conversation.request()
-        sized = [(p.size, m.id, p) for m in request.messages for p in m.parts if isinstance(p, Attachment)]
-        if not sized:
-            raise TurnError(self._failure())
-        _, owner, part = max(sized, key=lambda item: item[0])
-        await self._conversation.leave_out(owner, part.sha256)
-        return Notice("warning", f"The request has too many bytes: {part.name} ({part.size:,} bytes) is left out of it")
 
     def _failure(self) -> str:
         error = self._error

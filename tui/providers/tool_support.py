@@ -42,6 +42,20 @@ _NO_IMAGES = re.compile(
     re.IGNORECASE,
 )
 
+# Anthropic, OpenAI, Gemini, xAI, llama.cpp and vLLM, of a file that is broken, too large or not what it says.
+_UNREADABLE = re.compile(
+    r"could not process (?:the )?(?:image|pdf)|(?:unsupported|invalid) image|represent a valid image"
+    r"|unable to process input image|cannot identify image|failed to (?:load|decode) (?:the )?image"
+    r"|image dimensions exceed|image does not match|appears to be an? image/"
+    r"|pdf (?:specified )?(?:was|is) (?:not valid|invalid|password protected)|maximum of \d+ pdf pages",
+    re.IGNORECASE,
+)
+
+
+def cannot_read(error: ProviderError) -> bool:
+    """Whether a request was refused because of a picture or a PDF in it that the server can make nothing of."""
+    return error.kind in _KINDS and _UNREADABLE.search(str(error)) is not None
+
 
 def refuses_images(error: ProviderError) -> bool:
     """Whether a request was refused because images were in it."""
