@@ -293,6 +293,10 @@ GATHERED = [
 ]
 
 NOT_THE_CONTEXT = [
+    Case("groq, a call the model got wrong", 400, openai("Failed to call a function.", "tool_use_failed"), "server"),
+    Case("groq flex", 498, openai("capacity exceeded", None), "overloaded"),
+    Case("ollama, too large for the machine", 500, openai("model requires more system memory (9 GiB)"), "bad_request"),
+    Case("lm studio, not loaded", 500, {"error": "Failed to load model x"}, "bad_request"),
     Case(
         "openrouter moderation",
         403,

@@ -39,7 +39,10 @@ _BILLING = _any(
 )
 _FLAGGED = _any(r"\bflagged\b", r"moderation", r"guardrail", r"usage (?:policy|policies|guidelines)", r"content policy")
 _MEMORY = _any(r"failed to find free space in the kv cache", r"no user query found in messages", r"out of memory")
-_NOT_TAKEN = _any(r"(?:image|audio|pdf|file) input is not supported")
+_NOT_TAKEN = _any(
+    r"(?:image|audio|pdf|file) input is not supported", r"requires more (?:system )?memory", r"failed to load model"
+)
+_SLIP = _any(r"tool_use_failed", r"failed to call a function")  # Groq, of a tool call that the model got wrong
 _BYTES = _any(
     r"request_too_large",
     r"maximum allowed number of bytes",
@@ -143,7 +146,9 @@ def kind_of(
             return "auth"
         case 402:
             return "auth"
-        case 529 | 503 if not _OVERFLOW.search(text):  # LiteLLM answers 503 to what its upstream refused as too long
+        case 498 | 503 | 529 if not _OVERFLOW.search(
+            text
+        ):  # LiteLLM answers 503 to what its upstream refused as too long
             return "overloaded"
         case _ if codes & {"overloaded_error", "engine_overloaded", "engine_overloaded_error"}:
             return "overloaded"
@@ -160,7 +165,9 @@ def kind_of(
         case _ if _MEMORY.search(text):
             return "server"
         case _ if _NOT_TAKEN.search(text):
-            return "bad_request"  # llama.cpp answers 500; asking again would not help
+            return "bad_request"  # llama.cpp and Ollama answer 500; asking again would not help
+        case _ if _SLIP.search(text):
+            return "server"  # it may get it right the next time
         case _ if _BYTES.search(text):
             return "too_many_bytes"
         case _ if codes & _CODES or _OVERFLOW.search(text):
