@@ -67,6 +67,11 @@ def test_the_forms_of_other_clients_are_read() -> None:
         ({"command": "x", "type": "http"}, "f.json: mcpServers.x.type is 'http', which needs a url"),
         ({"url": "http://x", "type": "stdio"}, "f.json: mcpServers.x.type is 'stdio', which has no url"),
         ({"url": "ftp://x"}, "f.json: mcpServers.x.url: it starts with http:// or https://"),
+        ({"url": "http://["}, "f.json: mcpServers.x.url is no address; write it like https://mcp.example.com/mcp"),
+        (
+            {"url": "http://x:99999/"},
+            "f.json: mcpServers.x.url is no address; write it like https://mcp.example.com/mcp",
+        ),
         ("npx", "f.json: mcpServers.x is a table: with command and args, or with url"),
         ({"command": "a\0b"}, "f.json: mcpServers.x.command has a zero byte in it"),
     ],
@@ -200,3 +205,13 @@ def test_a_file_that_can_not_be_read_is_a_problem_and_no_end(tmp_path: Path, con
     found = find_servers({"a": {"command": "b"}}, tmp_path / "config.toml", tmp_path / "nowhere", {})
     assert [server.name for server in found.servers] == ["a"]
     assert str(tmp_path / "mcp.json") in found.problems[0]
+
+
+def test_any_part_of_an_address_may_be_a_variable() -> None:
+    server = one({"url": "http://${HOST}:${PORT}/mcp?key=${KEY}"})
+    assert server.shown == "http://${HOST}:${PORT}/mcp?…"
+    assert server.launch({"HOST": "h", "PORT": "8000", "KEY": "k"}).url == "http://h:8000/mcp?key=k"
+    assert one({"url": "${URL}"}).shown == "${URL}"
+    for url in ("ftp://x", "http://[", "http://x:99999"):
+        with pytest.raises(McpConfigError, match=r"mcpServers\.x\.url"):
+            one({"url": "${URL}"}).launch({"URL": url})

@@ -95,12 +95,14 @@ class ServerConfig:
         def fill(key: str, text: str) -> str:
             return expand(text, environ, f"{self.where}: mcpServers.{self.name}.{key}")
 
+        if url := fill("url", self.url):
+            _check_url(url, f"{self.where}: mcpServers.{self.name}.url")
         return Launch(
             fill("command", self.command),
             tuple(fill(f"args[{index}]", arg) for index, arg in enumerate(self.args)),
             {name: fill(f"env.{name}", value) for name, value in self.env.items()},
             None if self.cwd is None else fill("cwd", self.cwd),
-            fill("url", self.url),
+            url,
             {name: fill(f"headers.{name}", value) for name, value in self.headers.items()},
         )
 
@@ -116,8 +118,21 @@ class ServerConfig:
         if self.transport == "stdio":
             return " ".join((self.command, *hidden_args(self.args)))
         parts = urlsplit(self.url)
-        port = f":{parts.port}" if parts.port else ""
-        return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}" + ("?…" if parts.query else "")
+        begin = f"{parts.scheme}://" if parts.scheme else ""
+        return f"{begin}{parts.netloc.rpartition('@')[2]}{parts.path}" + ("?…" if parts.query else "")
+
+
+def _check_url(url: str, key: str) -> None:
+    """Raises `McpConfigError` for what is no address. Its own text is not quoted: it may hold a key."""
+    if not url.startswith(("http://", "https://", "${")):
+        raise McpConfigError(f"{key}: it starts with http:// or https://")
+    try:
+        parts = urlsplit(url)
+        usable = "${" in url or (bool(parts.hostname) and parts.port != 0)  # a variable may be any part of it
+    except ValueError:  # of its brackets or its port
+        usable = False
+    if not usable:
+        raise McpConfigError(f"{key} is no address; write it like https://mcp.example.com/mcp")
 
 
 def hidden_args(args: tuple[str, ...]) -> tuple[str, ...]:
@@ -204,8 +219,8 @@ def _server(name: str, value: object, where: str) -> ServerConfig:
     if url is not None and command is not None:
         raise McpConfigError(f"{key} has both command and url; leave one out")
     transport = _transport(value, key, remote=url is not None)
-    if url is not None and not str(url).startswith(("http://", "https://", "${")):
-        raise McpConfigError(f"{key}.url: it starts with http:// or https://")
+    if url is not None:
+        _check_url(str(url), f"{key}.url")
     return ServerConfig(
         name,
         where,
