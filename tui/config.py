@@ -11,7 +11,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui.config_values import PARSERS, Compaction, Share, in_words, parse_compaction, parse_tokens, parse_url
+from tui.config_values import (
+    PARSERS,
+    Compaction,
+    Share,
+    in_words,
+    parse_compaction,
+    parse_effort,
+    parse_tokens,
+    parse_url,
+)
 from tui.paths import from_home
 from tui.tool_settings import ToolSettings, read_tools
 
@@ -191,8 +200,10 @@ class _Reader:
         values: dict[str, Any] = {}
         for name, value in data.items():
             match name:
-                case "model" | "theme" | "system" | "reasoning":
+                case "model" | "theme" | "system":
                     values[name] = self.typed(name, value, str, "text")
+                case "reasoning":
+                    values[name] = self.value(name, self.typed(name, value, str, "text"), parse_effort)
                 case "gguf":
                     values[name] = self.place(name, value)
                 case "rolling_context":

@@ -13,6 +13,9 @@ Compaction: TypeAlias = Share | Literal["off"]
 
 MOST_TURNS = 1_000
 
+EFFORTS = ("off", "low", "medium", "high")
+"""How long a model may think first, as a person says it."""
+
 
 def parse_tokens(value: object) -> int:
     """A positive token count: 128000, "128k", "1m", "200,000". Raises ValueError with a one-line reason."""
@@ -63,6 +66,13 @@ def parse_turns(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TURNS:
         return value
     raise ValueError(f"{value!r} is not a number of turns; write 1 or more")
+
+
+def parse_effort(value: str) -> str:
+    """One of `EFFORTS`. Raises ValueError with a one-line reason."""
+    if value not in EFFORTS:
+        raise ValueError(f"{value!r} is no effort; use one of {', '.join(EFFORTS)}")
+    return value
 
 
 def parse_url(value: str) -> str:

@@ -31,7 +31,7 @@ REFUSED = {
     "/find": "/find needs words to look for",
     "/rename": "/rename needs a title",
     "/window big": "'big' is not a number of tokens",
-    "/thinking hard": "/thinking takes off, low, medium, high, default, not 'hard'",
+    "/thinking hard": "/thinking takes off, low, medium, high or default, not 'hard'",
     "/memory x": "there is no one memory file 'x'",
     "/export out.md": "out.md is there already: name another file",
     "/export no/x.md": "no/x.md can't be written (No such file or directory)",

@@ -17,7 +17,7 @@ from tui.cli.listing import table, write
 from tui.cli.plain_clipboard import PlainClipboard
 from tui.cli.plain_summary import change, preview
 from tui.cli.plain_tools import PlainTools
-from tui.config_values import parse_tokens
+from tui.config_values import EFFORTS, parse_tokens
 from tui.context.usage import surely_fits
 from tui.paths import at_home
 from tui.render.clean import clean_line
@@ -40,8 +40,6 @@ WIDTH = 79
 """Cells of a line of `/context`: what a terminal has that says nothing of itself."""
 
 _SIGNS = re.compile("[\u2580-\u259f\u25b4-\u25c5]|^·")  # block elements, fold marks
-
-EFFORTS = ("off", "low", "medium", "high", "default")
 
 
 class PlainCommands:
@@ -248,8 +246,8 @@ class PlainCommands:
 
     async def _thinking(self, args: str) -> None:
         effort = args.lower()
-        if effort and effort not in EFFORTS:
-            raise UsageError(f"/thinking takes {', '.join(EFFORTS)}, not {args!r}")
+        if effort and effort not in (*EFFORTS, "default"):
+            raise UsageError(f"/thinking takes {', '.join(EFFORTS)} or default, not {args!r}")
         if effort:
             await self._session.set_reasoning(None if effort == "default" else effort)
         write(effort_text(self._session.reasoning, refused=self._session.reasoning_refused))

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui.chat.attachments import not_taken
-from tui.config_values import parse_tokens
+from tui.config_values import EFFORTS, parse_tokens
 from tui.messages import Attachment
 from tui.screens.command_base import CommandBase
 from tui.screens.model_switch import COMPACT, STAY, too_small
@@ -16,8 +16,6 @@ from tui.widgets.completion import Choice
 
 if TYPE_CHECKING:
     from tui.screens.session_ports import SessionLike
-
-EFFORTS = ("off", "low", "medium", "high")
 
 
 class ModelCommands(CommandBase):
