@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
+from tui.providers.plain_schema import plain_schema
 from tui.providers.wire import (
     Json,
     ToolIds,
@@ -50,6 +51,7 @@ class ChatStyle:
     needs_reasoning: bool = False
     effort: EffortStyle = "effort"
     short_tool_ids: bool = False
+    plain_schemas: bool = False  # refuses tools for words in their schemas
     cache_key: bool = False  # takes `prompt_cache_key`
     extra_body: Mapping[str, object] = field(default_factory=dict)
 
@@ -83,7 +85,7 @@ def to_wire(request: Request, style: ChatStyle) -> Json:
                 "function": {
                     "name": tool.name,
                     "description": tool.description,
-                    "parameters": schema_object(tool.parameters),
+                    "parameters": _parameters(tool.parameters, style),
                 },
             }
             for tool in request.tools
@@ -91,6 +93,11 @@ def to_wire(request: Request, style: ChatStyle) -> Json:
     if style.cache_key and request.session:
         body["prompt_cache_key"] = request.session
     return merge_extra(body | _effort(request.reasoning, style), style.extra_body)
+
+
+def _parameters(schema: str, style: ChatStyle) -> Json:
+    whole = schema_object(schema)
+    return plain_schema(whole) if style.plain_schemas else whole
 
 
 def _append(messages: list[Json], wire: Json) -> None:

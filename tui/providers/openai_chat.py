@@ -36,6 +36,10 @@ _UNKNOWN_FIELD = re.compile(
 _OTHER_MAX = re.compile(
     r"max_(?:completion_)?tokens'? is not supported|use 'max_(?:completion_)?tokens' instead", re.IGNORECASE
 )
+# Gemini, Moonshot and OpenAI, of a tool's schema.
+_SCHEMA = re.compile(
+    r"unknown name .{1,40} at '(?:request\.)?tools|flavou?red json schema|invalid schema for function", re.IGNORECASE
+)
 _NEEDS_THOUGHTS = re.compile(r"reasoning_content.{0,60}(?:must be passed back|is missing)", re.IGNORECASE)
 
 
@@ -138,6 +142,8 @@ def _without_refused(style: ChatStyle, error: ProviderError, body: Json) -> Chat
         if style.max_tokens_field == "max_tokens":
             return replace(style, max_tokens_field="max_completion_tokens")
         return replace(style, max_tokens_field="max_tokens")
+    if error.status in (400, 422) and not style.plain_schemas and "tools" in body and _SCHEMA.search(str(error)):
+        return replace(style, plain_schemas=True)
     if error.status in (400, 422) and not style.needs_reasoning and _NEEDS_THOUGHTS.search(str(error)):
         return replace(style, needs_reasoning=True)
     if error.status in (400, 422) and style.include_usage and _UNKNOWN_FIELD.search(str(error)):
