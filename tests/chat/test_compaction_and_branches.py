@@ -69,3 +69,26 @@ async def test_going_back_keeps_the_summaries_of_what_came_before(
         assert sent(session) == left
         line = await session.undo() or ""
         assert line.removeprefix("Taken back: ").partition(":")[0] == undone
+
+
+async def test_what_no_summary_has_read_stays_beside_it(tmp_path: Path) -> None:
+    """A message of another program in the same conversation, and one that was left out and is taken in again."""
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace, open_workspace(tmp_path, provider) as elsewhere:
+        session = await workspace.new_session()
+        await drain(session.send(f"0 {LONG}"))
+        other = await elsewhere.resume(session.id)
+        await drain(other.send(f"other {LONG}"))
+        for number in range(1, 8):
+            await drain(session.send(f"{number} {LONG}"))
+        left_out = turn(session, 2)
+        await session.exclude(left_out, True)
+        draft = await session.summaries.draft()
+        await session.summaries.accept(draft, "Summary 1.")
+        await session.exclude(left_out, False)
+        assert sent(session) == ["1.", "2", "4", "5", "6", "7"]
+        again = await workspace.resume(session.id)
+        assert sent(again) == ["1.", "other", "2", "4", "5", "6", "7"]
+        await drain(again.send(f"8 {LONG}"))
+        await again.summaries.accept(await again.summaries.draft(), "Summary 2.")
+        assert sent(again) == ["2.", "5", "6", "7", "8"]  # this one has read them

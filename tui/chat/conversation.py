@@ -79,9 +79,19 @@ class Conversation:
 
     def _write_checkpoint(self, record: Checkpoint, summary: Message | None) -> Record:
         with self.store.transaction():
+            if isinstance(record, CompactionRecord) and record.summary:
+                unread = (ident for ident in self._unread() if ident not in record.kept)
+                record = replace(record, kept=(*record.kept, *unread))
             if summary is not None:
                 self.store.add_message(self.info.id, summary)
             return self.store.add_record(self.info.id, history.CHECKPOINT, checkpoint_to_json(record))
+
+    def _unread(self) -> list[str]:
+        """Messages that no summary of this conversation can stand for: those that another running program has added,
+        and those that are left out by hand. Where they lie in a compaction's range they stay beside its summary."""
+        here = {message.id for message in self.messages}
+        added = [ident for ident in self.store.message_ids(self.info.id) if ident not in here]
+        return [*added, *sorted(self._state.excluded)]
 
     async def set_aside(self, ids: list[str]) -> None:
         """Take messages out of the conversation; they stay in the history."""

@@ -169,6 +169,10 @@ class SessionStore(Database):
             messages = [_message(row) for row in rows]
         return [self._grown(session, m) if m.status == "streaming" else m for m in messages]
 
+    def message_ids(self, session: str) -> list[str]:
+        """The ids of the whole history, oldest first."""
+        return [ident for (ident,) in self.query("SELECT id FROM messages WHERE session = ? ORDER BY id", (session,))]
+
     def _grown(self, session: str, message: Message) -> Message:
         builder = PartsBuilder(message.provider, message.model)
         sql = "SELECT events FROM deltas WHERE session = ? AND message = ? ORDER BY seq"
