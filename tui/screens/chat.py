@@ -116,8 +116,6 @@ class ChatScreen(ChatParts):
         if not gc.isenabled():  # the command line turned it off for the start
             gc.freeze()
             gc.enable()
-        from tui.chat.finding import UsageError  # not before the first frame
-
         try:
             for name in LATER:
                 await asyncio.to_thread(import_module, name)  # longer than a frame
@@ -126,6 +124,8 @@ class ChatScreen(ChatParts):
         except Exception as error:
             log.exception("the workspace could not be opened")
             if not self.composer.value and not self.turns.waiting:
+                from tui.chat.finding import UsageError  # which is loaded by now
+
                 await self.leave()
                 code = 2 if isinstance(error, UsageError) else 1  # as the command line has them
                 self.app.exit(return_code=code, message=f"chatctx: {self.one_line(error)}")
