@@ -46,6 +46,15 @@ def test_a_file_of_an_editor_that_marks_utf_8_is_read_and_other_encodings_are_na
         load_settings(env)
 
 
+def test_without_any_home_the_way_on_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> None:
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.setattr("tui.config._default_dirs", nobody)
+    with pytest.raises(ConfigError, match="set HOME"):
+        load_settings({})
+
+
 def test_a_variable_with_a_home_that_nobody_has(tmp_path: Path) -> None:
     for name in ("CHATCTX_CONFIG", "CHATCTX_DATA_DIR", "CHATCTX_LOG_DIR"):
         with pytest.raises(ConfigError, match=f"^{name}: '~nobody-here' is no home folder here"):

@@ -131,7 +131,10 @@ def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> 
     Raises `ConfigError` for anything that can't be used.
     """
     env = os.environ if environ is None else environ
-    config_dir, data_dir, log_dir = _default_dirs()
+    try:
+        config_dir, data_dir, log_dir = _default_dirs()
+    except RuntimeError:  # of platformdirs: neither HOME nor the system's list of people knows it
+        raise ConfigError("there is no home folder here: set HOME to a folder that can be written to") from None
     config_file = _placed(env, "CHATCTX_CONFIG", config_dir / "config.toml")
     if env.get("CHATCTX_CONFIG") and not config_file.exists():
         raise ConfigError(f"CHATCTX_CONFIG names {config_file}, which does not exist: create it or unset the variable")
