@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from tests.providers.replay import replay_server
+from tests.providers.serving import serving
 from tui.messages import Message, Request, Text
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.discovery import entry_limits
+from tui.providers.for_chat import is_for_chat
 from tui.providers.registry import make_provider
 
 
@@ -172,3 +174,38 @@ async def test_counting_endpoints(dialect: Dialect, path: str, family: Any) -> N
             await provider.close()
     assert "stream" not in body
     assert "cache_control" not in str(body)
+
+
+@pytest.mark.parametrize(
+    ("entry", "own", "hosted"),
+    [
+        ({"id": "gpt-5.6"}, True, True),
+        ({"id": "gpt-4o-search-preview"}, True, True),
+        ({"id": "chatgpt-4o-latest"}, True, True),
+        ({"id": "text-embedding-3-small"}, False, False),
+        ({"id": "text-embedding-nomic-embed-text-v1.5"}, False, False),
+        ({"id": "nomic-embed-text:latest"}, False, False),
+        ({"id": "BAAI/bge-m3"}, False, False),
+        ({"id": "whisper-large-v3"}, False, False),
+        ({"id": "dall-e-3"}, True, False),
+        ({"id": "gpt-4o-mini-tts"}, True, False),
+        ({"id": "gpt-4o-transcribe"}, True, False),
+        ({"id": "gpt-realtime-mini"}, True, False),
+        ({"id": "omni-moderation-latest"}, True, False),
+        ({"id": "mistral-ocr-latest"}, True, False),
+        ({"id": "my-veo-tune"}, True, True),
+        ({"id": "m", "type": "embedding"}, False, False),
+        ({"id": "m", "type": "chat"}, True, True),
+        ({"id": "m", "capabilities": {"completion_chat": False}}, False, False),
+        ({"id": "m", "capabilities": ["completion"]}, True, True),
+    ],
+)
+def test_what_can_be_talked_to(entry: dict[str, Any], own: bool, hosted: bool) -> None:
+    name = entry["id"]
+    assert (is_for_chat(entry, name, hosted=False), is_for_chat(entry, name, hosted=True)) == (own, hosted)
+
+
+async def test_a_list_leaves_out_what_cannot_be_talked_to() -> None:
+    async with serving("openai-chat") as (server, provider):
+        server.json({"data": [{"id": "nomic-embed-text"}, {"id": "qwen3"}]}, path="/v1/models")
+        assert [model.id for model in await provider.models()] == ["qwen3"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tui.context.limits import ModelLimits
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.config import ProviderConfig
+from tui.providers.for_chat import is_for_chat
 from tui.providers.probing import probe
 from tui.providers.transport import get_json, post_json
 from tui.providers.wire import Json, count_of
@@ -97,10 +98,13 @@ def find_entry(entries: list[Json], model: str) -> Json | None:
 
 
 async def openai_models(client: AsyncOpenAI, config: ProviderConfig) -> list[ModelInfo]:
-    """The models of a server that speaks OpenAI's dialects, in its own order. Raises `ProviderError`."""
+    """The models of a server that speaks OpenAI's dialects and can be talked to, in its own order.
+
+    Raises `ProviderError`.
+    """
     infos = []
     for entry in model_entries(await get_json(client, "/models", config.name)):
-        if name := entry_id(entry):
+        if (name := entry_id(entry)) and is_for_chat(entry, name, hosted=config.needs_key):
             title = entry.get("name") if isinstance(entry.get("name"), str) else None
             limits = entry_limits(entry, "the server's model list")
             infos.append(entry_info(entry, name, title if title != name else None, limits))
