@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from tests.fake_summaries import FakeSummaries
-from tests.fakes import FakeInfo, FakeSession, FakeWorkspace, assistant, user
+from tests.fakes import FakeInfo, FakeSession, FakeSettings, FakeWorkspace, assistant, user
+from tests.screens import mcp_scene, tool_scene
 from tests.screens.conftest import Running, running
+from tests.screens.tool_scene import ASKED
+from tui.screens.approval import ApprovalPanel
 
 
 async def click(run: Running, words: str) -> None:
@@ -63,3 +66,53 @@ async def test_a_summary_is_asked_for_again_left_and_accepted_by_mouse() -> None
         await run.command("/compact --preview")
         await click(run, "ctrl+s compact with this")
         await run.until(lambda: session.summaries.accepted == ["second"])
+
+
+async def test_a_call_that_asks_is_stopped_by_mouse() -> None:
+    async with running(size=(80, 24)) as run:
+        run.app.push_screen(ApprovalPanel(ASKED, lambda _typed: None))
+        await click(run, "esc stop the answer")
+        await run.until(lambda: run.app.screen is run.chat)
+
+
+async def test_tools_are_switched_and_left_by_mouse() -> None:
+    async with running(tool_scene.workspace()) as run:
+        await run.command("/tools")
+        await click(run, "list_files")
+        await run.shows("○ list_files")
+        await click(run, "space on or off")
+        await run.shows("● list_files")
+        await click(run, "esc close")
+        await run.until(lambda: run.app.screen is run.chat)
+
+
+async def test_servers_are_unfolded_and_left_by_mouse() -> None:
+    async with running(mcp_scene.workspace()) as run:
+        await run.command("/mcp")
+        await run.shows("enter read it and decide")
+        await run.press("down")
+        await click(run, "enter unfold")
+        await run.shows("docs.example.com")
+        await click(run, "esc close")
+        await run.until(lambda: run.app.screen is run.chat)
+
+
+async def test_a_key_that_the_person_has_set_is_the_one_shown_and_pressed() -> None:
+    keys = {
+        "context.messages": "l", "panel.close": "f9", "pager.copy": "k", "tools.switch": "w", "approval.once": "j",
+        "sessions.delete": "ctrl+b",
+    }  # fmt: skip
+    async with running(tool_scene.workspace(), settings=FakeSettings(keys=keys)) as run:
+        await run.press("f2")
+        await run.shows("l messages   h history", "q close")
+        await run.press("l")
+        await run.shows("Messages ·", "q back")
+        await run.press("f9", "f9")
+        await run.command("/tools")
+        await run.shows("w all on or off", "q close")
+        await run.press("f9")
+        await run.command("/sessions")
+        await run.shows("^r rename   ^b delete   f9 close")
+        await run.press("f9")
+        run.app.push_screen(ApprovalPanel(ASKED, lambda _typed: None))
+        await run.shows("j  run it, once", "s  run it, in this", "f9 stop the answer")

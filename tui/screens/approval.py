@@ -15,12 +15,15 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.screens.base import SHORT, Panel
+from tui.screens.hints import Hint, clickable, key_now
 from tui.widgets.call_text import readable_arguments, said_of_itself
 from tui.widgets.cells import plain
 
 if TYPE_CHECKING:
     from tui.chat.events import ApprovalAsked
     from tui.tools.approval import Decision
+
+STOP: Hint = ("esc", "stop the answer", "close")
 
 QUIET = 0.7
 """Seconds without a key that have to pass before a key counts: what was typed for the prompt answers nothing."""
@@ -69,7 +72,7 @@ class ApprovalPanel(Panel["Decision"]):
         call = self.asked.call
         with Vertical(classes="panel") as panel:
             panel.border_title = plain(f"Run {call.name}?")
-            panel.border_subtitle = "esc stop the answer"
+            panel.border_subtitle = clickable(self, STOP)
             if self.asked.origin != "built-in":
                 about = said_of_itself(f"MCP server {self.asked.origin}", self.asked.description, 240)
                 yield Static(plain(about), classes="about", markup=False)
@@ -77,7 +80,7 @@ class ApprovalPanel(Panel["Decision"]):
                 yield Static(plain(self.asked.why), classes="why", markup=False)
             with VerticalScroll(can_focus=False):
                 yield Static(readable_arguments(call.arguments), markup=False)
-            yield OptionList(*(Option(self._line(key, words)) for _, key, words in self.answers), compact=True)
+            yield OptionList(*(Option(self._line(*answer)) for answer in self.answers), compact=True)
 
     def on_mount(self) -> None:
         """Nothing is chosen beforehand."""
@@ -93,10 +96,10 @@ class ApprovalPanel(Panel["Decision"]):
 
     def _say_keys(self) -> None:
         more = "page down more   " if self.query_one(VerticalScroll).max_scroll_y else ""
-        self.query_one(".panel").border_subtitle = f"{more}esc stop the answer"
+        self.query_one(".panel").border_subtitle = f"{more}{clickable(self, STOP)}"
 
-    @staticmethod
-    def _line(key: str, words: str) -> Content:
+    def _line(self, decision: str, key: str, words: str) -> Content:
+        key = key_now(self, key, f"decide('{decision}')")
         return Content.assemble((f"{key}  ", "$primary"), (words, "$foreground"))
 
     @property

@@ -10,6 +10,7 @@ from textual.containers import Vertical
 from textual.widgets import Input, Static
 
 from tui.screens.base import Panel
+from tui.screens.hints import clickable
 from tui.widgets.cells import plain
 
 
@@ -35,7 +36,7 @@ class AskText(Panel[str]):
         """What is asked, and a line to write on."""
         with Vertical(classes="panel") as panel:
             panel.border_title = plain(self.heading)
-            panel.border_subtitle = "enter go on   esc leave it"
+            panel.border_subtitle = clickable(self, ("enter", "go on", "accept"), ("esc", "leave it", "close"))
             yield Static(plain(self.text), markup=False)
             yield Input(placeholder="may stay empty" if self.optional else "", compact=True)
 

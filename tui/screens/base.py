@@ -25,15 +25,6 @@ def run_quietly(
     del worker  # named only for its type
 
 
-def clickable(*keys: tuple[str, str, str]) -> str:
-    """`enter open   esc close` for a panel's edge; a click on one does the same. Each is key, word, action."""
-    return "   ".join(f"[@click=screen.{action}]{key} {word}[/]" for key, word, action in keys)
-
-
-CLOSE = ("esc", "close", "close")
-BACK = ("esc", "back", "close")
-
-
 class GuardedMouse(Screen[Result]):
     """A screen on which a press never reaches a widget that was removed a moment ago.
 

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.style import Style
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -20,6 +19,7 @@ from tui.screens.context_fits import FitsPanel
 from tui.screens.context_history import HistoryPanel
 from tui.screens.context_messages import MessagesPanel
 from tui.screens.context_open import FOLDED_ROWS, opened
+from tui.screens.hints import CLOSE, KeyLine, key_line
 from tui.screens.pager import Pager
 from tui.widgets.cells import clip
 from tui.widgets.context_basis import basis_lines
@@ -33,29 +33,6 @@ if TYPE_CHECKING:
     from tui.screens.session_ports import SessionLike
 
 log = logging.getLogger(__name__)
-
-
-_PRESSED = {
-    "enter": "open", "m": "messages", "h": "history", "f": "fits", "e": "exact", "c": "compact", "t": "rolling",
-    "esc": "close",
-}  # fmt: skip
-"""What a click on a key of the footer does."""
-
-
-def footer_keys(keys: Mapping[str, str], width: int) -> Content:
-    """`m messages   h history …` in `width` cells; narrow, only as many as fit, the last one always.
-
-    Where each of them is, the cells say which key it is, so that a click can do the same.
-    """
-    pairs = list(keys.items())
-    gap = "   " if sum(len(key) + len(word) + 4 for key, word in pairs) <= width else "  "
-    while len(pairs) > 1 and sum(len(key) + len(word) + 1 + len(gap) for key, word in pairs) - len(gap) > width:
-        pairs.pop(-2)
-    pieces = [
-        Content.assemble((key, "bold $primary"), (f" {word}", "$text-muted")).stylize(Style.from_meta({"key": key}))
-        for key, word in pairs
-    ]
-    return Content(gap).join(pieces)
 
 
 class ContextPanel(Panel[str]):
@@ -108,7 +85,7 @@ class ContextPanel(Panel[str]):
         with Vertical(classes="panel"):
             yield Static("", classes="context-head", markup=False)
             yield OptionList(compact=True)
-            yield Static("", classes="context-keys", markup=False)
+            yield KeyLine("context-keys")
 
     async def on_mount(self) -> None:
         """Draw; count first where nothing was counted yet."""
@@ -173,27 +150,17 @@ class ContextPanel(Panel[str]):
             return Content.styled(clip(self._note, width), "$text-accent")
         at = self.query_one(OptionList).highlighted
         line = self._lines[at] if at is not None and at < len(self._lines) else None
-        keys = {"enter": "open"} if line is not None and line.item is not None else {}
-        keys |= {"m": "messages", "h": "history"}
-        if self.workspace is not None:
-            keys["f"] = "fits where?"
-        keys |= {
-            "e": "exact count",
-            "c": "compact",
-            "t": f"rolling {'off' if self.session.rolling else 'on'}",
-            "esc": "close",
-        }
-        return footer_keys(keys, width)
+        hints = [("enter", "open", "open")] if line is not None and line.item is not None else []
+        hints += [("m", "messages", "messages"), ("h", "history", "history")]
+        hints += [("f", "fits where?", "fits")] if self.workspace is not None else []
+        hints += [("e", "exact count", "exact"), ("c", "compact", "compact")]
+        hints += [("t", f"rolling {'off' if self.session.rolling else 'on'}", "rolling"), CLOSE]
+        return key_line(self, hints, width)
 
     def say(self, text: str) -> None:
         """Put a line in the place of the keys; "" brings them back."""
         self._note = text
         self.query_one(".context-keys", Static).update(self._footer(self.room))
-
-    async def on_click(self, event: events.Click) -> None:
-        """A click on a key in the footer."""
-        if action := _PRESSED.get(event.style.meta.get("key", "")):
-            await self.run_action(action)
 
     def action_open(self) -> None:
         """What enter does."""

@@ -13,7 +13,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.context.limits import ModelLimits
-from tui.screens.base import BACK, Panel, clickable
+from tui.screens.base import Panel
+from tui.screens.hints import BACK, clickable
 from tui.widgets.cells import plain
 from tui.widgets.context_fits import fit_line, fits
 
@@ -48,7 +49,7 @@ class FitsPanel(Panel[None]):
         """The models, then what the figures mean."""
         with Vertical(classes="panel") as panel:
             panel.border_title = "Fits where?"
-            panel.border_subtitle = clickable(BACK)
+            panel.border_subtitle = clickable(self, BACK)
             yield OptionList(compact=True)
             yield Static("asking the servers …", markup=False)
 

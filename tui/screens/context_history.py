@@ -11,7 +11,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.screens.base import BACK, Panel, clickable
+from tui.screens.base import Panel
+from tui.screens.hints import BACK, clickable
 from tui.widgets.context_history import calls_of, chart_lines, legend
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class HistoryPanel(Panel[None]):
         """One drawing."""
         with Vertical(classes="panel") as panel:
             panel.border_title = "History"
-            panel.border_subtitle = clickable(BACK)
+            panel.border_subtitle = clickable(self, BACK)
             yield Static("", classes="chart", markup=False)
 
     def on_resize(self, _event: events.Resize) -> None:

@@ -12,7 +12,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
-from tui.screens.base import BACK, Panel, clickable
+from tui.screens.base import Panel
+from tui.screens.hints import BACK, clickable
 from tui.widgets.context_messages import MessageLine, listed, message_line, message_lines
 from tui.widgets.line_list import LineList
 
@@ -76,10 +77,10 @@ class MessagesPanel(Panel[str]):
         pin = ("p", "pin", "pin")
         if wide:
             keys = clickable(
-                pin, ("x", "leave out", "exclude"), ("s", order, "sort"), ("enter", "go to", "choose"), BACK
+                self, pin, ("x", "leave out", "exclude"), ("s", order, "sort"), ("enter", "go to", "choose"), BACK
             )
         else:
-            keys = clickable(pin, ("x", "out", "exclude"), ("s", "sort", "sort"), BACK)
+            keys = clickable(self, pin, ("x", "out", "exclude"), ("s", "sort", "sort"), BACK)
         panel.border_subtitle = keys
 
     @property

@@ -15,7 +15,8 @@ from textual.dom import DOMNode
 from textual.widgets import Static
 
 from tui.commands import Command
-from tui.screens.base import CLOSE, Panel, clickable
+from tui.screens.base import Panel
+from tui.screens.hints import CLOSE, clickable
 from tui.widgets.cells import clip, pad
 
 
@@ -82,7 +83,7 @@ class HelpPanel(Panel[None]):
         """One text."""
         with Vertical(classes="panel") as panel:
             panel.border_title = "Help"
-            panel.border_subtitle = clickable(CLOSE)
+            panel.border_subtitle = clickable(self, CLOSE)
             with VerticalScroll():
                 yield Static("", markup=False)
 

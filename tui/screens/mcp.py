@@ -15,6 +15,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.screens.base import SHORT, Panel
+from tui.screens.hints import CLOSE, KeyLine, key_line
 from tui.screens.mcp_lines import HINTS, Deferred, Row, mcp_rows, summary, wrapped
 from tui.widgets.cells import plain
 
@@ -75,7 +76,7 @@ class McpPanel(Panel[None]):
             panel.border_title = "MCP servers"
             yield Static("", classes="mcp-head", markup=False)
             yield OptionList(compact=True)
-            yield Static("", classes="mcp-keys", markup=False)
+            yield KeyLine("mcp-keys")
 
     def on_mount(self) -> None:
         """Draw what is known, then with what the tools cost."""
@@ -148,8 +149,11 @@ class McpPanel(Panel[None]):
 
     def _keys(self) -> None:
         kind, _ = self._chosen()
-        text = self._note or "   ".join(filter(None, (HINTS.get(kind, ""), "esc close")))
-        self.query_one(".mcp-keys", Static).update(Content.styled(plain(text), "$text-muted"))
+        size = self.app.size.width
+        keys = key_line(self, [*HINTS.get(kind, ()), CLOSE], max(20, min(112, size) - (5 if size < 60 else 7)))
+        self.query_one(".mcp-keys", Static).update(
+            Content.styled(plain(self._note), "$text-muted") if self._note else keys
+        )
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """The keys that work on this line."""
@@ -159,6 +163,10 @@ class McpPanel(Panel[None]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter or a click: unfold a server, read the project's file, switch a tool."""
         event.stop()
+        self.action_choose()
+
+    def action_choose(self) -> None:
+        """What enter does with the line under the cursor."""
         kind, name = self._chosen()
         match kind:
             case "project":

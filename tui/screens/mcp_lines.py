@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from tui.screens.hints import Hint
 from tui.widgets.cells import clip, pad, plain
 from tui.widgets.figures import tokens_exact, tokens_short
 
@@ -194,9 +195,9 @@ def wrapped(text: str, width: int) -> list[str]:
     return [line.plain.rstrip() for line in Content(plain(text)).wrap(max(10, width))]
 
 
-HINTS: Mapping[str, str] = {
-    "server": "enter unfold   o on/off   r restart",
-    "tool": "o on/off",
-    "project": "enter read it and decide",
+HINTS: Mapping[str, Sequence[Hint]] = {
+    "server": (("enter", "unfold", "choose"), ("o", "on/off", "switch"), ("r", "restart", "restart")),
+    "tool": (("o", "on/off", "switch"),),
+    "project": (("enter", "read it and decide", "choose"),),
 }
 """What can be done with the line under the cursor."""

@@ -12,9 +12,10 @@ from textual.containers import Vertical
 from textual.widgets import Input, OptionList, Static
 
 from tui.commands import match
+from tui.screens.hints import CLOSE, clickable
 from tui.screens.items import Item
 from tui.screens.model_words import about_model, price_text, window_text
-from tui.screens.picker import KEYS, Picker
+from tui.screens.picker import Picker
 from tui.widgets.cells import plain
 from tui.widgets.figures import age
 
@@ -82,7 +83,9 @@ class ModelPicker(Picker):
         scored = [(match(query, f"{m.full_name} {m.info.name or ''}"), m) for m in self.listing.models]
         ranked = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: -pair[0])  # stable: last used first
         more = len(ranked) - MOST
-        self.query_one(".panel", Vertical).border_subtitle = f"{more:,} more: type to search" if more > 0 else KEYS
+        self.query_one(".panel", Vertical).border_subtitle = (
+            f"{more:,} more: type to search" if more > 0 else clickable(self, ("enter", "choose", "choose"), CLOSE)
+        )
         return [
             Item(
                 m.full_name,

@@ -20,7 +20,8 @@ from textual.strip import Strip
 from tui.render.clean import TAB_SIZE, clean_line, clean_output
 from tui.render.words import plural
 from tui.render.wrap import plain_rows
-from tui.screens.base import CLOSE, Panel, clickable
+from tui.screens.base import Panel
+from tui.screens.hints import CLOSE, clickable
 from tui.widgets.cells import clip, plain
 
 LONGEST = 20_000
@@ -115,7 +116,7 @@ class Pager(Panel[None]):
     def compose(self) -> ComposeResult:
         """The lines."""
         with Vertical(classes="panel") as panel:
-            panel.border_subtitle = clickable(("c", "copy all", "copy"), CLOSE)
+            panel.border_subtitle = clickable(self, ("c", "copy all", "copy"), CLOSE)
             yield TextLines()
 
     def on_mount(self) -> None:

@@ -17,13 +17,12 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import WorkerError
 
-from tui.screens.base import CLOSE, Panel, clickable
+from tui.screens.base import Panel
+from tui.screens.hints import CLOSE, clickable
 from tui.screens.items import Item, Source
 from tui.widgets.cells import clip, pad, plain
 
 log = logging.getLogger(__name__)
-
-KEYS = clickable(("enter", "choose", "choose"), CLOSE)
 
 
 class Picker(Panel[str]):
@@ -75,7 +74,7 @@ class Picker(Panel[str]):
         """Search line, list, or a line that says why there is no list."""
         with Vertical(classes="panel") as panel:
             panel.border_title = self.heading
-            panel.border_subtitle = KEYS
+            panel.border_subtitle = clickable(self, ("enter", "choose", "choose"), CLOSE)
             yield Input(placeholder=self.placeholder, compact=True, select_on_focus=False)
             yield Static("looking …", classes="empty", markup=False)
             yield OptionList(compact=True)

@@ -15,6 +15,7 @@ from textual.widgets import Input, Static
 
 from tui.chat.provider_setup import Draft, ProviderChoice, is_variable
 from tui.screens.base import Panel
+from tui.screens.hints import CLOSE, clickable
 from tui.screens.items import Item
 from tui.widgets.cells import plain
 
@@ -68,7 +69,7 @@ class ProviderForm(Panel[Draft]):
         with VerticalScroll(classes="panel") as panel:
             panel.can_focus = False
             panel.border_title = choice.title if choice else f"Add {OWN['+' + self.kind]}"
-            panel.border_subtitle = "enter try   tab next   esc close"
+            panel.border_subtitle = clickable(self, ("enter", "try", "try"), ("tab", "next", "app.focus_next"), CLOSE)
             yield Static(
                 "chatctx keeps no keys: it notes where yours comes from, and asks there each time.", markup=False
             )

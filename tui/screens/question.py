@@ -13,7 +13,8 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import Panel, clickable
+from tui.screens.base import Panel
+from tui.screens.hints import clickable
 from tui.screens.items import Item
 from tui.widgets.cells import pad, plain
 
@@ -47,7 +48,7 @@ class Question(Panel[str]):
         """The text, then the answers."""
         with Vertical(classes="panel") as panel:
             panel.border_title = self.heading
-            panel.border_subtitle = clickable(("enter", "choose", "choose"), ("esc", "leave it", "close"))
+            panel.border_subtitle = clickable(self, ("enter", "choose", "choose"), ("esc", "leave it", "close"))
             with VerticalScroll(can_focus=False):
                 yield Static("\n".join(map(plain, self.text.split("\n"))), markup=False)
             yield OptionList(*(Option(self._line(item)) for item in self.answers), compact=True)

@@ -9,7 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, OptionList
 
-from tui.screens.base import BACK, CLOSE, clickable
+from tui.screens.hints import BACK, CLOSE, clickable
 from tui.screens.items import Item, Source
 from tui.screens.picker import Picker
 
@@ -58,13 +58,13 @@ class SessionPicker(Picker):
         panel = self.query_one(".panel")
         if self._naming is not None:
             panel.border_title = "New title"
-            panel.border_subtitle = clickable(("enter", "rename", "choose"), BACK)
+            panel.border_subtitle = clickable(self, ("enter", "rename", "choose"), BACK)
             return
         panel.border_title = self.heading
         keys = [("enter", "open", "choose"), ("^r", "rename", "rename"), ("^d", "delete", "delete")]
         keys += [("^z", "bring back", "undelete")] if self._deleted else []
         narrow = self.app.size.width < 60
-        panel.border_subtitle = clickable(*keys, *(() if narrow else (CLOSE,)))
+        panel.border_subtitle = clickable(self, *keys, *(() if narrow else (CLOSE,)))
 
     @property
     def chosen(self) -> Item | None:

@@ -18,7 +18,7 @@ from textual.widgets import Input, Static, TextArea
 
 from tui.render.clean import clean_text
 from tui.screens.base import Panel, run_quietly
-from tui.screens.context import footer_keys
+from tui.screens.hints import Hint, KeyLine, key_line
 from tui.screens.summary_subject import figures_line
 from tui.widgets.cells import plain
 
@@ -31,7 +31,6 @@ log = logging.getLogger(__name__)
 PAUSE = 0.12
 """Seconds after the last key before the text is weighed; longer where weighing takes longer."""
 
-_PRESSED = {"ctrl+s": "accept", "ctrl+r": "ask", "esc": "close"}
 """What a click on a key does."""
 
 SURE = "Esc again leaves without your changes; any other key goes on."
@@ -85,7 +84,7 @@ class SummaryPanel(Panel[bool]):
             yield Static("", classes="summary-head", markup=False)
             yield TextArea(compact=True, highlight_cursor_line=False, tab_behavior="focus")
             yield Input(placeholder="what should it mind? enter asks, esc does not", compact=True)
-            yield Static("", classes="summary-note", markup=False)
+            yield KeyLine("summary-note")
 
     def on_mount(self) -> None:
         """Show the text, its beginning first."""
@@ -157,13 +156,12 @@ class SummaryPanel(Panel[bool]):
             note.update(Content.styled(plain(SURE if self._sure else self._note or problem), "$text-warning"))
         else:
             width = max(20, note.size.width or self.app.size.width - 6)
-            note.update(footer_keys(self._keys(wide=width >= 56), width))
+            note.update(key_line(self, self._keys(wide=width >= 56), width))
 
-    def _keys(self, *, wide: bool) -> dict[str, str]:
-        keys = {"ctrl+s": self.subject.accept if wide else "ok"}
-        if self.subject.can_ask:
-            keys["ctrl+r"] = "ask again" if wide else "again"
-        return {**keys, "esc": "leave it" if wide else "back"}
+    def _keys(self, *, wide: bool) -> list[Hint]:
+        ask = [("ctrl+r", "ask again" if wide else "again", "ask")] if self.subject.can_ask else []
+        accept = self.subject.accept if wide else "ok"
+        return [("ctrl+s", accept, "accept"), *ask, ("esc", "leave it" if wide else "back", "close")]
 
     def _say(self, text: str) -> None:
         self._note = text
@@ -179,11 +177,6 @@ class SummaryPanel(Panel[bool]):
         """Any key but Esc answers the question."""
         if event.key != "escape":
             self._let_go()
-
-    async def on_click(self, event: events.Click) -> None:
-        """A click on a key below the text."""
-        if action := _PRESSED.get(event.style.meta.get("key", "")):
-            await self.run_action(action)
 
     # -- what can be done -----------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from tui.render.words import MEASURED, time_text
+from tui.screens.hints import Hint
 from tui.widgets.cells import clip, pad, plain
 from tui.widgets.figures import tokens_exact, tokens_short
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from tui.tools.approval import Remembered
 
 ASIDE = 70  # cells from which a line has room for when a tool was used last
-HINTS = {
-    "source": "space all on or off",
-    "tool": "space on or off   f forget what was answered",
-    "answer": "f forget: ask again",
+HINTS: Mapping[str, Sequence[Hint]] = {
+    "source": (("space", "all on or off", "switch"),),
+    "tool": (("space", "on or off", "switch"), ("f", "forget what was answered", "forget")),
+    "answer": (("f", "forget: ask again", "forget"),),
 }
 
 

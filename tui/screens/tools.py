@@ -16,6 +16,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.screens.base import SHORT, Panel
+from tui.screens.hints import CLOSE, KeyLine, key_line
 from tui.screens.tool_lines import HINTS, Row, summary, tool_rows
 from tui.widgets.cells import clip, plain
 
@@ -63,7 +64,7 @@ class ToolsPanel(Panel[None]):
             panel.border_title = "Tools"
             yield Static("looking …", classes="tools-head", markup=False)
             yield OptionList(compact=True)
-            yield Static("", classes="tools-keys", markup=False)
+            yield KeyLine("tools-keys")
 
     def on_mount(self) -> None:
         """Read and draw."""
@@ -121,8 +122,9 @@ class ToolsPanel(Panel[None]):
 
     def _keys(self, width: int = 90) -> None:
         kind, _ = self._chosen()
-        text = self._note or "   ".join(filter(None, (HINTS.get(kind, ""), "esc close")))
-        self.query_one(".tools-keys", Static).update(Content.styled(clip(plain(text), width), "$text-muted"))
+        keys = key_line(self, [*HINTS.get(kind, ()), CLOSE], width)
+        note = Content.styled(clip(self._note, width), "$text-muted")
+        self.query_one(".tools-keys", Static).update(note if self._note else keys)
 
     def _chosen(self) -> tuple[str, str]:
         """What the cursor is on: ("source" | "tool" | "answer" | "", name)."""

@@ -17,7 +17,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui.chat.usage_report import Call, Totals, by_day, by_model, inherited, totals
-from tui.screens.base import CLOSE, Panel, clickable
+from tui.screens.base import Panel
+from tui.screens.hints import CLOSE, clickable
 from tui.widgets.cells import plain
 from tui.widgets.usage_table import NO_TRIMS, usage_lines
 
@@ -53,7 +54,7 @@ class UsagePanel(Panel[None]):
         """One text."""
         with Vertical(classes="panel") as panel:
             panel.border_title = "Usage"
-            panel.border_subtitle = clickable(CLOSE)
+            panel.border_subtitle = clickable(self, CLOSE)
             with VerticalScroll():
                 yield Static("adding up …", markup=False)
 
