@@ -68,6 +68,42 @@ def test_a_link_to_a_file_that_is_there_already_is_read_once(tmp_path: Path) -> 
     assert len(load_memory(("AGENTS.md", "CLAUDE.md"), tmp_path, None, tmp_path).files) == 1
 
 
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("../secret/.ssh/id_rsa", "it leads to id_rsa, which probably holds keys or passwords"),
+        (".env", "it leads to .env, which probably holds keys or passwords"),
+        ("../secret/diary.txt", "it is a link out of the project, to {home}/secret/diary.txt"),
+        ("../secret/AGENTS.md", ""),  # the person's own instructions, somewhere else
+        ("docs/agents.txt", ""),
+    ],
+)
+def test_a_projects_file_leads_to_no_secret_and_to_nothing_else_outside(tmp_path: Path, target: str, said: str) -> None:
+    project = tmp_path / "project"
+    for path in (
+        "secret/.ssh/id_rsa",
+        "secret/diary.txt",
+        "secret/AGENTS.md",
+        "project/docs/agents.txt",
+        "project/.env",
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("PRIVATE")
+    (project / ".git").mkdir()
+    (project / "AGENTS.md").symlink_to(target)
+    found = load(project, tmp_path)
+    assert [file.text for file in found.files] == ([] if said else ["PRIVATE"])
+    assert found.notices == ((f"~/project/AGENTS.md is not sent: {said.format(home=tmp_path)}.",) if said else ())
+
+
+def test_beside_the_config_file_a_link_may_lead_anywhere_but_to_a_secret(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.mkdir()
+    (tmp_path / "dotfiles.md").write_text("rules")
+    (config / "AGENTS.md").symlink_to("../dotfiles.md")
+    assert [file.text for file in load(tmp_path / "project", tmp_path, config).files] == ["rules"]
+
+
 def sent(provider: ScriptedProvider) -> Request:
     return provider.requests[-1]
 

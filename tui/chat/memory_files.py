@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tui.messages import SystemSection
+from tui.tools.secret_files import may_hold_secrets
+from tui.tools.texts import printable
 
 LARGEST = 32_000
 """Bytes of one file that are sent, about 8,000 tokens in every request: what is longer is cut there."""
@@ -89,7 +91,8 @@ def load_memory(names: Sequence[str], folder: Path, config_folder: Path | None, 
     files: list[MemoryFile] = []
     notices: list[str] = []
     seen: set[Path] = set()
-    folders = [*([config_folder] if config_folder else []), *project_folders(folder, home)]
+    project = project_folders(folder, home)
+    folders = [*([config_folder] if config_folder else []), *project]
     for path in (place / name for place in folders for name in names):
         shown = short_path(path, home)
         try:
@@ -97,6 +100,9 @@ def load_memory(names: Sequence[str], folder: Path, config_folder: Path | None, 
             if real in seen or not real.is_file():
                 continue
             seen.add(real)
+            if wrong := _misleading(path, real, names, None if path.parent == config_folder else project[0].resolve()):
+                notices.append(f"{shown} is not sent: {wrong}.")
+                continue
             with real.open("rb") as source:
                 data = source.read(LARGEST + 1)
             text = _text(data)
@@ -109,6 +115,18 @@ def load_memory(names: Sequence[str], folder: Path, config_folder: Path | None, 
         if text.strip():
             files.append(MemoryFile(str(path), shown, text, hashlib.sha256(data).hexdigest()))
     return MemoryFiles(tuple(files), tuple(notices))
+
+
+def _misleading(path: Path, real: Path, names: Sequence[str], top: Path | None) -> str:
+    """Why what the file `path` leads to, `real`, is not sent unasked; "" where it may be.
+
+    A project comes from others: a link in it could lead to the person's keys, or to anything else outside `top`.
+    """
+    if may_hold_secrets(real.as_posix()):
+        return f"it leads to {real.name}, which probably holds keys or passwords"
+    if top is not None and not real.is_relative_to(top) and real.name not in names:
+        return f"it is a link out of the project, to {printable(str(real))}"
+    return ""
 
 
 def _text(data: bytes) -> str:
