@@ -12,8 +12,10 @@ import pytest
 from tests.chat.fakes import Answer, Tools, answer, drain, of, open_workspace
 from tests.chat.test_server_compaction import ABLE, AT, LONG, SETTINGS, Compacting, going, hidden, seals
 from tui.chat.events import CompactionFinished, Notice, TurnFailed
+from tui.chat.history import HistoryState, leaving
 from tui.chat.session import ChatSession
 from tui.config import ModelSettings
+from tui.context.checkpoints import CompactionRecord
 from tui.messages import Message, Request
 from tui.providers.base import (
     Capabilities,
@@ -176,8 +178,9 @@ async def test_a_fork_in_the_middle_of_a_step_has_its_results(tmp_path: Path) ->
         await drain(session.send("Look at everything."))
         at = next(i for i, m in enumerate(session.messages) if m.kind == "summary")
         calling, summary, results = session.messages[at - 1 : at + 2]
-        fork = await workspace.fork(session.id, calling.id)
-        assert list(going(fork).messages) == [summary, calling, results]
+        for point in (calling, summary):
+            fork = await workspace.fork(session.id, point.id)
+            assert list(going(fork).messages) == [summary, calling, results]
 
 
 async def test_a_summary_of_ours_holds_nothing_that_was_set_aside_or_excluded(tmp_path: Path) -> None:
@@ -215,15 +218,33 @@ async def test_a_pinned_seal_does_not_stand_behind_another_summary(tmp_path: Pat
         assert seals(going(session).messages) == ["002"]
 
 
-async def test_undo_takes_back_what_is_in_force_here(tmp_path: Path) -> None:
+async def test_only_what_is_in_force_here_is_counted_and_taken_back(tmp_path: Path) -> None:
+    """One model goes by the server's compaction, the other by ours, made of what the first has sealed already."""
     provider = Compacting(fallback=lambda _: answer("Noted."))
     async with open_workspace(tmp_path, provider, **SETTINGS) as workspace:
         session = await workspace.new_session()
         await sealed(session, provider)
         await session.set_model("scripted/small")
-        assert await session.undo() is None
+        assert (await session.refresh_usage()).basis.compactions == 0 and await session.undo() is None
+        for _ in range(4):
+            await drain(session.send("Go on."))
+        assert of(CompactionFinished, await drain(session.compact()))
+        assert (await session.refresh_usage()).basis.compactions == 1
         await session.set_model("scripted/m")
-        assert await session.undo() is not None
+        assert (await session.refresh_usage()).basis.compactions == 1 and seals(going(session).messages) == ["001"]
+        assert await session.undo() is not None  # with it gone, ours holds here, too
+        assert (await session.refresh_usage()).basis.compactions == 1 and going(session).messages[0].kind == "summary"
+        assert await session.undo() is not None and [m.id for m in going(session).messages] == chat(session)
+        assert await session.undo() is None
+
+
+def test_what_is_made_of_a_seal_leaves_with_it() -> None:
+    def record(ident: str, first: str, answered: str = "") -> CompactionRecord:
+        return CompactionRecord(ident, 0.0, 9, 3, 2, first=first, last="m9", summary=f"s{ident}", answer=answered)
+
+    records = (record("1", "m1", "m5"), record("2", "s1"), record("3", "m1"))
+    state = leaving(HistoryState(checkpoints=records), frozenset({"m5"}))
+    assert state.checkpoints == records[2:] and state.set_aside == {"m5", "s1", "s2"}
 
 
 async def test_excluding_everything_while_it_answers_is_no_error(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tui.chat.conversation import Conversation
 from tui.chat.events import CompactionFinished, CompactionStarted, SessionEvent
 from tui.chat.ids import new_id
 from tui.chat.meter import Meter
-from tui.chat.projection import build_request, readable, trimmed_request, unsealed
+from tui.chat.projection import build_request, trimmed_request, unsealed
 from tui.chat.services import Services
 from tui.chat.summarize import (
     Complete,
@@ -28,7 +28,6 @@ from tui.context.checkpoints import (
     CompactionRecord,
     CompactionUndo,
     SummaryEdit,
-    active_compactions,
     checkpoint_to_json,
     is_sealed,
     last_undoable,
@@ -276,13 +275,9 @@ class Compactor:
     async def undo(self) -> CompactionRecord | SummaryEdit | None:
         """Take the newest compaction, or edit of a summary, back; None when there is none. Raises `StoreError`.
 
-        What is sealed for another model is not in force for this one, and stays.
+        What is sealed for another model is not in force with this one, and stays.
         """
-        conversation = self._conversation
-        elsewhere = {m.id for m in conversation.messages if not readable(m, conversation.target)}
-        record = last_undoable(
-            [c for c in conversation.state.checkpoints if getattr(c, "summary", "") not in elsewhere]
-        )
+        record = last_undoable(self._conversation.state.checkpoints, self._conversation.in_force())
         if record is not None:
             await self.take_back(record)
         return record
@@ -297,7 +292,7 @@ class Compactor:
 
     def _sealed_records(self) -> list[CompactionRecord]:
         sealed = {message.id for message in self._conversation.request().messages if is_sealed(message)}
-        return [r for r in active_compactions(self._conversation.state.checkpoints) if r.summary in sealed]
+        return [record for record in self._conversation.in_force() if record.summary in sealed]
 
     async def take_back(self, record: CompactionRecord | SummaryEdit) -> None:
         """Append that this one does not hold any more. Raises `StoreError`."""

@@ -16,7 +16,7 @@ from tui.chat.ids import follow
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.projection import Target, active_messages, build_request, readable, trimmed_request
 from tui.chat.store import Record, SessionInfo, SessionStore
-from tui.context.checkpoints import Checkpoint, CompactionRecord, active_compactions, checkpoint_to_json
+from tui.context.checkpoints import Checkpoint, CompactionRecord, checkpoint_to_json, in_force
 from tui.messages import Message, Request
 from tui.providers.base import StreamEvent
 
@@ -42,6 +42,7 @@ class Conversation:
         self._begun: set[str] = set()  # replies whose row is there already
         self._request: Request | None = None
         self._untrimmed: Request | None = None
+        self._in_force: tuple[CompactionRecord, ...] | None = None
 
     @property
     def state(self) -> HistoryState:
@@ -183,7 +184,7 @@ class Conversation:
         return self._untrimmed
 
     def _changed(self) -> None:
-        self._request = self._untrimmed = None
+        self._request = self._untrimmed = self._in_force = None
 
     def active(self) -> tuple[Message, ...]:
         """The messages that compaction works on."""
@@ -212,12 +213,11 @@ class Conversation:
         return history.not_sent(self.messages, self._state, self.request().messages)
 
     def in_force(self) -> tuple[CompactionRecord, ...]:
-        """The compactions in force for the model in use, oldest first: without those sealed for another one."""
-        active = active_compactions(self._state.checkpoints)
-        if any(record.answer for record in active):
-            sealed = {m.id for m in self.messages if not readable(m, self.target)}
-            active = tuple(record for record in active if record.summary not in sealed)
-        return active
+        """The compactions that the next request goes by, oldest first: without those sealed for another model."""
+        if self._in_force is None:
+            there = [m for m in self.messages if m.id not in self._state.set_aside and readable(m, self.target)]
+            self._in_force = in_force(there, self._state.checkpoints)
+        return self._in_force
 
     def compaction_savings(self) -> tuple[int, int]:
         """The compactions in force: how many, and the tokens they saved in all."""

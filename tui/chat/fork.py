@@ -32,7 +32,7 @@ def fork_session(store: SessionStore, session: str, message_id: str) -> SessionI
         if at < 0 or rows[at][2] == "streaming":
             raise ForkError("This message is not complete yet: fork from it when it is.")
         end = at + 1
-        if rows[at][1] != "user":
+        if rows[at][1] != "user" or rows[at][3] == "summary":
             for position, (_, role, status, kind) in enumerate(rows[end:], end):
                 if (role, status) == ("tool", "complete"):
                     end = position + 1

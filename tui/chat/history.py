@@ -108,10 +108,18 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
 
 
 def leaving(state: HistoryState, ids: AbstractSet[str]) -> HistoryState:
-    """`state` with these messages set aside, too: a server's own compaction came with an answer, and leaves with it."""
+    """`state` with these messages set aside, too.
+
+    A server's own compaction came with an answer, and leaves with it; so do those that begin with its summary.
+    """
     aside = state.set_aside | ids
-    left = {c.summary for c in state.checkpoints if isinstance(c, CompactionRecord) and c.answer in aside}
-    kept = (c for c in state.checkpoints if not (isinstance(c, CompactionRecord) and c.summary in left))
+    kept: list[Checkpoint] = []
+    left: set[str] = set()
+    for record in state.checkpoints:
+        if isinstance(record, CompactionRecord) and (record.answer in aside or {record.first, record.last} & left):
+            left |= {record.summary} - {""}
+        else:
+            kept.append(record)
     return replace(state, checkpoints=tuple(kept), set_aside=aside | left)
 
 

@@ -149,14 +149,20 @@ def _edited(record: CompactionRecord, edits: Sequence[SummaryEdit]) -> Compactio
     return replace(record, summary=edits[-1].summary, after=max(0, record.after + longer))
 
 
-def last_undoable(records: Sequence[Checkpoint]) -> CompactionRecord | SummaryEdit | None:
-    """What `/undo` takes back next: the newest compaction or edit of a summary in force. None when there is none."""
+def last_undoable(
+    records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord] | None = None
+) -> CompactionRecord | SummaryEdit | None:
+    """What `/undo` takes back next: the newest compaction or edit of a summary in force. None when there is none.
+
+    `compactions`: of these alone, where a model does not go by all of them (`in_force`).
+    """
     undone = _taken_back(records)
+    here = {c.id for c in (active_compactions(records) if compactions is None else compactions)}
     for record in reversed(records):
         match record:
-            case CompactionRecord(id=ident) if ident not in undone:
+            case CompactionRecord(id=ident) if ident in here:
                 return record
-            case SummaryEdit(id=ident, compaction=compaction) if not {ident, compaction} & undone:
+            case SummaryEdit(id=ident, compaction=compaction) if compaction in here and ident not in undone:
                 return record
             case _:
                 pass
@@ -175,9 +181,14 @@ def apply_compactions(
     """
     if not records:
         return tuple(messages)
-    active = _folded(messages, records, active_compactions(records))
+    active, _ = _folded(messages, records, active_compactions(records))
     frontier = max(r.frontier for r in records)
     return unbind(active, frontier) if prefix_bound else tuple(active)
+
+
+def in_force(messages: Sequence[Message], records: Sequence[Checkpoint]) -> tuple[CompactionRecord, ...]:
+    """The compactions that `apply_compactions` goes by, oldest first: their range and their summary are there."""
+    return tuple(_folded(messages, records, active_compactions(records))[1]) if records else ()
 
 
 def stood_for(messages: Sequence[Message], records: Sequence[Checkpoint], summary: str) -> tuple[Message, ...]:
@@ -189,7 +200,7 @@ def stood_for(messages: Sequence[Message], records: Sequence[Checkpoint], summar
     before: list[CompactionRecord] = []
     for record in active_compactions(records):
         if record.summary == summary:
-            active = _folded(readable, records, before)
+            active, _ = _folded(readable, records, before)
             first, last = _range(record, active, _standing_summaries(records), _sealed_away(before, readable))
             return tuple(active[first : last + 1]) if 0 <= first <= last else ()
         before.append(record)
@@ -203,22 +214,27 @@ def is_sealed(message: Message) -> bool:
 
 def _folded(
     messages: Sequence[Message], records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord]
-) -> list[Message]:
-    """`messages` after those of the compactions that there are summaries of; `records` names all summaries."""
+) -> tuple[list[Message], list[CompactionRecord]]:
+    """`messages` after those of the compactions that apply to them, and these; `records` names all summaries."""
     named = {r.summary for r in records if not isinstance(r, CompactionUndo)}
     summaries = {m.id: m for m in messages if m.id in named}
     active = [m for m in messages if m.id not in named]
+    applied: list[CompactionRecord] = []
     standing = _standing_summaries(records)
     missing = _sealed_away(compactions, messages)
     for record in compactions:
+        folds = False
         if record.summary in summaries:
             first, last = _range(record, active, standing, missing)
-            if 0 <= first <= last:
+            folds = 0 <= first <= last
+            if folds:
                 kept = [m for m in active[first : last + 1] if m.id in record.kept]
                 active = [*active[:first], summaries[record.summary], *kept, *active[last + 1 :]]
         if record.cleared:
             active = [clear_results(m, record.cleared) for m in active]
-    return active
+        if folds or record.cleared:
+            applied.append(record)
+    return active, applied
 
 
 def _sealed_away(compactions: Sequence[CompactionRecord], messages: Sequence[Message]) -> dict[str, CompactionRecord]:
