@@ -18,6 +18,7 @@ from tui.providers.base import ProviderError
 from tui.providers.error_text import one_line
 from tui.providers.keys import redact
 from tui.providers.overflow import classify_error
+from tui.providers.route import is_loopback, no_client, not_reached
 from tui.providers.unstreamed import is_page, page_error, whole_answer
 from tui.providers.wire import Json, whole_texts
 
@@ -40,12 +41,6 @@ _WHOLE = ("application/json", "text/html")
 
 # Sent where a server wants no key: the SDKs refuse an empty one.
 NO_KEY = "none"
-
-
-def is_loopback(url: str) -> bool:
-    """True if `url` points to this machine."""
-    host = (urlsplit(url).hostname or "").lower()
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 async def openai_client(base_url: str, key: str | None, headers: Mapping[str, str]) -> AsyncOpenAI:
@@ -97,9 +92,10 @@ async def _built(build: Callable[[], ClientT], base_url: str) -> ClientT:
     except Exception as error:
         import httpx2
 
-        if isinstance(error, ValueError | httpx2.InvalidURL):
-            raise ProviderError("bad_request", f"{redact(base_url)} is no usable address. Check base_url.") from error
-        raise
+        known = no_client(ValueError(str(error)) if isinstance(error, httpx2.InvalidURL) else error, base_url)
+        if known is None:
+            raise
+        raise known from error
 
 
 async def events(client: Client, path: str, body: Json, provider: str, idle: float) -> AsyncGenerator[Json, None]:
@@ -241,7 +237,7 @@ def translate(error: Exception, provider: str, base_url: str, idle: float | None
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return ProviderError("bad_request", f"{lead}{where} is no usable address. Check base_url.")
         case httpx2.ConnectError():
-            text = f"cannot reach {where} ({reason}). Check that the server runs, and its base_url."
+            return not_reached(reason, provider, base_url)
         case httpx2.HTTPError():
             text = f"the connection to {where} broke ({reason}). What arrived is kept; /retry goes on."
         case ValueError() | RecursionError():  # also numbers of thousands of digits, lists in lists in lists

@@ -1,0 +1,71 @@
+"""Proxies and certificates of the environment: what is said where they are in the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.providers.collect import collect
+from tests.providers.serving import DIALECTS, REQUEST
+from tui.providers.base import ErrorKind, ProviderError
+from tui.providers.config import Dialect, ProviderConfig
+from tui.providers.registry import make_provider
+from tui.providers.route import not_reached, proxy_for
+
+AWAY = "http://llm.example.com/v1"
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+async def failure(dialect: Dialect, url: str = AWAY) -> ProviderError:
+    provider = make_provider("p", ProviderConfig("p", dialect, url))
+    got = await collect(provider, REQUEST)
+    await provider.close()
+    assert got.error is not None
+    return got.error
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("name", "value", "kind", "words"),
+    [
+        ("ALL_PROXY", "socks5h://127.0.0.1:1", "bad_request", "pip install socksio"),
+        ("HTTP_PROXY", "foo://127.0.0.1:1", "bad_request", "foo://127.0.0.1:1 is no usable address of a proxy"),
+        ("HTTP_PROXY", "http://me:hunter2@127.0.0.1:1", "network", "through the proxy http://[key]@127.0.0.1:1"),
+    ],
+)
+async def test_a_proxy_that_is_in_the_way(
+    dialect: Dialect, name: str, value: str, kind: ErrorKind, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    error = await failure(dialect)
+    assert error.kind == kind and words in str(error) and "hunter2" not in str(error)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_certificates_that_are_not_there(
+    dialect: Dialect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    error = await failure(dialect, "https://llm.example.com/v1")
+    assert error.kind == "bad_request" and "Check SSL_CERT_FILE" in str(error)
+
+
+def test_a_certificate_that_is_not_trusted_is_not_waited_for() -> None:
+    error = not_reached("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed", "p", AWAY)
+    assert error.kind == "protocol" and "SSL_CERT_FILE" in str(error)
+
+
+def test_which_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert proxy_for(AWAY) == ""
+    monkeypatch.setenv("ALL_PROXY", "http://proxy:3128")
+    assert proxy_for(AWAY) == proxy_for("https://llm.example.com/v1") == "http://proxy:3128"
+    assert proxy_for("http://127.0.0.1:8080/v1") == ""
+    monkeypatch.setenv("NO_PROXY", "llm.example.com")
+    assert proxy_for(AWAY) == ""

@@ -1,0 +1,64 @@
+"""The way to a server: proxies and certificates of the environment, and what to say where they are in the way."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from tui.providers.base import ProviderError
+from tui.providers.error_text import one_line
+from tui.providers.keys import redact
+
+
+def is_loopback(url: str) -> bool:
+    """True if `url` points to this machine."""
+    host = (urlsplit(url).hostname or "").lower()
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def proxy_for(url: str) -> str:
+    """The proxy that the environment names for `url`, without its password; "" where none is asked."""
+    parts, proxies = urlsplit(url), getproxies()
+    found = proxies.get(parts.scheme) or proxies.get("all") or ""
+    if not found or is_loopback(url) or proxy_bypass(parts.netloc):
+        return ""
+    return one_line(redact(found), 100)
+
+
+def no_client(error: Exception, base_url: str) -> ProviderError | None:
+    """Why there can be no client for `base_url`; None for what is an error of the program."""
+    where, proxy = redact(base_url), proxy_for(base_url) if _usable(base_url) else ""
+    match error:
+        case ImportError() if "socks" in str(error).lower():
+            text = f"the proxy {proxy} is a SOCKS proxy, for which a part is missing: pip install socksio."
+        case ValueError() if proxy:
+            text = f"{proxy} is no usable address of a proxy. Check HTTPS_PROXY and ALL_PROXY."
+        case ValueError():
+            text = f"{where} is no usable address. Check base_url."
+        case OSError():  # also what the ssl module finds wrong
+            reason = one_line(str(error), 100)
+            text = f"no certificates to check {where} with ({reason}). Check SSL_CERT_FILE and SSL_CERT_DIR."
+        case _:
+            return None
+    return ProviderError("bad_request", text)
+
+
+def not_reached(reason: str, provider: str, base_url: str) -> ProviderError:
+    """The error of a server to which no connection came about, for `reason`."""
+    where = redact(base_url)
+    if "certificate verify failed" in reason.lower():
+        text = f"{where} shows a certificate that is not trusted here ({reason}). Set SSL_CERT_FILE to the one that is."
+        return ProviderError("protocol", f"{provider}: {text}")  # which waiting does not change
+    if proxy := proxy_for(base_url):
+        text = f"cannot reach {where} through the proxy {proxy} ({reason}). Check HTTPS_PROXY, ALL_PROXY and NO_PROXY."
+    else:
+        text = f"cannot reach {where} ({reason}). Check that the server runs, and its base_url."
+    return ProviderError("network", f"{provider}: {text}")
+
+
+def _usable(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
