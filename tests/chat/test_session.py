@@ -475,6 +475,18 @@ async def test_excluded_and_pinned(tmp_path: Path) -> None:
         assert session.not_sent == {}
 
 
+async def test_cancelled_while_the_request_is_measured_nothing_is_sent(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        events: list[object] = []
+        async for event in session.send("Hello."):
+            events.append(event)
+            if isinstance(event, UsageChanged):
+                session.cancel()
+        assert not provider.requests and "Nothing was sent" in of(TurnFailed, events)[0].text
+
+
 async def test_compact_by_hand_and_undo(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:

@@ -42,7 +42,6 @@ class Conversation:
         self._begun: set[str] = set()  # replies whose row is there already
         self._request: Request | None = None
         self._untrimmed: Request | None = None
-        self._in_force: tuple[CompactionRecord, ...] | None = None
 
     @property
     def state(self) -> HistoryState:
@@ -184,7 +183,7 @@ class Conversation:
         return self._untrimmed
 
     def _changed(self) -> None:
-        self._request = self._untrimmed = self._in_force = None
+        self._request = self._untrimmed = None
 
     def active(self) -> tuple[Message, ...]:
         """The messages that compaction works on."""
@@ -213,11 +212,15 @@ class Conversation:
         return history.not_sent(self.messages, self._state, self.request().messages)
 
     def in_force(self) -> tuple[CompactionRecord, ...]:
-        """The compactions that the next request goes by, oldest first: without those sealed for another model."""
-        if self._in_force is None:
-            there = [m for m in self.messages if m.id not in self._state.set_aside and readable(m, self.target)]
-            self._in_force = in_force(there, self._state.checkpoints)
-        return self._in_force
+        """The compactions that the next request goes by, oldest first: without those sealed for another model.
+
+        Looks at every message: off the event loop where it is asked often.
+        """
+        state, target = self._state, self.target
+        if not state.checkpoints:
+            return ()
+        there = [m for m in self.messages if m.id not in state.set_aside and readable(m, target)]
+        return in_force(there, state.checkpoints)
 
     def compaction_savings(self) -> tuple[int, int]:
         """The compactions in force: how many, and the tokens they saved in all."""

@@ -110,15 +110,16 @@ class Turn:
             except asyncio.CancelledError:
                 if not self._cancel.is_set():
                     raise
-            if self._cancel.is_set():
-                raise TurnError("Cancelled. Nothing was sent; /retry sends your message again.")
             usage = await self._meter.usage()
             request = _within_window(self._conversation.request(), usage)
-            request = replace(request, compact_at=self._meter.server_compacts_at(usage))
+            compact_at = await self._meter.in_thread(self._meter.server_compacts_at, usage)
+            request = replace(request, compact_at=compact_at)
             yield UsageChanged(usage)
             reply: Message | None = None
             action: Action | None = None
             effort_known = self._effort_refused(request)
+            if self._cancel.is_set():
+                raise TurnError("Cancelled. Nothing was sent; /retry sends your message again.")
             self._attempt = Attempt(self._conversation, self._meter, self._compactor, self._services)
             async for event in self._attempt.run(request, usage):
                 if isinstance(event, ReplyFinished):
