@@ -67,6 +67,12 @@ async def test_keys_before_the_prompt_is_there_are_not_lost() -> None:
         await wait_until(pilot, lambda: chat.composer.value == "x")
 
 
+async def test_a_low_window_says_all_of_the_welcome() -> None:
+    session = FakeSession(provider="local", model="smol")
+    async with running(FakeWorkspace(session=session), size=(60, 12)) as run:
+        await run.shows("smol", "enter sends", "/context", "/model", "/provider")
+
+
 async def test_what_is_typed_meanwhile_does_not_replace_the_draft_of_last_time() -> None:
     gate = asyncio.Event()
     async with running(FakeWorkspace(session=FakeSession(draft="a long thought")), gate=gate, wait=False) as run:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tui.chat.attachments import AttachmentError, not_taken, read_attachment
 from tui.commands import is_command
+from tui.render.words import plural
 from tui.screens.mentions import mentioned
 from tui.screens.resources import ResourceSizes
 from tui.widgets.cells import plain
@@ -28,16 +29,21 @@ SAVE_PAUSE = 0.4
 """Seconds after a key before the draft is stored."""
 
 
-def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str, int]] = ()) -> str:
-    """`draft ~48 tok + parser.py ~2.1k · +1.1 %`, `files` with their tokens; nothing where the size is unknown."""
+def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str, int]] = ()) -> tuple[str, ...]:
+    """`draft ~48 tok + parser.py ~2.1k · +1.1 %`, `files` with their tokens, and shorter ways to say it.
+
+    Nothing where the size is unknown.
+    """
     if tokens is None:
-        return ""
+        return ()
     names = "".join(f" + {plain(name)} ~{tokens_short(size)}" for name, size in files[:2])
     if len(files) > 2:
         names += f" + {len(files) - 2} more ~{tokens_short(sum(size for _, size in files[2:]))}"
     whole = tokens + sum(size for _, size in files)
     part = f" · +{100 * whole / window:.1f} %" + (" !" if whole > window else "") if window else ""
-    return f"draft ~{tokens_exact(tokens)} tok{names}{part}"
+    full = f"draft ~{tokens_exact(tokens)} tok{names}{part}"
+    short = f"~{tokens_exact(whole)} tok{part}"
+    return (full, f"draft + {plural(len(files), 'file')} {short}", short) if files else (full, short)
 
 
 class Drafts:
@@ -63,7 +69,7 @@ class Drafts:
         if self._costs():
             self.screen.soon(self._count, "draft-count", max(PAUSE, 2 * self._cost))
         else:
-            self.screen.composer.rule.show(right="")
+            self.screen.composer.rule.show(right=())
 
     def _costs(self) -> bool:
         """Whether there is something to count: a command is not sent."""
@@ -81,8 +87,8 @@ class Drafts:
         files, unfit = await asyncio.to_thread(self._files, session) if "@" in self.typed else ([], "")
         if "@" in self.typed and self.screen.workspace is not None:
             files = [*files, *await self.resources.sizes(self.typed, session, self.screen.workspace.servers)]
-        line = unfit or draft_line(sum(known) if len(known) == len(sizes) else None, window, files)
-        self.screen.composer.rule.show(right=line if self._costs() else "")
+        ways = (unfit,) if unfit else draft_line(sum(known) if len(known) == len(sizes) else None, window, files)
+        self.screen.composer.rule.show(right=ways if self._costs() else ())
 
     def _files(self, session: SessionLike) -> tuple[list[tuple[str, int]], str]:
         """The files named in the draft and what they cost, in tokens; and what the model does not take of them.

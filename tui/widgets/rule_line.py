@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rich.cells import cell_len
 from textual.content import Content
 from textual.widget import Widget
 
 from tui.widgets.cells import clip
+
+LEAST = 12
+"""Cells below which a piece of a sentence says nothing."""
 
 
 class RuleLine(Widget):
@@ -18,10 +24,10 @@ class RuleLine(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.left = Content("")
-        self.right = ""
+        self.right: Sequence[str] = ()
 
-    def show(self, *, left: Content | None = None, right: str | None = None) -> None:
-        """Change either end; the layout stays."""
+    def show(self, *, left: Content | None = None, right: Sequence[str] | None = None) -> None:
+        """Change either end; the layout stays. `right` are ways to say the same, the longest first."""
         self.left = self.left if left is None else left
         self.right = self.right if right is None else right
         self.refresh()
@@ -29,10 +35,12 @@ class RuleLine(Widget):
     def render(self) -> Content:
         """`left ───── right` at the current width."""
         width = self.content_size.width
-        right = clip(self.right, max(0, width - self.left.cell_length - 4)) if self.right else ""
-        pieces = [(self.left, " ")] if self.left else []
-        used = sum(part.cell_length + 1 for part, _ in pieces) + (len(right) + 1 if right else 0)
-        rule = "─" * max(0, width - used)
         left = Content.assemble(self.left, " ") if self.left else Content("")
-        line = Content.assemble(left, (rule, "$border"), (f" {right}" if right else "", "$text-muted"))
+        room = width - left.cell_length - 3
+        right = next((words for words in self.right if cell_len(words) <= room), "")
+        if not right and self.right and room >= LEAST:
+            right = clip(self.right[-1], room)
+        right = f" {right}" if right else ""
+        rule = "─" * max(0, width - left.cell_length - cell_len(right))
+        line = Content.assemble(left, (rule, "$border"), (right, "$text-muted"))
         return line.truncate(width, ellipsis=True)

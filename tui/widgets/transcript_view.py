@@ -294,6 +294,8 @@ class TranscriptView(ScrollView, can_focus=True):
             edge = Strip.blank(min(width, GUTTER), self.document.palette.base)
             room = max(1, width - 2 * GUTTER)
             strips = Visual.to_strips(self, content, room, None, self.visual_style, pad=True)
+            if len(strips) > self.view_size.height:  # what it says goes before the air around it
+                strips = [strip for strip in strips if strip.text.strip()]
             self._static_strips = [Strip.join([edge, strip, edge]).adjust_cell_length(width) for strip in strips]
         if y < len(self._static_strips):
             return self._static_strips[y]
