@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -258,6 +259,44 @@ async def test_excluding_everything_while_it_answers_is_no_error(tmp_path: Path)
             if len(session.messages) == 1:
                 await session.exclude(session.messages[0].id, True)
         assert not of(CompactionFinished, events) and not of(TurnFailed, events)
+
+
+@dataclass
+class Slow(Compacting):
+    """Its counting route hangs once it is told to."""
+
+    hangs: bool = False
+    hanging: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def count_tokens(self, request: Request) -> int | None:
+        if self.hangs:
+            self.hanging.set()
+            await asyncio.Event().wait()
+        return await super().count_tokens(request)
+
+
+async def test_esc_ends_a_count_that_hangs_and_keeps_the_compaction(tmp_path: Path) -> None:
+    provider = Slow()
+    async with open_workspace(tmp_path, provider, **SETTINGS) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send(LONG * 8))
+        provider.hangs = True
+        turn = asyncio.create_task(drain(session.send(LONG * 8)))
+        await provider.hanging.wait()
+        session.cancel()
+        events = await turn
+        assert len(of(CompactionFinished, events)) == 1 and seals(going(session).messages) == ["001"]
+        assert session.usage is not None and session.usage.source != "exact"
+
+
+async def test_esc_ends_a_count_before_anything_is_sent(tmp_path: Path) -> None:
+    provider = Slow(hangs=True, able=Capabilities(count_endpoint=True, count_freely=True))
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        turn = asyncio.create_task(drain(session.send("Hello.")))
+        await provider.hanging.wait()
+        session.cancel()
+        assert "Nothing was sent" in of(TurnFailed, await turn)[0].text and not provider.requests
 
 
 def test_the_maker_of_a_seal_is_what_the_seal_says() -> None:

@@ -38,6 +38,7 @@ class Meter:
         self._services = services
         self._target = target
         self.latest: ContextUsage | None = None
+        self._counting: asyncio.Future[int | None] | None = None
         self.server_no_help_with = ""  # the model whose server compacts to no use, or refuses its own seals
 
     @property
@@ -155,12 +156,25 @@ class Meter:
         return max(1, round(self._services.counter.count_message(message, self.target.model).size))
 
     async def count_exactly(self, request: Request | None = None) -> int | None:
-        """As `ask_count`; None where that fails, too."""
+        """As `ask_count`; None where that fails, too, or `cancel` ends it."""
+        self._counting = counting = asyncio.ensure_future(self.ask_count(request))
         try:
-            return await self.ask_count(request)
+            return await counting
         except ProviderError as error:
             log.warning("exact count failed: %s", error)
             return None
+        except asyncio.CancelledError:
+            if self._counting is counting:
+                raise
+            return None
+        finally:
+            self._counting = None
+
+    def cancel(self) -> None:
+        """End a count that is under way: the estimate does instead."""
+        counting, self._counting = self._counting, None
+        if counting is not None:
+            counting.cancel()
 
     async def ask_count(self, request: Request | None = None) -> int | None:
         """Ask the provider for the tokens of the next request, or of another one, and go by that. None where it can't

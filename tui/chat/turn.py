@@ -83,6 +83,7 @@ class Turn:
     def cancel(self) -> None:
         """End the turn now."""
         self._cancel.set()
+        self._meter.cancel()
         self._compactor.cancel()
         if self._attempt is not None:
             self._attempt.cancel()
