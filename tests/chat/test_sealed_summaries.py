@@ -261,6 +261,20 @@ async def test_excluding_everything_while_it_answers_is_no_error(tmp_path: Path)
         assert not of(CompactionFinished, events) and not of(TurnFailed, events)
 
 
+async def test_an_import_measures_what_was_sent(tmp_path: Path) -> None:
+    provider = Compacting()
+    async with open_workspace(tmp_path / "one", provider, **SETTINGS) as workspace:
+        session = await workspace.new_session()
+        await sealed(session, provider)
+        await drain(session.send("Go on."))
+        total = (await session.refresh_usage()).total
+        await session.export(tmp_path / "out.jsonl")
+    async with open_workspace(tmp_path / "two", provider, **SETTINGS) as workspace:
+        info = await workspace.import_file(tmp_path / "out.jsonl")
+        usage = await (await workspace.resume(info.id)).refresh_usage()
+        assert (usage.source, usage.total) == ("exact", total)
+
+
 @dataclass
 class Slow(Compacting):
     """Its counting route hangs once it is told to."""
