@@ -53,8 +53,10 @@ def give_up() -> None:
 
 def leave(code: int) -> int:
     """`code`; where a thread is still in a call that may never return (a pipe nobody writes to), the end at once."""
+    import signal
     import threading
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more press must not undo the first
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         give_up()
         os._exit(code)
