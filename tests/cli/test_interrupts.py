@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from pathlib import Path
 
 import pytest
 
+from tui.cli import INTERRUPTED
+from tui.cli.ask import _ask
 from tui.cli.interrupts import on_interrupt
+from tui.cli.parser import build_parser
+from tui.config import ProviderSettings, Settings
 
 
 @pytest.mark.parametrize("handlers", [True, False], ids=["a loop with handlers", "the loop of Windows"])
@@ -26,3 +31,25 @@ async def test_a_signal_is_a_call_on_the_loop(monkeypatch: pytest.MonkeyPatch, h
     finally:
         loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, before)
+
+
+async def test_a_question_given_up_while_it_waits_to_ask_again_was_interrupted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nobody = {"away": ProviderSettings(base_url="http://127.0.0.1:9/v1")}
+    settings = Settings(model="away/m", providers=nobody, data_dir=tmp_path, config_file=tmp_path / "c.toml")
+    args = build_parser().parse_args(["ask", "are you there"])
+    before = signal.getsignal(signal.SIGINT)
+    asked = asyncio.create_task(_ask(args, settings))
+    said = ""
+    try:
+        async with asyncio.timeout(20):
+            while "Asking again" not in said:
+                await asyncio.sleep(0.01)
+                said += capsys.readouterr().err
+            signal.raise_signal(signal.SIGINT)
+            assert await asked == INTERRUPTED
+    finally:
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
+    assert "/retry sends it" in capsys.readouterr().err
