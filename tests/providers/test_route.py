@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -49,17 +50,29 @@ async def test_a_proxy_that_is_in_the_way(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("url", ["https://llm.example.com/v1", "https://127.0.0.1:1/v1"])
 async def test_certificates_that_are_not_there(
-    dialect: Dialect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    dialect: Dialect, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
-    error = await failure(dialect, "https://llm.example.com/v1")
+    error = await failure(dialect, url)
     assert error.kind == "bad_request" and "Check SSL_CERT_FILE" in str(error)
 
 
 def test_a_certificate_that_is_not_trusted_is_not_waited_for() -> None:
     error = not_reached("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed", "p", AWAY)
     assert error.kind == "protocol" and "SSL_CERT_FILE" in str(error)
+
+
+async def test_a_server_that_does_not_speak_tls() -> None:
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        error = await failure("openai-chat", f"https://127.0.0.1:{port}/v1")
+    assert error.kind == "bad_request" and f"Set base_url to http://127.0.0.1:{port}/v1" in str(error)
 
 
 def test_which_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

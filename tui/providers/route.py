@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -14,6 +15,16 @@ def is_loopback(url: str) -> bool:
     """True if `url` points to this machine."""
     host = (urlsplit(url).hostname or "").lower()
     return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def client_options(url: str) -> dict[str, Any]:
+    """What an HTTP client for `url` takes from the environment: proxies not for this machine, certificates always."""
+    if not is_loopback(url):
+        return {"trust_env": True}
+    import httpx2
+
+    secure = urlsplit(url).scheme == "https"
+    return {"trust_env": False, "verify": httpx2.create_ssl_context(trust_env=True) if secure else True}
 
 
 def proxy_for(url: str) -> str:
@@ -49,6 +60,9 @@ def not_reached(reason: str, provider: str, base_url: str) -> ProviderError:
     if "certificate verify failed" in reason.lower():
         text = f"{where} shows a certificate that is not trusted here ({reason}). Set SSL_CERT_FILE to the one that is."
         return ProviderError("protocol", f"{provider}: {text}")  # which waiting does not change
+    if "wrong version number" in reason.lower() and where.startswith("https:"):  # OpenSSL's, of an answer in plain text
+        text = f"{where} does not speak TLS. Set base_url to http{where.removeprefix('https')}, or check the port."
+        return ProviderError("bad_request", f"{provider}: {text}")
     if proxy := proxy_for(base_url):
         text = f"cannot reach {where} through the proxy {proxy} ({reason}). Check HTTPS_PROXY, ALL_PROXY and NO_PROXY."
     else:

@@ -18,7 +18,7 @@ from tui.providers.base import ProviderError
 from tui.providers.error_text import one_line
 from tui.providers.keys import redact
 from tui.providers.overflow import classify_error
-from tui.providers.route import is_loopback, no_client, not_reached
+from tui.providers.route import client_options, no_client, not_reached
 from tui.providers.unstreamed import is_page, page_error, whole_answer
 from tui.providers.wire import Json, whole_texts
 
@@ -59,7 +59,7 @@ async def openai_client(base_url: str, key: str | None, headers: Mapping[str, st
             base_url=base_url,
             max_retries=0,
             default_headers={**private, **headers},
-            http_client=openai.DefaultAsyncHttpxClient(trust_env=not is_loopback(base_url)),
+            http_client=openai.DefaultAsyncHttpxClient(**client_options(base_url)),
         )
 
     return await _built(build, base_url)
@@ -78,7 +78,7 @@ async def anthropic_client(base_url: str, key: str | None, headers: Mapping[str,
             max_retries=0,
             # The SDK sends a bearer token; servers that merely speak the dialect often know only the older header.
             default_headers={**({"x-api-key": key} if key and not official else {}), **headers},
-            http_client=anthropic.DefaultAsyncHttpxClient(trust_env=not is_loopback(base_url)),
+            http_client=anthropic.DefaultAsyncHttpxClient(**client_options(base_url)),
         )
 
     return await _built(build, base_url)
