@@ -43,6 +43,8 @@ def test_ask_answers_and_the_session_is_kept(run: Run) -> None:
 def test_ask_reads_standard_input(run: Run) -> None:
     assert run("ask", "-", stdin="from a pipe\n").returncode == 0
     assert json.loads(run("sessions", "--json").stdout)[0]["title"] == "from a pipe"
+    assert run("--continue", "ask", stdin="and more").returncode == 0
+    assert [session["messages"] for session in json.loads(run("sessions", "--json").stdout)] == [4]
     assert run("ask", "review this", "-", stdin="+ line").returncode == 0
     assert json.loads(run("sessions", "--json").stdout)[0]["title"] == "review this + line"
 
@@ -51,7 +53,10 @@ def test_ask_reads_standard_input(run: Run) -> None:
     ("args", "code", "words"),
     [
         (["--nonsense"], 2, "unrecognized arguments"),
-        (["ask"], 2, "TEXT"),
+        (["ask"], 2, "the question is empty"),
+        (["ask", "-s", "", "hi"], 2, "no session ''"),
+        (["--resume", "01", "usage"], 2, "--continue and --resume go with the chat"),
+        (["-c", "context"], 2, "--continue and --resume go with the chat"),
         (["ask", " "], 2, "the question is empty"),
         (["ask", "-m", "nowhere/x", "hi"], 2, "unknown provider 'nowhere'"),
         (["ask", "-m", "antropic/x", "hi"], 2, "did you mean anthropic?"),

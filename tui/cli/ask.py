@@ -53,8 +53,9 @@ async def _ask(args: Namespace, settings: Settings) -> int:
     try:
         workspace.servers.start()
         attachments = [await workspace.attach(path) for path in args.attach]
-        resumes = args.session or args.last
-        session = await (workspace.resume(args.session) if resumes else workspace.new_session())
+        named = (args.resume or None) if args.session is None else args.session  # None: the last one
+        resumes = args.last or args.session is not None or args.resume is not None
+        session = await (workspace.resume(named) if resumes else workspace.new_session())
         check_taken(attachments, session.capabilities, session.model)
         if system is not None:
             await session.set_system(system)
@@ -81,7 +82,12 @@ def _interrupt(session: ChatSession, interrupted: asyncio.Event) -> None:
 
 
 def read_question(words: Sequence[str]) -> str:
-    """The question from the command line, `-` replaced by standard input. Raises `UsageError` for an empty one."""
+    """The question from the command line, `-` replaced by standard input. Raises `UsageError` for an empty one.
+
+    Without words it is what a pipe brings; a person at a terminal has forgotten them.
+    """
+    if not words and not sys.stdin.isatty():
+        words = ["-"]
     pieces = [_standard_input() if word == "-" else word for word in words]
     text = "\n\n".join(pieces) if "-" in words else " ".join(pieces)
     if not text.strip():

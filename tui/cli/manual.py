@@ -31,7 +31,8 @@ go on with one, and so does the chat.
 The model may call tools as in the chat, each call is a line on standard error. Those that only read run; nobody can be
 asked about the others: they are refused, unless --allow names them or [tools.rules] allows them.
 
-A lone - stands for standard input. Memory files (AGENTS.md) of the working directory go along, as in the chat.
+A lone - stands for standard input, and so does no question at all behind a pipe. Memory files (AGENTS.md) of the
+working directory go along, as in the chat.
 
 With --json the answer comes whole, as one object: session, provider, model, status, text, error, usage (tokens),
 cost (US dollars, null where the price is unknown) and seconds.

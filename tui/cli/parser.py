@@ -38,6 +38,10 @@ examples
   chatctx context --json                   what the next request of the last session costs"""
 
 
+RESUMING = ("chat:run", "plain:run", "ask:run", "serve:run")
+"""What can go on with a session that was named before the command."""
+
+
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, and where to look."""
 
@@ -85,7 +89,7 @@ def build_parser() -> argparse.ArgumentParser:
     add = partial(_add_command, commands)
 
     ask = add("ask", "ask:run")
-    ask.add_argument("text", metavar="TEXT", nargs="+", help="the question; - is standard input")
+    ask.add_argument("text", metavar="TEXT", nargs="*", help="the question; - is standard input, and so is nothing")
     _model_options(ask)
     ask.add_argument("-s", "--session", metavar="ID", help="ask in this session instead of a new one")
     ask.add_argument("-c", "--continue", dest="last", action="store_true", help="ask in the last session")
@@ -167,7 +171,11 @@ def _add_command(commands: Commands, name: str, run: str) -> argparse.ArgumentPa
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The parsed command line. Raises SystemExit as argparse does."""
-    return build_parser().parse_args(argv)
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    if args.resume is not None and args.run not in RESUMING:
+        parser.error("--continue and --resume go with the chat, with ask and with serve; here name the session's ID")
+    return args
 
 
 def not_text(args: argparse.Namespace) -> str:
