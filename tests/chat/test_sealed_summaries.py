@@ -275,6 +275,14 @@ async def test_an_import_measures_what_was_sent(tmp_path: Path) -> None:
         assert (usage.source, usage.total) == ("exact", total)
 
 
+async def test_a_seal_says_nothing_that_could_be_found(tmp_path: Path) -> None:
+    provider = Compacting()
+    async with open_workspace(tmp_path, provider, **SETTINGS) as workspace:
+        session = await workspace.new_session()
+        await sealed(session, provider)
+        assert await workspace.sessions("gaaag") == [] and len(await workspace.sessions("parsers")) == 1
+
+
 @dataclass
 class Slow(Compacting):
     """Its counting route hangs once it is told to."""

@@ -82,7 +82,8 @@ class SessionStore(Database):
         if query:
             where += (
                 " AND (instr(lower(s.title), ?) OR EXISTS (SELECT 1 FROM messages m"
-                " WHERE m.session = s.id AND instr(lower(m.parts), ?)))"
+                " WHERE m.session = s.id AND instr(lower(m.parts), ?)"
+                """ AND m.parts NOT LIKE '[{"type":"sealed!_summary"%' ESCAPE '!'))"""  # which says nothing
             )
             values = [query.lower(), json.dumps(query.lower())[1:-1]]
         return self._sessions(where, values, limit)
