@@ -96,7 +96,8 @@ class ConversationCommands(CommandBase):
         try:
             await session.export(path)
         except (OSError, ValueError) as error:
-            self.refuse(f"Not written: {' '.join(str(error).split())}")
+            reason = f"{path} ({error.strerror}); name another place" if isinstance(error, OSError) else error
+            self.refuse(f"Not written: {reason}")
             return
         self.say(f"Written to {path.absolute()}")
 
