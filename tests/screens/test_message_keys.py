@@ -63,7 +63,7 @@ async def test_the_keys_are_shown_as_long_as_they_hold() -> None:
 def test_as_many_keys_as_fit_and_always_the_way_back() -> None:
     for width in range(8, 90):
         for on_result in (False, True):
-            line = message_keys({}, width, on_result=on_result)
+            line = message_keys({}, width, on_result=on_result, folds=on_result)
             assert len(line) <= width
             assert line.endswith("esc back")
 
@@ -73,3 +73,4 @@ def test_the_keys_are_those_of_the_person() -> None:
     assert line.startswith("k copy · e edit") and line.endswith("q back")
     assert message_keys({}, 36, on_result=False) == "c copy  e edit  r again  esc back"
     assert message_keys({}, 90, on_result=True).startswith("o open · c copy")
+    assert message_keys({}, 120, on_result=True, folds=True).startswith("o open · enter unfold · c copy")

@@ -63,6 +63,17 @@ async def test_copies_say_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None
         assert copied == ["ls", "print(1)", CODE]
 
 
+async def test_beginning_and_end_are_a_key_away_and_leave_the_draft_alone() -> None:
+    messages = [user(f"message {number} of many", f"m{number:03}") for number in range(60)]
+    async with running(FakeWorkspace(session=FakeSession(messages=messages)), size=(60, 20)) as run:
+        await run.type("draft")
+        await run.press("ctrl+home")
+        await run.shows("message 0 of many")
+        await run.press("ctrl+end")
+        await run.shows("message 59 of many")
+        assert run.chat.composer.value == "draft" and run.chat.transcript.following
+
+
 async def test_the_block_cursor_moves_both_ways_from_the_prompt() -> None:
     async with running(talk()) as run:
 

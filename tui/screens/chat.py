@@ -51,6 +51,7 @@ class ChatScreen(ChatParts):
         Binding("escape", "stop", "Stop the answer", id="chat.stop", show=False),
         Binding("pageup", "scroll_pages(-1)", "Scroll up", id="chat.page_up", show=False, priority=True),
         Binding("pagedown", "scroll_pages(1)", "Scroll down", id="chat.page_down", show=False, priority=True),
+        Binding("ctrl+home", "to_start", "To the beginning", id="chat.start", show=False, priority=True),
         Binding("ctrl+end", "to_end", "To the end", id="chat.end", show=False, priority=True),
         # At once, so that the next letter is the message's and not the prompt's.
         Binding("alt+up", "choose_message(-1)", "Choose a message", id="chat.choose", show=False, priority=True),

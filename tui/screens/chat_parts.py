@@ -194,6 +194,10 @@ class ChatParts(WorkScreen):
         step = max(1, self.transcript.size.height - 2)
         self.transcript.scroll_relative(y=pages * step, animate=False)
 
+    def action_to_start(self) -> None:
+        """Go to the beginning of the conversation."""
+        self.transcript.scroll_home(animate=False)
+
     def action_to_end(self) -> None:
         """Go to the end of the conversation."""
         self.transcript.scroll_end(animate=False)

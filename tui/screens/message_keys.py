@@ -10,6 +10,7 @@ from tui.widgets.transcript import Transcript
 
 _WORDS = (
     ("open", "open", "open"),
+    ("fold", "unfold", "unfold"),
     ("copy", "copy", "copy"),
     ("edit", "edit", "edit"),
     ("retry", "again", "again"),
@@ -21,8 +22,10 @@ _WORDS = (
 """Name of the key after `transcript.`, its word, its short word; the most wanted first."""
 
 
-def message_keys(keymap: Mapping[str, str], width: int, *, on_result: bool) -> str:
-    """`c copy · e edit · … · esc back` in at most `width` cells; `on_result` where tools' results are chosen.
+def message_keys(keymap: Mapping[str, str], width: int, *, on_result: bool, folds: bool = False) -> str:
+    """`c copy · e edit · … · esc back` in at most `width` cells.
+
+    `on_result`: tools' results are chosen. `folds`: something of the message unfolds.
 
     Where not all fit the words are shorter, and where even so not all fit the last ones are left out, never the way
     back.
@@ -32,7 +35,8 @@ def message_keys(keymap: Mapping[str, str], width: int, *, on_result: bool) -> s
         for binding in Transcript.BINDINGS
         if isinstance(binding, Binding)
     }
-    wanted = [words for words in _WORDS if on_result or words[0] != "open"]
+    special = {"open": on_result, "fold": folds}
+    wanted = [words for words in _WORDS if special.get(words[0], True)]
     back = f"{keys['leave'].replace('escape', 'esc')} back"
     line = " · ".join([*(f"{keys[name]} {word}" for name, word, _ in wanted), back])
     short = [*(f"{keys[name]} {word}" for name, _, word in wanted), back]

@@ -86,7 +86,8 @@ class Turns:
             return
         line = Content("")
         if screen.focused is screen.transcript and screen.transcript.cursor_id is not None:
-            keys = message_keys(screen.keymap, screen.size.width - 3, on_result=screen.transcript.on_result)
+            view = screen.transcript
+            keys = message_keys(screen.keymap, screen.size.width - 3, on_result=view.on_result, folds=view.folds)
             line = Content.styled(keys, "$text-muted")
         elif self._rewind_to and session is not None:
             aside = set_aside(session.messages, session.not_sent, self._rewind_to)

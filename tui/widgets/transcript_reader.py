@@ -83,6 +83,11 @@ class TranscriptReader(TranscriptView):
         message = self.document.entries[self._cursor].message if self._cursor is not None else None
         return message is not None and message.role == "tool"
 
+    @property
+    def folds(self) -> bool:
+        """Whether something of the message that the block cursor stands on can be folded."""
+        return self._cursor is not None and bool(self.document.foldable(self._cursor))
+
     def move_cursor(self, step: int) -> str | None:
         """Move the block cursor down (1) or up (-1) a message, from nowhere to the last one; returns the id there."""
         entries = self.document.entries
