@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,35 @@ async def test_a_key_that_has_run_out_is_asked_for_again(
     assert renewed or (got.error is not None and got.error.kind == "auth")
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_key_that_has_run_out_is_asked_for_again_while_an_answer_comes(
+    dialect: Dialect, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("key-0001")
+    async with serving(dialect, api_key_command=f"cat {shlex.quote(str(token))}") as (server, provider):
+        server.answers += [Answer(pieces(dialect)[:-2], end="hang"), Answer([b"{}"], 401)]
+        server.json({"data": [{"id": "m"}]})
+        async with aclosing(provider.stream(REQUEST)) as answer:
+            assert await anext(answer)
+            token.write_text("key-0002")
+            assert [info.id for info in await provider.models()] == ["m"]
+            assert not server.hung_up.is_set()
+    assert [item.headers["authorization"] for item in server.asked[-2:]] == ["Bearer key-0001", "Bearer key-0002"]
+
+
+async def test_a_count_asks_for_the_key_again(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("key-0001")
+    async with serving("anthropic", api_key_command=f"cat {shlex.quote(str(token))}") as (server, provider):
+        server.json({"data": [{"id": "m"}]})
+        await provider.models()
+        token.write_text("key-0002")
+        server.answers[:] = [Answer([b"{}"], 401)]
+        server.json({"input_tokens": 37})
+        assert await provider.count_tokens(REQUEST) == 37
+
+
 async def test_a_missing_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("P_KEY", raising=False)
     with pytest.raises(ProviderError, match="Set P_KEY, or api_key_command"):
@@ -142,3 +172,9 @@ def test_a_held_key_of_any_shape_is_struck_out() -> None:
 )
 def test_ordinary_words_stay(text: str) -> None:
     assert redact(text) == text
+
+
+@pytest.mark.parametrize("text", ["a." * 100_000, "eyJ-" * 30_000, "a+" * 100_000 + "://me:hunter2@host"])
+def test_a_long_foreign_text_takes_no_time_that_grows_with_its_square(text: str) -> None:
+    """This ran for minutes, and nothing else could run meanwhile."""
+    assert "hunter2" not in redact(text)

@@ -15,20 +15,21 @@ from tui.providers.base import ProviderError
 # Seconds a key command may take; password managers may ask the person first.
 COMMAND_TIMEOUT = 60.0
 
-# What keys of the usual providers look like, for texts that quote a key this program never held.
+# What keys of the usual providers look like, for texts that quote a key this program never held. The texts are foreign:
+# what could begin at every character ends after a bounded number of them.
 _LOOKS_SECRET = re.compile(
     r"""
       \b(?:sk|pk|rk|gsk|xai|csk|fw|tgp|nvapi|hf|ghp|gho|github_pat|r8|pplx)[-_][A-Za-z0-9*._-]{8,}
     | \bAIza[A-Za-z0-9_-]{16,}
     | \b(?:Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}
-    | \beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*
+    | \beyJ[A-Za-z0-9_-]{10,1000}+\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*
     """,
     re.VERBOSE,
 )
 _LABELLED = re.compile(
     r"(?i)\b(api[-_ ]?key|x-api-key|authorization|token|secret)([\"']?\s*[:=]\s*[\"']?)([A-Za-z0-9._~+/-]{12,})"
 )
-_URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/\s:@]+:[^/\s@]+@")
+_URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}://)[^/\s:@]+:[^/\s@]+@")
 
 # Keys this process has read. They live here only, so that `redact` can strike them out.
 _held: set[str] = set()

@@ -136,5 +136,5 @@ def words(error: BaseException) -> str:
 
 def line(text: str) -> str:
     """One line of foreign text, without keys and without what a terminal would act on."""
-    printable = "".join(char if char.isprintable() else " " for char in text)
+    printable = "".join(char if char.isprintable() else " " for char in text[: 10 * LONGEST_REASON])
     return redact(" ".join(printable.split()))[:LONGEST_REASON]
