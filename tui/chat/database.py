@@ -105,8 +105,9 @@ class Database:
         text = str(error).lower() if isinstance(error, sqlite3.Error) else ""
         number = error.errno if isinstance(error, OSError) else None
         if (isinstance(error, OSError) and number != errno.ENOSPC) or "readonly" in text or "unable to open" in text:
+            reason = (isinstance(error, OSError) and error.strerror) or error
             return StoreError(
-                f"can't write to {self.path.parent} ({error}): make the folder writable, or set CHATCTX_DATA_DIR"
+                f"can't write to {self.path.parent} ({reason}): make the folder writable, or set CHATCTX_DATA_DIR"
             )
         if number == errno.ENOSPC or "full" in text:
             return StoreError(f"the disk is full: {self.path} could not be written; free some space and try again")

@@ -32,7 +32,8 @@ def read_recording(path: Path) -> Recording:
     try:
         recording = _read(text, path)
     except MALFORMED as error:
-        raise RecordingError(f"{path.name}: damaged, {type(error).__name__} {error}") from None
+        what = f"{type(error).__name__}: {error}"
+        raise RecordingError(f"{path.name}: damaged, or of a version that is not known here ({what})") from None
     if not recording.messages:
         raise RecordingError(f"{path.name}: no messages in it")
     return recording

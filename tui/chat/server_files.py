@@ -63,7 +63,9 @@ def find_servers(
             text = _text(path)
             return None if text is None else (text, servers_of_json(text, str(path)))
         except (McpConfigError, OSError) as error:
-            problems.append(str(error) if isinstance(error, McpConfigError) else f"{path} can't be read: {error}")
+            problems.append(
+                str(error) if isinstance(error, McpConfigError) else f"{path} can't be read ({error.strerror})"
+            )
             return None
 
     try:
