@@ -283,6 +283,19 @@ async def test_a_seal_says_nothing_that_could_be_found(tmp_path: Path) -> None:
         assert await workspace.sessions("gaaag") == [] and len(await workspace.sessions("parsers")) == 1
 
 
+async def test_what_was_excluded_from_a_seal_comes_back_with_its_results(tmp_path: Path) -> None:
+    provider = Compacting([*steps(1), answer()])
+    async with open_workspace(tmp_path, provider, tools=Tools(), **SETTINGS) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("Look."))
+        calling, results = session.messages[1:3]
+        await session.exclude(calling.id, True)
+        await sealed(session, provider)
+        assert calling not in going(session).messages
+        await session.exclude(calling.id, False)
+        assert list(going(session).messages[1:3]) == [calling, results]
+
+
 @dataclass
 class Slow(Compacting):
     """Its counting route hangs once it is told to."""

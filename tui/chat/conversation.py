@@ -17,6 +17,7 @@ from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.projection import Target, active_messages, build_request, readable, trimmed_request
 from tui.chat.store import Record, SessionInfo, SessionStore
 from tui.context.checkpoints import Checkpoint, CompactionRecord, checkpoint_to_json, in_force
+from tui.context.groups import pinned_groups
 from tui.messages import Message, Request
 from tui.providers.base import StreamEvent
 
@@ -88,10 +89,10 @@ class Conversation:
 
     def _unread(self) -> list[str]:
         """Messages that no summary of this conversation can stand for: those that another running program has added,
-        and those that are left out by hand. Where they lie in a compaction's range they stay beside its summary."""
+        and those that are left out by hand, calls with their results. Where they lie in a compaction's range they stay beside its summary."""
         here = {message.id for message in self.messages}
         added = [ident for ident in self.store.message_ids(self.info.id) if ident not in here]
-        return [*added, *sorted(self._state.excluded)]
+        return [*added, *pinned_groups(self.messages, self._state.excluded)]
 
     async def set_aside(self, ids: list[str]) -> None:
         """Take messages out of the conversation; they stay in the history."""
