@@ -89,7 +89,8 @@ class Conversation:
 
     def _unread(self) -> list[str]:
         """Messages that no summary of this conversation can stand for: those that another running program has added,
-        and those that are left out by hand, calls with their results. Where they lie in a compaction's range they stay beside its summary."""
+        and those that are left out by hand, calls with their results. Where they lie in a compaction's range they stay
+        beside its summary."""
         here = {message.id for message in self.messages}
         added = [ident for ident in self.store.message_ids(self.info.id) if ident not in here]
         return [*added, *pinned_groups(self.messages, self._state.excluded)]
