@@ -18,7 +18,7 @@ from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEve
 from tui.providers.capabilities import anthropic_capabilities
 from tui.providers.config import ProviderConfig
 from tui.providers.effort import Effort
-from tui.providers.key_renewal import Renewal
+from tui.providers.key_renewal import Connection
 from tui.providers.think_tags import with_thoughts
 from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import anthropic_client, events
@@ -41,23 +41,22 @@ class AnthropicMessages:
     def __init__(self, config: ProviderConfig) -> None:
         self.name = config.name
         self.config = config
-        self._client: AsyncAnthropic | None = None
+        self._connection = Connection(config, self._connect)
         self.effort = Effort()
-        self._renewal = Renewal(config, self.close)
         self._thinking: dict[str, frozenset[str]] = {}  # model -> what the server's list says it takes
 
     async def client(self) -> AsyncAnthropic:
         """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
-        if self._client is None:
-            key = await self._renewal.key()
-            base_url = self.config.base_url.rstrip("/").removesuffix("/v1")  # the SDK's paths begin with /v1
-            headers = {**self.config.headers, **(EDITING if self.config.context_management else {})}
-            self._client = await anthropic_client(base_url, key, headers)
-        return self._client
+        return await self._connection.client()
+
+    async def _connect(self, key: str | None) -> AsyncAnthropic:
+        base_url = self.config.base_url.rstrip("/").removesuffix("/v1")  # the SDK's paths begin with /v1
+        headers = {**self.config.headers, **(EDITING if self.config.context_management else {})}
+        return await anthropic_client(base_url, key, headers)
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        answer = partial(self._renewal.stream, self._stream)
+        answer = partial(self._connection.stream, self._stream)
         return with_thoughts(self.effort.stream(answer, request), on=not self.config.official)
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -105,9 +104,12 @@ class AnthropicMessages:
 
     async def models(self) -> list[ModelInfo]:
         """The models the server offers. Raises `ProviderError`."""
-        found = await discovery.anthropic_models(await self.client(), self.config)
+        found = await self._connection.ask(self._models)
         self._thinking |= {info.id: frozenset(info.thinking) for info in found if info.thinking is not None}
         return found
+
+    async def _models(self) -> list[ModelInfo]:
+        return await discovery.anthropic_models(await self.client(), self.config)
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
@@ -115,10 +117,12 @@ class AnthropicMessages:
         body = {key: value for key, value in whole.items() if key not in _NOT_COUNTED}
         if "budget_tokens" in body.get("thinking", {}):
             body.pop("thinking")  # it is checked against max_tokens, which this route does not take
-        return await discovery.input_tokens(await self.client(), "/v1/messages/count_tokens", body, self.name)
+
+        async def counted() -> int | None:
+            return await discovery.input_tokens(await self.client(), "/v1/messages/count_tokens", body, self.name)
+
+        return await self._connection.ask(counted)
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        await self._connection.close()

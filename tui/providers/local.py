@@ -196,8 +196,8 @@ class LocalProvider(OpenAIChat):
                 await self.server.start()
             return f"{self.server.url}/v1"
 
-    async def _key(self) -> str | None:
-        return self.server.api_key
+    async def _connect(self, key: str | None) -> AsyncOpenAI:
+        return await super()._connect(self.server.api_key)
 
     async def client(self) -> AsyncOpenAI:
         """A client of the running server. Raises `ProviderError`."""

@@ -19,7 +19,7 @@ from tui.providers.chat_reader import ChatReader
 from tui.providers.chat_wire import ChatStyle, to_wire
 from tui.providers.config import ProviderConfig
 from tui.providers.effort import Effort
-from tui.providers.key_renewal import Renewal
+from tui.providers.key_renewal import Connection
 from tui.providers.think_tags import with_thoughts
 from tui.providers.tool_support import server_takes_tools
 from tui.providers.transport import events, openai_client
@@ -52,27 +52,23 @@ class OpenAIChat:
         self.name = config.name
         self.config = config
         self._style = config.chat_style()
-        self._client: AsyncOpenAI | None = None
+        self._connection = Connection(config, self._connect)
         self.effort = Effort()
-        self._renewal = Renewal(config, self.close)
 
     async def base_url(self) -> str:
         """Where the server is. The embedded provider starts its server here."""
         return self.config.base_url
 
-    async def _key(self) -> str | None:
-        return await self._renewal.key()
-
     async def client(self) -> AsyncOpenAI:
         """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
-        if self._client is None:
-            key = await self._key()
-            self._client = await openai_client(await self.base_url(), key, self.config.headers)
-        return self._client
+        return await self._connection.client()
+
+    async def _connect(self, key: str | None) -> AsyncOpenAI:
+        return await openai_client(await self.base_url(), key, self.config.headers)
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        answer = partial(self._renewal.stream, self._stream)
+        answer = partial(self._connection.stream, self._stream)
         return with_thoughts(self.effort.stream(answer, request), on=not self.config.official)
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -116,6 +112,9 @@ class OpenAIChat:
 
     async def models(self) -> list[ModelInfo]:
         """The models the server offers. Raises `ProviderError`."""
+        return await self._connection.ask(self._models)
+
+    async def _models(self) -> list[ModelInfo]:
         return await discovery.openai_models(await self.client(), self.config)
 
     async def count_tokens(self, request: Request) -> int | None:
@@ -127,9 +126,7 @@ class OpenAIChat:
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        await self._connection.close()
 
 
 def _without_refused(style: ChatStyle, error: ProviderError, body: Json) -> ChatStyle | None:

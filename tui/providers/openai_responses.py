@@ -18,7 +18,7 @@ from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEve
 from tui.providers.capabilities import responses_capabilities
 from tui.providers.config import ProviderConfig
 from tui.providers.effort import Effort
-from tui.providers.key_renewal import Renewal
+from tui.providers.key_renewal import Connection
 from tui.providers.responses_reader import ResponsesReader
 from tui.providers.responses_wire import to_wire
 from tui.providers.think_tags import with_thoughts
@@ -48,21 +48,20 @@ class OpenAIResponses:
     def __init__(self, config: ProviderConfig) -> None:
         self.name = config.name
         self.config = config
-        self._client: AsyncOpenAI | None = None
+        self._connection = Connection(config, self._connect)
         self.effort = Effort()
         self._lacks: set[str] = set()  # what this account is not allowed: "summaries", "streams"
-        self._renewal = Renewal(config, self.close)
 
     async def client(self) -> AsyncOpenAI:
         """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
-        if self._client is None:
-            key = await self._renewal.key()
-            self._client = await openai_client(self.config.base_url, key, self.config.headers)
-        return self._client
+        return await self._connection.client()
+
+    async def _connect(self, key: str | None) -> AsyncOpenAI:
+        return await openai_client(self.config.base_url, key, self.config.headers)
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        answer = partial(self._renewal.stream, self._stream)
+        answer = partial(self._connection.stream, self._stream)
         return with_thoughts(self.effort.stream(answer, request), on=not self.config.official)
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -108,16 +107,21 @@ class OpenAIResponses:
 
     async def models(self) -> list[ModelInfo]:
         """The models the server offers. Raises `ProviderError`."""
+        return await self._connection.ask(self._models)
+
+    async def _models(self) -> list[ModelInfo]:
         return await discovery.openai_models(await self.client(), self.config)
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
         body = await asyncio.to_thread(self._body, request)
         asked = {key: value for key, value in body.items() if key in _COUNTED}
-        return await discovery.input_tokens(await self.client(), "/responses/input_tokens", asked, self.name)
+
+        async def counted() -> int | None:
+            return await discovery.input_tokens(await self.client(), "/responses/input_tokens", asked, self.name)
+
+        return await self._connection.ask(counted)
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        await self._connection.close()
