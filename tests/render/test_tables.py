@@ -32,7 +32,8 @@ def test_the_wide_column_shrinks_and_rows_get_air(palette: Palette) -> None:
 
 
 def test_where_columns_would_be_slivers_rows_become_records(palette: Palette) -> None:
-    source = "|first|second|third|fourth|\n|-|-|-|-|\n|international|transportation|responsibilities|x|\n|a|b|c|d|\n"
+    source = "|first|second|third|fourth|\n|-|-|-|-|\n|international|transportation|responsibilities|x|\n"
+    source += "|||||\n|a|b|c|d|\n"
     assert drawn(source, 30, palette) == [
         "▏first: international",
         "▏second: transportation",

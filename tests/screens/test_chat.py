@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from textual import events
+from textual.geometry import Size
 from textual.worker import Worker
 
 from tests.fakes import FakeSession, FakeSettings, FakeWorkspace, assistant, make_usage, opener, user
@@ -71,6 +72,20 @@ async def test_a_low_window_says_all_of_the_welcome() -> None:
     session = FakeSession(provider="local", model="smol")
     async with running(FakeWorkspace(session=session), size=(60, 12)) as run:
         await run.shows("smol", "enter sends", "/context", "/model", "/provider")
+
+
+@pytest.mark.parametrize("size", [(40, 12), (60, 20), (120, 40)])
+async def test_a_long_draft_leaves_its_cursor_and_all_else_on_screen(size: tuple[int, int]) -> None:
+    async with running(size=size) as run:
+        run.chat.composer.value = "\n".join(f"line {number}" for number in range(14))
+        await run.shows("line 13", "52.1k / 200k")
+        run.chat.turns.waiting.extend(["first thing " * 9, "second"])
+        run.chat.turns._show_queue()
+        await run.pilot.pause()
+        await run.shows("line 13", "52.1k / 200k", "queued  first thing")
+        assert run.chat.transcript.size.height >= 1
+        await run.pilot.resize_terminal(size[0] - 8, size[1])
+        await run.until(lambda: run.chat.queue_list.size == Size(size[0] - 8 - 2, 2))
 
 
 async def test_what_is_typed_meanwhile_does_not_replace_the_draft_of_last_time() -> None:

@@ -137,8 +137,8 @@ def _records(table: Table, width: int, palette: Palette) -> list[Row]:
     """Every table row as a short list of `header: value` lines; for screens narrower than the table."""
     bar = (Segment("▏", palette.bullet),)
     rows: list[Row] = []
-    for number, cells in enumerate(table.body):
-        if number:
+    for cells in filter(any, table.body):
+        if rows:
             rows.append(blank_row())
         for index, cell in enumerate(cells):
             if not cell:

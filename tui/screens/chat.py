@@ -230,7 +230,8 @@ class ChatScreen(ChatParts):
             self.composer.completions.offer(offers, words)
 
     def on_resize(self, _event: events.Resize) -> None:
-        """What was laid out for another width."""
+        """What was laid out for another size."""
+        self.composer.fit(self.size.height)
         self.composer.completions.offer(self.composer.completions.choices, self.composer.completions.words)
         if self.session is not None:
             self.turns.show_rest()

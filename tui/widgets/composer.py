@@ -212,6 +212,10 @@ class Composer(Widget):
         """What was submitted and can't be sent, before whatever was written since."""
         self.value = text + self.value
 
+    def fit(self, height: int) -> None:
+        """Leave room for the rest in a window of `height` lines: the prompt scrolls where it is longer."""
+        self.area.styles.max_height = max(2, min(10, height - 8))  # title, a line of talk, four that wait, rule, status
+
     def focus_prompt(self) -> None:
         """Take the keys."""
         self.area.focus()

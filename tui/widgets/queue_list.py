@@ -31,7 +31,14 @@ class QueueList(Static):
     QueueList { height: auto; padding: 0 1; display: none; }
     """
 
+    texts: Sequence[str] = ()
+
     def show(self, texts: Sequence[str]) -> None:
         """Show these."""
+        self.texts = texts
         self.display = bool(texts)
-        self.update(Content("\n").join(queue_lines(texts, max(10, self.app.size.width - 2))))
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        """One line each, at this width."""
+        self.update(Content("\n").join(queue_lines(self.texts, max(10, self.app.size.width - 2))))
