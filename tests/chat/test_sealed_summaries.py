@@ -203,6 +203,28 @@ async def test_a_summary_of_ours_holds_nothing_that_was_set_aside_or_excluded(tm
         assert "Mnemosyne" in source and "WRONG" not in source and "PRIVATE" not in source
 
 
+async def test_what_another_model_goes_by_hides_nothing_of_what_a_seal_stands_for(tmp_path: Path) -> None:
+    """A seal, then a summary of ours with another model, then a second seal upon the first: ours is of no concern."""
+    provider = Compacting(fallback=lambda _: answer("Noted."))
+    async with open_workspace(tmp_path, provider, **SETTINGS) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send(f"My cat is called Mnemosyne. {LONG}"))
+        await sealed(session, provider)
+        await session.set_model("scripted/small")
+        for _ in range(4):
+            await drain(session.send("Go on."))
+        assert of(CompactionFinished, await drain(session.compact()))
+        await session.set_model("scripted/m")
+        await sealed(session, provider, 2)
+        for _ in range(5):
+            await drain(session.send("Go on."))
+        provider.window = hidden(going(session)) + 1_500
+        await session.set_window(provider.window)
+        provider.requests.clear()
+        assert of(CompactionFinished, await drain(session.compact()))
+        assert "Mnemosyne" in "".join(request.messages[0].text for request in provider.requests)
+
+
 async def test_a_pinned_seal_does_not_stand_behind_another_summary(tmp_path: Path) -> None:
     provider = Compacting(fallback=lambda _: answer("Noted."))
     async with open_workspace(tmp_path, provider, **SETTINGS) as workspace:

@@ -190,8 +190,9 @@ class Compactor:
 
     async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
         """By the model in use, also where another one is to go on with it: `usage` is what it has to fit."""
-        sent = self._conversation.request()
-        own = await Meter(self._conversation, self._services).usage() if self._meter.elsewhere else usage
+        conversation = self._conversation
+        sent = conversation.request()
+        own = await Meter(conversation, self._services).usage() if self._meter.elsewhere else usage
         budget, goal = own.budget, usage.budget
         fits = budget.max_input is not None and own.upper_bound + PREFIX_MARGIN <= budget.max_input
         prefix = None
@@ -199,7 +200,7 @@ class Compactor:
             prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
         work = summarise(
             self._billed(complete_with(self._services.provider(sent.provider))),
-            unsealed(plan.source, self._conversation.messages, self._conversation.state),
+            unsealed(plan.source, conversation.messages, conversation.state, conversation.in_force()),
             base=replace(sent, messages=()),
             budget=budget,
             count=lambda text: self._services.counter.count_text(text, sent.model) or len(text),

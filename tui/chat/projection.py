@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from tui.chat.attachments import not_taken
 from tui.chat.history import HistoryState
-from tui.context.checkpoints import apply_compactions, is_sealed, stood_for
+from tui.context.checkpoints import CompactionRecord, apply_compactions, is_sealed, stood_for
 from tui.context.groups import answered_ids, call_ids, group_messages, opened, starts_turn, unbind
 from tui.context.trimming import apply_trim
 from tui.messages import (
@@ -70,17 +70,21 @@ def active_messages(messages: Sequence[Message], state: HistoryState, target: Ta
     return unbind(active, max(state.void, state.frontier if prefix_bound else ""))
 
 
-def unsealed(source: Sequence[Message], messages: Sequence[Message], state: HistoryState) -> tuple[Message, ...]:
-    """`source`, of the history `messages`, for a model that reads it as text.
+def unsealed(
+    source: Sequence[Message],
+    messages: Sequence[Message],
+    state: HistoryState,
+    compactions: Sequence[CompactionRecord],
+) -> tuple[Message, ...]:
+    """`source`, of the history `messages` under the `compactions` in force, for a model that reads it as text.
 
     In place of a sealed summary stands what it stands for, without what was set aside or excluded meanwhile.
     """
     standing = _standing(messages, state)
-    told = [
-        original
-        for message in source
-        for original in (stood_for(standing, state.checkpoints, message.id) if is_sealed(message) else (message,))
-    ]
+    told: list[Message] = []
+    for message in source:
+        sealed = is_sealed(message)
+        told += stood_for(standing, state.checkpoints, message.id, compactions) if sealed else (message,)
     return tuple(_wanted(told, state))
 
 

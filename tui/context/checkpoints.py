@@ -191,14 +191,20 @@ def in_force(messages: Sequence[Message], records: Sequence[Checkpoint]) -> tupl
     return tuple(_folded(messages, records, active_compactions(records))[1]) if records else ()
 
 
-def stood_for(messages: Sequence[Message], records: Sequence[Checkpoint], summary: str) -> tuple[Message, ...]:
+def stood_for(
+    messages: Sequence[Message],
+    records: Sequence[Checkpoint],
+    summary: str,
+    compactions: Sequence[CompactionRecord] | None = None,
+) -> tuple[Message, ...]:
     """What the summary with this message id stands for, with what can be read in the place of sealed summaries.
 
-    Empty where it is no summary in force.
+    Empty where it is no summary in force. `compactions`: those that were gone by when it was made (`in_force`), where a
+    model does not go by all.
     """
     readable = [m for m in messages if not is_sealed(m)]
     before: list[CompactionRecord] = []
-    for record in active_compactions(records):
+    for record in active_compactions(records) if compactions is None else compactions:
         if record.summary == summary:
             active, _ = _folded(readable, records, before)
             first, last = _range(record, active, _standing_summaries(records), _sealed_away(before, readable))
