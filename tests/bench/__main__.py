@@ -1,6 +1,6 @@
 """`python -m tests.bench [GROUP ...]`: what is fast, as ratios against a reference in the same process.
 
-`python -m tests.bench` runs every group of rows; a name runs that group alone. `fit_priors`, `real_windows`,
+`python -m tests.bench` runs every group of rows; a name runs that group alone. `actions`, `fit_priors`, `real_windows`,
 `simulate` and `tools` are programs of their own with their own arguments. Exit code 1 when a row is over its limit.
 """
 
@@ -16,7 +16,7 @@ from tests.bench.rows import BenchRow, table
 # One module for each group of rows: it has `rows() -> Iterable[BenchRow]`. Add yours here.
 GROUPS = ("accounting", "transcript", "startup")
 # One module for each program: it has `main(arguments) -> int`.
-PROGRAMS = ("fit_priors", "real_windows", "simulate", "tools")
+PROGRAMS = ("actions", "fit_priors", "real_windows", "simulate", "tools")
 
 
 def main(arguments: Sequence[str]) -> int:
