@@ -179,3 +179,16 @@ async def test_a_stored_session_is_resumed_with_a_smaller_model(tmp_path: Path, 
         (failed,) = of(TurnFailed, await drain(session.send(LONG * 3)))
         assert "tokens" in failed.text and len(provider.requests) == asked  # refused before it was sent
         assert session.messages[-1].text == LONG * 3
+
+
+async def test_what_another_model_measured_counts_after_a_restart_too(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, Windows()) as workspace:
+        session = await talk(workspace, 3)
+        await session.set_model("scripted/small")
+        before = await session.refresh_usage()
+    async with open_workspace(tmp_path, Windows()) as workspace:
+        again = await workspace.resume(session.id)
+        after = await again.refresh_usage()
+    assert (after.model, after.source, after.total, after.upper_bound) == (
+        "small", "estimated", before.total, before.upper_bound,
+    )  # fmt: skip

@@ -86,7 +86,12 @@ class OpenSession:
         return self._conversation.state.pinned
 
     def restore_usage(self) -> None:
-        """Show the number the session had when it was last used, if nothing has changed. Not on the event loop."""
+        """Show the number the session had when it was last used, if nothing has changed. Not on the event loop.
+
+        What other models measured of it counts as it did then, where the one in use has not measured it yet.
+        """
+        for provider, model in {(message.provider, message.model) for message in self.messages if message.usage}:
+            self._services.estimator.tracker.recall(provider, model)
         self._meter.restore()
 
     async def refresh_usage(self) -> ContextUsage:

@@ -86,6 +86,11 @@ class ConversationStateTracker:
         self._lock = Lock()
         self.generation = 0  # grows with each remembered measurement
 
+    def recall(self, provider: str, model: str) -> None:
+        """Have the model's measurements at hand, for `find_other`. Reads the store: not on an event loop."""
+        with self._lock:
+            self._model(provider, model)
+
     def remember(self, measurement: Measurement) -> None:
         """Add a measurement; the store gets it too."""
         with self._lock:
@@ -112,7 +117,7 @@ class ConversationStateTracker:
         return NO_MATCH
 
     def find_other(self, provider: str, model: str, chains: Sequence[bytes]) -> Match:
-        """The longest prefix that another model measured, among those in use in this process; kind is never "exact"."""
+        """The longest prefix that another model measured, among those used or recalled here; kind is never "exact"."""
         best = NO_MATCH
         with self._lock:
             for name, known in self._models.items():
