@@ -24,6 +24,7 @@ terraform.tfstate terraform.tfstate.backup prod.tfvars prod.auto.tfvars .terrafo
 .bash_history .zsh_history .psql_history .python_history .node_repl_history .histfile
 fish_history ConsoleHost_history.txt
 secrets.toml app-secrets.yaml secrets.prod.json aws_credentials.csv credentials passwords.txt secret
+.env~ .env.swp .netrc.bak .secrets.toml.swp .credentials.json.swp credentials.json.1 id_rsa.bak .git/config.old
 service-account.json client_secret_1.json firebase-adminsdk-1.json wp-config.php logins.json key4.db client.ovpn
 """
 NOT_SECRET = """
@@ -31,6 +32,7 @@ NOT_SECRET = """
 secrets.py secret_files.py credentials.go password.tsx history history.md user_history.py notes.txt git.md .gitignore
 .gitmodules .docker/Dockerfile gradle.properties settings.xml src/gh/api.yml secrets.example.yaml .ssh/work.pub
 terraform.tf main.tfvars.example tokens.css cookies.ts monkey.json .gitattributes auth.py
+notes.txt~ .main.py.swp keys.py.bak .env.example.bak release.1 .hidden.old
 """
 
 

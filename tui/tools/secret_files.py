@@ -56,6 +56,7 @@ _WORDS = frozenset({"secret", "secrets", "credential", "credentials", "password"
 _ACCOUNTS = ("service-account", "service_account", "serviceaccount", "client_secret", "firebase-adminsdk")
 _ENV = re.compile(r"\.(env|dev\.vars)([._-].*)?")
 _PRIVATE_KEY = re.compile(r"id_(rsa|dsa|ecdsa|ed25519|xmss)([._-].*)?|[^.]+_(rsa|dsa|ecdsa|ed25519)")
+_COPY = re.compile(r"(.*[^.])(?:~|\.(?:bak|backup|old|orig|save|sw[op]|tmp|\d+))")  # that editors and people leave
 _HISTORY = re.compile(r"\.?\w*_history")  # of shells and database clients
 
 
@@ -64,9 +65,12 @@ def may_hold_secrets(name: str) -> bool:
     path = PurePosixPath(name.lower().replace("\\", "/"))
     if path.suffix == ".pub":
         return False
+    if copy := _COPY.fullmatch(path.name):
+        originals = {copy[1], copy[1].removeprefix(".")}  # an editor puts a dot before the name
+        return any(may_hold_secrets(path.with_name(original).as_posix()) for original in originals)
     if not _FOLDERS.isdisjoint(path.parts[:-1]) or any(way in f"/{path}" for way in _WAYS) or _in_its_folder(path):
         return True
-    if path.name in _NAMES or path.suffix in _ENDINGS or path.name.endswith(".tfstate.backup"):
+    if path.name in _NAMES or path.suffix in _ENDINGS:
         return True
     return _says_so(path.name, path.suffix) and _HARMLESS.isdisjoint(re.split(r"[._-]", path.name))
 
