@@ -24,7 +24,8 @@ terraform.tfstate terraform.tfstate.backup prod.tfvars prod.auto.tfvars .terrafo
 .bash_history .zsh_history .psql_history .python_history .node_repl_history .histfile
 fish_history ConsoleHost_history.txt
 secrets.toml app-secrets.yaml secrets.prod.json aws_credentials.csv credentials passwords.txt secret
-.env~ .env.swp .netrc.bak .secrets.toml.swp .credentials.json.swp credentials.json.1 id_rsa.bak .git/config.old
+.env~ .env.swp .netrc.bak .secrets.toml.swp .credentials.json.swp credentials.json.1 id_rsa.bak
+.env.bak.1~ .git/config.old
 service-account.json client_secret_1.json firebase-adminsdk-1.json wp-config.php logins.json key4.db client.ovpn
 """
 NOT_SECRET = """

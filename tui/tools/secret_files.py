@@ -56,18 +56,23 @@ _WORDS = frozenset({"secret", "secrets", "credential", "credentials", "password"
 _ACCOUNTS = ("service-account", "service_account", "serviceaccount", "client_secret", "firebase-adminsdk")
 _ENV = re.compile(r"\.(env|dev\.vars)([._-].*)?")
 _PRIVATE_KEY = re.compile(r"id_(rsa|dsa|ecdsa|ed25519|xmss)([._-].*)?|[^.]+_(rsa|dsa|ecdsa|ed25519)")
-_COPY = re.compile(r"(.*[^.])(?:~|\.(?:bak|backup|old|orig|save|sw[op]|tmp|\d+))")  # that editors and people leave
+_COPY = re.compile(r"(.*?[^.])(?:~|\.(?:bak|backup|old|orig|save|sw[op]|tmp|\d+)){1,4}")
+"""What editors and people leave beside a file, and what that is called."""
 _HISTORY = re.compile(r"\.?\w*_history")  # of shells and database clients
 
 
 def may_hold_secrets(name: str) -> bool:
     """Whether a file's name, or a folder on the path to it, says that keys or passwords are in it."""
     path = PurePosixPath(name.lower().replace("\\", "/"))
+    paths = [path]
+    if copy := _COPY.fullmatch(path.name):  # an editor puts a dot before the name, too
+        paths += [path.with_name(original) for original in (copy[1], copy[1].removeprefix("."))]
+    return any(map(_holds_secrets, paths))
+
+
+def _holds_secrets(path: PurePosixPath) -> bool:
     if path.suffix == ".pub":
         return False
-    if copy := _COPY.fullmatch(path.name):
-        originals = {copy[1], copy[1].removeprefix(".")}  # an editor puts a dot before the name
-        return any(may_hold_secrets(path.with_name(original).as_posix()) for original in originals)
     if not _FOLDERS.isdisjoint(path.parts[:-1]) or any(way in f"/{path}" for way in _WAYS) or _in_its_folder(path):
         return True
     if path.name in _NAMES or path.suffix in _ENDINGS:
