@@ -211,3 +211,15 @@ def test_a_log_that_can_not_be_written_costs_the_file_only(tmp_path: Path) -> No
     log = ServerLog(tmp_path / "file" / "mcp-x.log")
     log.add("still here")
     assert log.last == "still here"
+
+
+async def test_a_server_that_writes_without_end_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.tools.mcp_log.MOST_A_SECOND", 3)
+    waits: list[float] = []
+    monkeypatch.setattr("tui.tools.mcp_log.time.sleep", waits.append)
+    log = ServerLog(None)
+    with log.pipe() as end:
+        end.write("".join(f"line {number}\n" for number in range(7)))
+    await log.heard_out()
+    assert log.lines == tuple(f"line {number}" for number in range(7))
+    assert len(waits) == 2 and all(0 <= seconds <= 1 for seconds in waits)
