@@ -119,7 +119,6 @@ def check_agreed(path: str, place: Place, agreed: str) -> None:
 
 def _why(path: str, place: Place) -> str:
     """A link is judged by its own name and by what it leads to."""
-    names = [name for name in (PurePath(path.strip()).name, place.path.as_posix()) if may_hold_secrets(name)]
-    if not names:
-        return ""
-    return f"{PurePath(names[-1]).name} probably holds keys or passwords; its content would be sent to the model"
+    named = PurePath(path.strip()).name
+    shown = place.shown if may_hold_secrets(place.path.as_posix()) else named if may_hold_secrets(named) else ""
+    return f"{shown} probably holds keys or passwords; its content would be sent to the model" if shown else ""
