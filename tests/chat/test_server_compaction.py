@@ -316,6 +316,18 @@ async def test_when_the_server_is_not_asked_to(tmp_path: Path) -> None:
         assert provider.requests[-1].compact_at is None
 
 
+async def test_a_question_that_only_a_summary_of_ours_knows_is_not_asked_again(tmp_path: Path) -> None:
+    provider = Compacting(able=Capabilities())
+    async with open_workspace(tmp_path, provider, **SETTINGS) as workspace:
+        session = await workspace.new_session()
+        for _ in range(6):
+            await drain(session.send(LONG[:600]))
+        assert of(CompactionFinished, await drain(session.compact()))
+        await session.rewind(next(m.id for m in going(session).messages if m.kind == "chat"))
+        provider.requests.clear()
+        assert "nothing to retry" in of(TurnFailed, await drain(session.retry()))[0].text and not provider.requests
+
+
 async def test_a_retry_leaves_a_compaction_of_ours_in_force(tmp_path: Path) -> None:
     """Its summary was written after the question, and stands before it."""
     provider = Compacting(able=Capabilities())

@@ -192,22 +192,34 @@ class Conversation:
         return active_messages(self.messages, self._state, self.target)
 
     def last_question(self) -> Message | None:
-        """The person's last message that stands, also where a server has compacted it already; None without one."""
+        """The person's last message that stands, also where a server has compacted it already.
+
+        None without one, and where a summary of ours stands for it.
+        """
         gone = self._state.set_aside | self._state.excluded
         questions = (m for m in reversed(self.messages) if m.role == "user" and m.kind == "chat" and m.id not in gone)
-        return next(questions, None)
+        last = next(questions, None)
+        if last is None or not any(m.id == last.id for m in self._before_answers(last)):
+            return None
+        return last
 
     def answers_to(self, question: Message) -> list[str]:
         """The ids of what stands after a person's message, summaries aside.
 
         What a server compacted while it answered is among it: its compaction leaves with the answer.
         """
-        servers = (c for c in self._state.checkpoints if isinstance(c, CompactionRecord))
-        answers = {c.answer for c in servers if c.answer > question.id}
-        active = active_messages(self.messages, history.leaving(self._state, answers), self.target)
-        later = {m.id for m in active if m.kind != "summary" and m.id > question.id}
+        later = {m.id for m in self._before_answers(question) if m.kind != "summary" and m.id > question.id}
         failed = {m.id for m in self.messages if m.status == "failed" and m.id > question.id}
-        return sorted(answers | later | failed)
+        return sorted(self._sealing(question) | later | failed)
+
+    def _before_answers(self, question: Message) -> tuple[Message, ...]:
+        """The active messages without what servers compacted in answer to a person's message, or later."""
+        state = history.leaving(self._state, self._sealing(question))
+        return active_messages(self.messages, state, self.target)
+
+    def _sealing(self, question: Message) -> set[str]:
+        servers = (c for c in self._state.checkpoints if isinstance(c, CompactionRecord))
+        return {c.answer for c in servers if c.answer > question.id}
 
     def not_sent(self) -> Mapping[str, str]:
         """Message id -> why it does not go out any more."""

@@ -207,7 +207,7 @@ def stood_for(
     for record in active_compactions(records) if compactions is None else compactions:
         if record.summary == summary:
             active, _ = _folded(readable, records, before)
-            first, last = _range(record, active, _standing_summaries(records), _sealed_away(before, readable))
+            first, last = _range(record, active, _standing_summaries(records), _sealed_away(records, readable))
             return tuple(active[first : last + 1]) if 0 <= first <= last else ()
         before.append(record)
     return ()
@@ -227,7 +227,7 @@ def _folded(
     active = [m for m in messages if m.id not in named]
     applied: list[CompactionRecord] = []
     standing = _standing_summaries(records)
-    missing = _sealed_away(compactions, messages)
+    missing = _sealed_away(records, messages)
     for record in compactions:
         folds = False
         if record.summary in summaries:
@@ -243,9 +243,10 @@ def _folded(
     return active, applied
 
 
-def _sealed_away(compactions: Sequence[CompactionRecord], messages: Sequence[Message]) -> dict[str, CompactionRecord]:
+def _sealed_away(records: Sequence[Checkpoint], messages: Sequence[Message]) -> dict[str, CompactionRecord]:
     """The compactions whose summary is not in `messages`, by that summary's id."""
     there = {m.id for m in messages}
+    compactions = active_compactions(records)
     return {record.summary: record for record in compactions if record.summary and record.summary not in there}
 
 
