@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace, real_tokens
 from tui.chat.attachments import make_attachment
 from tui.chat.events import CompactionFinished, CompactionStarted, ContextTrimmed, Notice, TurnFailed
@@ -146,3 +148,20 @@ async def test_a_summary_asked_behind_the_conversation_sees_its_pictures(tmp_pat
         [asked] = [request for request in provider.requests if is_summary(request)]
         assert len(asked.messages) > 8  # the cache of the server holds all but the wish for a summary
         assert dict(asked.blobs) == {picture.sha256: PNG} == dict(provider.requests[0].blobs)
+
+
+async def test_what_was_learned_of_the_tokenizer_counts_for_the_summarys_requests_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.chat.fakes.real_tokens", lambda request: int(2.3 * real_tokens(request)))
+    provider = ScriptedProvider(window=40_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(25):
+            await drain(session.send(f"{number} {LONG}"))
+        provider.window = 4_000
+        await session.set_window(4_000)
+        assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
+        asked = [request for request in provider.requests if is_summary(request)]
+        assert len(asked) > 3  # in parts, as large as they may be
+        assert provider.refused == 0

@@ -7,6 +7,7 @@ import itertools
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from math import ceil
 
 from tui.chat import history
 from tui.chat.attachments import with_bytes
@@ -195,6 +196,7 @@ class Compactor:
         own = await Meter(conversation, self._services).usage() if self._meter.elsewhere else usage
         budget, goal = own.budget, usage.budget
         fits = budget.max_input is not None and own.upper_bound + PREFIX_MARGIN <= budget.max_input
+        factor = max(1.0, own.basis.factor or 1.0)  # learned of this model: its tokens for one of our tokenizer's
         prefix = None
         if fits and trigger != "overflow":
             prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
@@ -203,7 +205,7 @@ class Compactor:
             unsealed(plan.source, conversation.messages, conversation.state, conversation.in_force()),
             base=replace(sent, messages=()),
             budget=budget,
-            count=lambda text: self._services.counter.count_text(text, sent.model) or len(text),
+            count=lambda text: ceil(factor * (self._services.counter.count_text(text, sent.model) or len(text))),
             instructions=instructions,
             prefix=prefix,
             goal=goal,
