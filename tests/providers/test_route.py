@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.providers.collect import collect
-from tests.providers.serving import DIALECTS, REQUEST
+from tests.providers.serving import DIALECTS, REQUEST, serving
+from tui.config import ProviderSettings
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.registry import make_provider
-from tui.providers.route import not_reached, proxy_for
+from tui.providers.registry import make_provider, provider_config
+from tui.providers.route import not_reached, nothing_there, proxy_for
 
 AWAY = "http://llm.example.com/v1"
 
@@ -73,6 +74,52 @@ async def test_a_server_that_does_not_speak_tls() -> None:
         port = server.sockets[0].getsockname()[1]
         error = await failure("openai-chat", f"https://127.0.0.1:{port}/v1")
     assert error.kind == "bad_request" and f"Set base_url to http://127.0.0.1:{port}/v1" in str(error)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_address_that_is_wrong_is_shown(dialect: Dialect) -> None:
+    async with serving(dialect) as (server, provider):
+        server.json({"detail": "Not Found"}, 404)
+        error = (await collect(provider, REQUEST)).error
+        asked = f"{server.url}{server.asked[0].path}"
+    assert error is not None and f"HTTP 404: Not Found. Nothing is at {asked}: check base_url" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("404 page not found", "Nothing is at"),  # Go: Ollama
+        ("File Not Found", "Nothing is at"),  # llama.cpp
+        ("Route not found", "Nothing is at"),
+        ("Invalid URL (POST /chat/completions)", "Nothing is at"),  # OpenAI
+        ("Unknown request URL: POST /openai/chat. Please check the URL for typos", "Nothing is at"),  # Groq
+        ("Unexpected endpoint or method. (POST /chat/completions)", "Nothing is at"),  # LM Studio
+        ("no Route matched with those values", "Nothing is at"),  # Kong: Mistral
+        ("Cannot POST /chat/completions", "Nothing is at"),  # Express
+        ("", "Check the model's name with /model, and base_url"),
+        ("model 'x' not found", ""),
+        ("No endpoints found for x/y.", ""),  # OpenRouter, of a model
+        ("The model `x` does not exist", ""),
+    ],
+)
+def test_a_path_that_is_not_there_and_a_model_that_is_not_there(said: str, hint: str) -> None:
+    told = nothing_there(said, f"{AWAY}/chat/completions")
+    assert told.startswith(hint) and bool(told) == bool(hint)
+    assert nothing_there(said, "") == ""
+
+
+@pytest.mark.parametrize(
+    ("pasted", "meant"),
+    [
+        ("http://h/v1/chat/completions", "http://h/v1"),
+        ("http://h/v1/messages/", "http://h/v1"),
+        ("http://h/v1/responses", "http://h/v1"),
+        ("http://h/v1/", "http://h/v1/"),
+        ("https://x.services.ai.azure.com/models", "https://x.services.ai.azure.com/models"),
+    ],
+)
+def test_a_route_at_the_end_of_the_address_is_left_off(pasted: str, meant: str) -> None:
+    assert provider_config("mine", ProviderSettings(base_url=pasted)).base_url == meant
 
 
 def test_which_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.error_text import MOST_VALUE, body_message, one_line, retry_after, retry_delay, said_in
 from tui.providers.overflow_numbers import OverflowNumbers, affordable_answer, longest_answer, overflow_numbers
+from tui.providers.route import nothing_there
 
 MOST_TEXT = 16_000  # characters of a body that are looked through
 
@@ -216,11 +217,13 @@ def classify_error(
     headers: Mapping[str, str] | None = None,
     provider: str = "",
     now: float = 0.0,
+    asked: str = "",
 ) -> ProviderError:
     """The error of a failed request: its kind, its numbers in tokens, and one line for a person.
 
     `status` is the HTTP status, None (or 200) for an error inside a stream. `body` is the decoded body in any shape,
     `message` what the SDK made of it. `now` (seconds since the epoch) is needed only to read a Retry-After date.
+    `asked` is the address that was asked, without secrets.
     """
     pairs, message = said_in(body), message[:MOST_VALUE]
     words = [value for _, value in pairs if isinstance(value, str)]
@@ -248,10 +251,10 @@ def classify_error(
     state = f"HTTP {status}: " if status and status != 200 else ""
     line = one_line(said) or "the server gave no reason"
     told: ErrorKind = "auth" if status == 402 else kind
-    hint = f" {_HINTS[told]}" if told in _HINTS else ""
+    hint = (nothing_there(one_line(said), asked) if status == 404 else "") or _HINTS.get(told, "")
     return ProviderError(
         kind,
-        f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'}{hint}",
+        f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'} {hint}".rstrip(),
         status=status,
         retry_after=wait if kind in ("rate_limit", "overloaded", "server") else None,
         limit=numbers.limit,

@@ -16,6 +16,7 @@ from tui.providers.base import Provider
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.local import missing_part, model_name
 from tui.providers.presets import LOCAL_SERVERS, PRESETS
+from tui.providers.route import without_route
 
 PROBE_TIMEOUT = 0.8  # seconds for connection and answer; a server on this machine is quick
 PROBE_BYTES = 1_000_000  # of a model list that are read
@@ -64,7 +65,7 @@ def provider_config(name: str, table: ProviderTable | None = None) -> ProviderCo
             hint = f"did you mean {near[0]}?" if near else f"add [providers.{name}] with base_url to the config file"
             raise ValueError(f"unknown provider {name!r}; {hint}")
         return preset
-    base_url = table.base_url or (preset.base_url if preset else "")
+    base_url = without_route(table.base_url or "") or (preset.base_url if preset else "")
     if not base_url and table.kind in ("openai", "anthropic"):
         base_url = PRESETS[table.kind].base_url
     if not base_url and not (preset and preset.dialect in ("local", "demo")):

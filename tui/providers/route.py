@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -9,6 +10,32 @@ from urllib.request import getproxies, proxy_bypass
 from tui.providers.base import ProviderError
 from tui.providers.error_text import one_line
 from tui.providers.keys import redact
+
+# What servers and their frameworks say where they have no such path, against what they say of a model.
+_NO_PATH = re.compile(
+    r"\W*(?:404\W*)?(?:(?:file|page|path|route|resource|endpoint|url) )?not found\W*|.*\b404 page not found.*"
+    r"|.*\binvalid url\b.*|.*\bunknown request url\b.*|.*\bunexpected endpoint\b.*|.*\bno route\b.*"
+    r"|.*\bcannot (?:get|post) /.*",
+    re.IGNORECASE | re.DOTALL,
+)
+# The routes of the dialects, which people copy with the address.
+_ROUTES = ("/chat/completions", "/completions", "/responses", "/messages")
+
+
+def without_route(base_url: str) -> str:
+    """`base_url` without a dialect's route at its end, which is no part of it."""
+    bare = base_url.rstrip("/")
+    route = next((route for route in _ROUTES if bare.endswith(route)), "")
+    return bare.removesuffix(route) if route else base_url
+
+
+def nothing_there(said: str, asked: str) -> str:
+    """What to do where a server has no such path, by the text `said` with its 404; "" where it means something else."""
+    if not asked or (said and _NO_PATH.fullmatch(said) is None):
+        return ""
+    if not said:  # it may mean the model all the same
+        return f"Check the model's name with /model, and base_url: {asked} was asked."
+    return f"Nothing is at {asked}: check base_url, which for most servers ends in /v1."
 
 
 def is_loopback(url: str) -> bool:

@@ -221,6 +221,7 @@ def translate(error: Exception, provider: str, base_url: str, idle: float | None
             headers=dict(response.headers),
             provider=provider,
             now=time.time(),
+            asked=redact(str(response.url).partition("?")[0]),
         )
     where, lead = redact(base_url), f"{provider}: "
     cause: BaseException = error.__cause__ if isinstance(error.__cause__, httpx2.HTTPError) else error
