@@ -174,7 +174,7 @@ async def _stream(
                 failure = reason
             case _:
                 if line := event_line(event):
-                    complain(line)
+                    complain(_outside(line))
     if not silent and reply is not None and reply.text and not reply.text.endswith("\n"):
         sys.stdout.write("\n")
     return Outcome(reply, failure)
