@@ -82,20 +82,20 @@ async def test_an_address_that_is_wrong_is_shown(dialect: Dialect) -> None:
         server.json({"detail": "Not Found"}, 404)
         error = (await collect(provider, REQUEST)).error
         asked = f"{server.url}{server.asked[0].path}"
-    assert error is not None and f"HTTP 404: Not Found. Nothing is at {asked}: check base_url" in str(error)
+    assert error is not None and f"HTTP 404: Not Found. Nothing answers at {asked}: check base_url" in str(error)
 
 
 @pytest.mark.parametrize(
     ("said", "hint"),
     [
-        ("404 page not found", "Nothing is at"),  # Go: Ollama
-        ("File Not Found", "Nothing is at"),  # llama.cpp
-        ("Route not found", "Nothing is at"),
-        ("Invalid URL (POST /chat/completions)", "Nothing is at"),  # OpenAI
-        ("Unknown request URL: POST /openai/chat. Please check the URL for typos", "Nothing is at"),  # Groq
-        ("Unexpected endpoint or method. (POST /chat/completions)", "Nothing is at"),  # LM Studio
-        ("no Route matched with those values", "Nothing is at"),  # Kong: Mistral
-        ("Cannot POST /chat/completions", "Nothing is at"),  # Express
+        ("404 page not found", "Nothing answers at"),  # Go: Ollama
+        ("File Not Found", "Nothing answers at"),  # llama.cpp
+        ("Route not found", "Nothing answers at"),
+        ("Invalid URL (POST /chat/completions)", "Nothing answers at"),  # OpenAI
+        ("Unknown request URL: POST /openai/chat. Please check the URL for typos", "Nothing answers at"),  # Groq
+        ("Unexpected endpoint or method. (POST /chat/completions)", "Nothing answers at"),  # LM Studio
+        ("no Route matched with those values", "Nothing answers at"),  # Kong: Mistral
+        ("Cannot POST /chat/completions", "Nothing answers at"),  # Express
         ("", "Check the model's name with /model, and base_url"),
         ("model 'x' not found", ""),
         ("No endpoints found for x/y.", ""),  # OpenRouter, of a model
@@ -103,9 +103,10 @@ async def test_an_address_that_is_wrong_is_shown(dialect: Dialect) -> None:
     ],
 )
 def test_a_path_that_is_not_there_and_a_model_that_is_not_there(said: str, hint: str) -> None:
-    told = nothing_there(said, f"{AWAY}/chat/completions")
+    told = nothing_there(404, said, f"{AWAY}/chat/completions")
     assert told.startswith(hint) and bool(told) == bool(hint)
-    assert nothing_there(said, "") == ""
+    assert nothing_there(404, said, "") == nothing_there(400, said, AWAY) == ""
+    assert AWAY in nothing_there(405, said, AWAY)
 
 
 @pytest.mark.parametrize(

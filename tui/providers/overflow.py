@@ -251,7 +251,7 @@ def classify_error(
     state = f"HTTP {status}: " if status and status != 200 else ""
     line = one_line(said) or "the server gave no reason"
     told: ErrorKind = "auth" if status == 402 else kind
-    hint = (nothing_there(one_line(said), asked) if status == 404 else "") or _HINTS.get(told, "")
+    hint = nothing_there(status, one_line(said), asked) or _HINTS.get(told, "")
     return ProviderError(
         kind,
         f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'} {hint}".rstrip(),

@@ -29,13 +29,16 @@ def without_route(base_url: str) -> str:
     return bare.removesuffix(route) if route else base_url
 
 
-def nothing_there(said: str, asked: str) -> str:
-    """What to do where a server has no such path, by the text `said` with its 404; "" where it means something else."""
-    if not asked or (said and _NO_PATH.fullmatch(said) is None):
+def nothing_there(status: int | None, said: str, asked: str) -> str:
+    """What to do where a server has no such path, by the text `said` with its 404; "" where it means something else.
+
+    405 is also what comes of a redirect, after which HTTP asks with GET. `asked` is where it led then.
+    """
+    if not asked or status not in (404, 405) or (status == 404 and said and _NO_PATH.fullmatch(said) is None):
         return ""
     if not said:  # it may mean the model all the same
         return f"Check the model's name with /model, and base_url: {asked} was asked."
-    return f"Nothing is at {asked}: check base_url, which for most servers ends in /v1."
+    return f"Nothing answers at {asked}: check base_url, which for most servers ends in /v1."
 
 
 def is_loopback(url: str) -> bool:
