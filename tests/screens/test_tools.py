@@ -141,7 +141,7 @@ async def test_all_of_a_cut_result_can_be_read() -> None:
     shown.session.tools.texts["aa"] = whole
     async with running(shown) as run:
         await run.press("alt+up")
-        await run.shows("o open · c copy")
+        await run.shows("o open · enter unfold · c copy")
         await run.press("o")
         await run.until(lambda: isinstance(run.app.screen, Pager))
         await run.shows("fetch, read: 5,003 lines", "── fetch ──", "line 20")
