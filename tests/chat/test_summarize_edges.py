@@ -128,3 +128,20 @@ def test_no_more_is_asked_for_than_half_of_what_the_answer_may_take(window: int,
     assert request.max_output is not None
     assert request.max_output >= min(2 * 160, window // 8)
     assert 40 <= words_asked(request) <= min(request.max_output / 2, summary_allowance(space)) / 1.4
+
+
+async def test_a_request_that_the_server_cut_in_silence_is_repeated_with_less() -> None:
+    messages, facts = planted(12, 150)
+    space = budget(6_000)
+    whole = Faithful(space)
+
+    async def model(request: Request) -> Completion:
+        answer = await whole(request)
+        read = min(request_size(request), 2_000)  # its real window; what stands before that is dropped
+        seen = FACT.findall(request.messages[0].text[-4 * read :])
+        return replace(answer, text=" ".join(seen), usage=Usage(read, 10))
+
+    summary = await summarise(model, messages, base=BASE, budget=space, count=count)
+    assert [fact for fact in facts if fact not in summary.text] == []
+    sizes = [request_size(request) for request in whole.requests]
+    assert sizes[0] > 2_000 / 0.6 and max(sizes[1:]) <= 2_000

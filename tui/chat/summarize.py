@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from tui.chat.reported import TRUNCATED_BELOW
 from tui.chat.summary_source import split_source, split_text
 from tui.context.compaction_rules import SUMMARY_LEAST, summary_allowance
 from tui.context.groups import without_reasoning
@@ -17,6 +18,7 @@ from tui.providers.base import ErrorKind, Provider, ProviderError, StreamEnd, Te
 RETRIES = 3  # SPEC 5: retry smaller, three times
 FILL = 0.85  # of the room for source that a request takes: token counts of text are estimates
 LEAST_CAPACITY = 64  # tokens of source below which a request is not worth making
+LEAST_DOUBTED = 1_000  # tokens of a request that a server may have cut: estimates of small ones are too far off
 UNKNOWN_CAPACITY = 24_000  # tokens of source for each request where the window is unknown
 TOKENS_PER_WORD = 1.4  # rough, for telling the model a length it can keep
 LEAST_WORDS = 40  # that a summary is asked for
@@ -231,6 +233,10 @@ async def summarise(
         text = answer.text.strip()
         if not problem and cuts and await asyncio.to_thread(count, text) > longest:
             answer, problem = replace(answer, cut=True), "the summary is longer than there is room for"
+        read = await asyncio.to_thread(_read_in_part, request, answer, count)
+        if not problem and read:
+            problem = "the server read only part of what was sent (Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx)"
+            capacity = min(capacity, 2 * int(TRUNCATED_BELOW * read))  # which is halved
         if not problem:
             carried, done = text, done + 1
             continue
@@ -251,6 +257,13 @@ def _halved(chunks: Sequence[str], capacity: int, count: Callable[[str], int]) -
     """Half the capacity, or half of the first of `chunks` where that is less; and all of them in such parts."""
     capacity = max(LEAST_CAPACITY, min(capacity, count(chunks[0])) // 2)
     return capacity, [part for chunk in chunks for part in split_text(chunk, capacity, count)]
+
+
+def _read_in_part(request: Request, answer: Completion, count: Callable[[str], int]) -> int:
+    """The tokens a server read of a request that it cut in silence (SPEC 6.4); 0 where it read all of it."""
+    read = answer.usage.input_total if answer.usage is not None else None
+    sent = count(request.messages[-1].text)
+    return read if read and sent > LEAST_DOUBTED and read < TRUNCATED_BELOW * sent else 0
 
 
 async def _attempt(complete: Complete, request: Request, usages: list[Usage]) -> tuple[Completion, str]:
