@@ -85,7 +85,7 @@ def complain(text: str, code: int = FAILED) -> int:
 def known_error(error: Exception) -> int | None:
     """The exit code of an error whose text is meant for a person; None for a bug."""
     bad = dict.fromkeys(("UsageError", "AttachmentError", "RecordingError"), BAD_USAGE)
-    codes = bad | dict.fromkeys(("StoreError", "ProviderError", "ForkError"), FAILED)
+    codes = bad | dict.fromkeys(("StoreError", "ProviderError", "ForkError", "ToolError"), FAILED)
     return next((codes[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in codes), None)
 
 
