@@ -9,7 +9,7 @@ import pytest
 
 from tests.chat.test_summarize import BASE, FACT, Faithful, count, planted, request_size
 from tests.context.conversations import budget
-from tui.chat.summarize import RETRIES, Completion, SummaryFailedError, prefix_request, summarise, summary_request
+from tui.chat.summarize import Completion, SummaryFailedError, prefix_request, summarise, summary_request
 from tui.chat.summary_source import split_text
 from tui.context.compaction import summary_allowance
 from tui.context.limits import BudgetSettings, ModelLimits, make_budget
@@ -99,7 +99,7 @@ async def test_a_summary_that_is_cut_every_time_is_refused() -> None:
     model = Faithful(budget(6_000), [CUT] * 9)
     with pytest.raises(SummaryFailedError, match="cut off at its output limit"):
         await summarise(model, messages, base=BASE, budget=budget(6_000), count=count)
-    assert len(model.requests) == 1 + RETRIES
+    assert len(model.requests) == 2  # a small model may go on for ever: each try takes as long as it may
 
 
 async def test_a_cut_summary_behind_the_conversation_is_asked_for_beside_it() -> None:

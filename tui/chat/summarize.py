@@ -199,19 +199,21 @@ async def summarise(
 
     Source larger than the window goes in parts, each request carrying the summary so far. `prefix` (see
     `prefix_request`) is tried first. A request that overflows, fails or brings nothing is repeated with half the
-    source, one whose answer is cut at its limit with half the length asked for, three times in all; then
-    `SummaryFailedError`. `count` gives the tokens of a text and runs in a thread.
+    source, one whose answer is cut at its limit once with half the length asked for, three times in all;
+    then `SummaryFailedError`. `count` gives the tokens of a text and runs in a thread.
     """
     usages: list[Usage] = []
     requests, retries, capacity = 0, RETRIES, source_capacity(budget, count, instructions, goal)
     longest = _max_output(budget, goal)  # tokens of a part's summary: what the next part's request has room for
-    cuts = 0
+    cuts, cut_at = 0, -1  # answers that met their limit, and the part the last one was of
     if prefix is not None:
         requests += 1
         answer, problem = await _attempt(complete, prefix, usages)
         if not problem:
             return Summary(answer.text.strip(), requests, tuple(usages))
-        retries, cuts = retries - 1, int(answer.cut)
+        retries -= 1
+        if answer.cut:
+            cuts, cut_at = 1, 0
     if capacity < LEAST_CAPACITY:
         raise SummaryFailedError("This window is too small for a summary of the conversation.", tuple(usages))
     chunks = list(await asyncio.to_thread(split_source, source, capacity, count))
@@ -231,8 +233,9 @@ async def summarise(
         requests += 1
         answer, problem = await _attempt(complete, request, usages)
         text = answer.text.strip()
-        if not problem and cuts and await asyncio.to_thread(count, text) > longest:
-            answer, problem = replace(answer, cut=True), "the summary is longer than there is room for"
+        long = not problem and cuts > 0 and await asyncio.to_thread(count, text) > longest
+        if long:
+            problem = "the summary is longer than there is room for"
         read = await asyncio.to_thread(_read_in_part, request, answer, count)
         if not problem and read:
             problem = "the server read only part of what was sent (Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx)"
@@ -240,11 +243,11 @@ async def summarise(
         if not problem:
             carried, done = text, done + 1
             continue
-        if not retries:
+        if not retries or (answer.cut and cut_at == done):
             raise SummaryFailedError(f"No summary could be made: {problem}", tuple(usages))
         retries -= 1
-        if answer.cut:
-            cuts += 1
+        if answer.cut or long:
+            cuts, cut_at = cuts + 1, done
             continue
         capacity, rest = await asyncio.to_thread(_halved, chunks[done:], capacity, count)
         chunks = chunks[:done] + rest
