@@ -20,3 +20,16 @@ def from_home(text: str) -> Path:
     if (first := path.parts[:1]) and first[0].startswith("~"):
         raise ValueError(f"{first[0]!r} is no home folder here; write the whole path")
     return path
+
+
+def new_file(name: str) -> Path:
+    """Where a file of that name may be written, over none that is there. Raises ValueError with a one-line reason."""
+    path = at_home(name)
+    try:
+        taken = path.exists()
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise ValueError(f"no file can be called {name[:40]!r} … ({reason}): name another") from None
+    if taken:
+        raise ValueError(f"{path} is there already: name another file")
+    return path

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tui import commands
@@ -19,7 +18,7 @@ from tui.cli.plain_summary import change, preview
 from tui.cli.plain_tools import PlainTools
 from tui.config_values import EFFORTS, parse_tokens
 from tui.context.usage import surely_fits
-from tui.paths import at_home
+from tui.paths import at_home, new_file
 from tui.render.clean import clean_line
 from tui.render.words import plural
 from tui.screens.model_words import effort_text, price_text
@@ -190,13 +189,12 @@ class PlainCommands:
         self._open(await workspace.new_session())
 
     async def _export(self, args: str) -> None:
-        path, taken = _place(args or f"chatctx-{self._session.id[-8:]}.md")
-        if taken:
-            raise UsageError(f"{path} is there already: name another file")
+        name = args or f"chatctx-{self._session.id[-8:]}.md"
         try:
+            path = new_file(name)
             await self._session.export(path)
         except OSError as error:
-            raise UsageError(f"{path} can't be written ({error.strerror}): name another place") from None
+            raise UsageError(f"{name} can't be written ({error.strerror}): name another place") from None
         except ValueError as error:
             raise UsageError(f"not written: {error}") from None
         write(f"Written to {path.absolute()}")
@@ -205,7 +203,7 @@ class PlainCommands:
         if not args:
             raise UsageError("/import needs a file: of chatctx, Claude Code, pi or Gemini CLI")
         name = args.removesuffix("--again").strip()
-        info = await self._chat.workspace.import_file(_place(name)[0], again=name != args)
+        info = await self._chat.workspace.import_file(at_home(name), again=name != args)
         self._open(await self._chat.workspace.resume(info.id))
 
     async def _usage(self, _args: str) -> None:
@@ -284,12 +282,6 @@ class PlainCommands:
 def _said(row: str) -> str:
     """A row of the table without the signs that a picture would explain."""
     return _SIGNS.sub(" ", row)
-
-
-def _place(name: str) -> tuple[Path, bool]:
-    """The file meant, and whether it is there already."""
-    path = at_home(name)
-    return path, path.exists()
 
 
 def _session_row(info: SessionInfo) -> tuple[str, ...]:

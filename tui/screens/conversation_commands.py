@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.paths import at_home
+from tui.paths import new_file
 from tui.screens.command_base import CommandBase
 from tui.screens.items import Item
 from tui.widgets.figures import age
@@ -89,15 +88,15 @@ class ConversationCommands(CommandBase):
         """`/export [FILE]`: never over a file that is there."""
         if (session := self.ready()) is None:
             return
-        path, taken = _place(args or f"chatctx-{session.id[-8:]}.md")
-        if taken:
-            self.refuse(f"{path} is there already: name another file.")
-            return
+        name = args or f"chatctx-{session.id[-8:]}.md"
         try:
+            path = new_file(name)
             await session.export(path)
-        except (OSError, ValueError) as error:
-            reason = f"{path} ({error.strerror}); name another place" if isinstance(error, OSError) else error
-            self.refuse(f"Not written: {reason}")
+        except OSError as error:
+            self.refuse(f"Not written: {name} ({error.strerror}); name another place.")
+            return
+        except ValueError as error:
+            self.refuse(f"Not written: {error}.")
             return
         self.say(f"Written to {path.absolute()}")
 
@@ -127,9 +126,3 @@ class ConversationCommands(CommandBase):
         session, workspace = self.ready(), self.workspace()
         if session is not None and workspace is not None:
             self.screen.app.push_screen(UsagePanel(workspace, session))
-
-
-def _place(name: str) -> tuple[Path, bool]:
-    """The file meant, and whether it is there already."""
-    path = at_home(name)
-    return path, path.exists()
