@@ -22,7 +22,18 @@ from tui.chat.ids import new_id
 from tui.chat.projection import Target
 from tui.chat.schema import APPLICATION_ID, MIGRATIONS
 from tui.chat.store import SessionInfo, SessionStore
-from tui.messages import Attachment, BilledPass, Message, Reasoning, Request, Text, ToolCall, ToolResult, Usage
+from tui.messages import (
+    Attachment,
+    BilledPass,
+    Message,
+    Reasoning,
+    Request,
+    SealedSummary,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from tui.providers.base import ReasoningDelta, ReasoningMeta, TextDelta, UsageUpdate
 
 
@@ -256,7 +267,26 @@ def test_sessions_are_searched_by_title_and_text(store: SessionStore) -> None:
     assert [s.id for s in store.sessions("parser")] == [first]
     assert [s.id for s in store.sessions("GRÜSSE".replace("SS", "ß"))] == [second]
     assert [s.id for s in store.sessions('"quoted"')] == [second]
+    assert [s.id for s in store.sessions('grüsse, "QUOTED')] == [second]
     assert store.sessions("nothing like it") == []
+
+
+def test_a_search_finds_what_can_be_read_and_nothing_else(store: SessionStore) -> None:
+    """Not the store's own words, not ids, not what is signed or sealed; case-folded beyond ASCII."""
+    session = add_session(store, "x", 1.0)
+    parts = (
+        Text("ÜBER den Wolken\nmuß die"),
+        Reasoning("quietly", signature="c2lnbmVk", encrypted="c2VhbGVk"),
+        ToolCall("call_77", "fetch_it", '{"place":"Köln"}'),
+        ToolResult("call_77", "fetch_it", "Dom"),
+        Attachment("text", "Notes.md", "text/markdown", "ab" * 32, 9, text="inside"),
+        SealedSummary("openai", "m", "gAAAsealed"),
+    )
+    store.add_message(session, Message("assistant", parts, id=new_id()))
+    for found in "über|WOLKEN|MUß|Quietly|FETCH_IT|köln|dom|notes.MD|Inside|den wolken\nmuß".split("|"):
+        assert store.sessions(found), found
+    for missed in "type|signature|c2lnbmVk|c2VhbGVk|call_77|sealed|markdown|abab|assistant|wolken muß".split("|"):
+        assert not store.sessions(missed), missed
 
 
 def test_prompts_come_back_oldest_first(store: SessionStore) -> None:

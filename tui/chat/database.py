@@ -8,11 +8,12 @@ from __future__ import annotations
 import errno
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tui.chat import search
 from tui.chat.liveness import Liveness
 from tui.chat.schema import APPLICATION_ID, MIGRATIONS
 
@@ -79,6 +80,7 @@ class Database:
     def _open(self) -> None:
         db = self._db
         self._check_identity(self._pragma("application_id"), self._pragma("user_version"))
+        search.add_functions(db)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
@@ -142,7 +144,7 @@ class Database:
                     self._db.execute("ROLLBACK")
                 raise
 
-    def query(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
+    def query(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:
         """All rows of a reading statement."""
         with self._guard, self._errors():
             return self._db.execute(sql, values).fetchall()

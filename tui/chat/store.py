@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tui.chat import codec
+from tui.chat import codec, search
 from tui.chat.database import Database, StoreError
 from tui.chat.ids import new_id
 from tui.chat.parts import PartsBuilder, dump_events, load_events
@@ -71,29 +71,22 @@ class SessionStore(Database):
 
     def session(self, session: str) -> SessionInfo | None:
         """A session by its id, or by an unambiguous beginning of it; None if there is none."""
-        found = self._sessions("s.id = ?", (session,), 1)
+        found = self._sessions("s.id = :id", {"id": session}, 1)
         if not found and session:
-            found = self._sessions("s.id GLOB ? AND s.deleted_at IS NULL", (_glob(session) + "*",), 2)
+            found = self._sessions("s.id GLOB :id AND s.deleted_at IS NULL", {"id": _glob(session) + "*"}, 2)
         return found[0] if len(found) == 1 else None
 
     def sessions(self, query: str = "", limit: int = 1000) -> list[SessionInfo]:
         """Sessions, the newest first; with `query`, those whose title or message text contains it."""
-        where, values = "s.deleted_at IS NULL", []
-        if query:
-            where += (
-                " AND (instr(lower(s.title), ?) OR EXISTS (SELECT 1 FROM messages m"
-                " WHERE m.session = s.id AND instr(lower(m.parts), ?)"
-                """ AND m.parts NOT LIKE '[{"type":"sealed!_summary"%' ESCAPE '!'))"""  # which says nothing
-            )
-            values = [query.lower(), json.dumps(query.lower())[1:-1]]
-        return self._sessions(where, values, limit)
+        where = "s.deleted_at IS NULL" + (f" AND {search.MATCHES}" if query else "")
+        return self._sessions(where, search.values(query) if query else {}, limit)
 
-    def _sessions(self, where: str, values: Sequence[object], limit: int) -> list[SessionInfo]:
+    def _sessions(self, where: str, values: Mapping[str, object], limit: int) -> list[SessionInfo]:
         rows = self.query(
             "SELECT id, title, provider, model, created_at, updated_at, rolling, draft, parent,"
             " (SELECT count(*) FROM messages WHERE session = s.id)"
-            f" FROM sessions s WHERE {where} ORDER BY updated_at DESC, id DESC LIMIT ?",
-            (*values, limit),
+            f" FROM sessions s WHERE {where} ORDER BY updated_at DESC, id DESC LIMIT :limit",
+            {**values, "limit": limit},
         )
         names = (
             "id",

@@ -1,0 +1,38 @@
+"""Which stored messages say something: what was said, called, returned or attached, whatever its letters' case."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+SAID = ("text", "name", "arguments")
+"""The fields of a stored part that somebody can read; the others are ids, kinds, signatures and sealed content."""
+
+MATCHES = (
+    "(mentions(s.title, :words) OR EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id AND"
+    " CASE WHEN instr(lower(m.parts), :stored) THEN says(m.parts, :words) ELSE 0 END))"
+)
+"""The condition on sessions `s`. The text as stored is looked through first: most messages need not be parsed."""
+
+
+def add_functions(db: sqlite3.Connection) -> None:
+    """Let SQL on `db` ask `mentions(text, words)` and `says(parts, words)`; `words` are case-folded."""
+    db.create_function("mentions", 2, mentions, deterministic=True)
+    db.create_function("says", 2, says, deterministic=True)
+
+
+def values(query: str) -> dict[str, str]:
+    """The values of `MATCHES` for what a person looks for."""
+    words = query.casefold()
+    plain = max(words.split() or [""], key=len) if words.isascii() else ""
+    return {"words": words, "stored": json.dumps(plain)[1:-1]}
+
+
+def mentions(text: str, words: str) -> bool:
+    """Whether `text` holds `words`."""
+    return words in text.casefold()
+
+
+def says(parts: str, words: str) -> bool:
+    """Whether a message's stored parts (JSON text) hold `words` in something that can be read."""
+    return any(mentions(str(part.get(field, "")), words) for part in json.loads(parts) for field in SAID)
