@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.providers.collect import collect
+from tests.providers.replay import Answer
 from tests.providers.serving import DIALECTS, REQUEST, serving
 from tui.config import ProviderSettings
 from tui.providers.base import ErrorKind, ProviderError
@@ -83,6 +84,20 @@ async def test_an_address_that_is_wrong_is_shown(dialect: Dialect) -> None:
         error = (await collect(provider, REQUEST)).error
         asked = f"{server.url}{server.asked[0].path}"
     assert error is not None and f"HTTP 404: Not Found. Nothing answers at {asked}: check base_url" in str(error)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_key_goes_to_no_other_host(dialect: Dialect) -> None:
+    async with serving(dialect, api_key_command="echo key-0001") as (server, provider):
+        other = server.url.replace("127.0.0.1", "localhost")
+        server.answers += [
+            Answer(status=307, headers={"location": "/v1/here"}),
+            Answer(status=307, headers={"location": f"{other}/v1/there"}),
+            Answer([b"{}"], 400),
+        ]
+        await collect(provider, REQUEST)
+        shown = ["key-0001" in str(asked.headers) for asked in server.asked]
+    assert shown == [True, True, False]
 
 
 @pytest.mark.parametrize(

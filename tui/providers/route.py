@@ -21,6 +21,8 @@ _NO_PATH = re.compile(
 # The routes of the dialects, which people copy with the address.
 _ROUTES = ("/chat/completions", "/completions", "/responses", "/messages")
 
+_KEY_HEADERS = ("authorization", "x-api-key")
+
 
 def without_route(base_url: str) -> str:
     """`base_url` without a dialect's route at its end, which is no part of it."""
@@ -48,13 +50,23 @@ def is_loopback(url: str) -> bool:
 
 
 def client_options(url: str) -> dict[str, Any]:
-    """What an HTTP client for `url` takes from the environment: proxies not for this machine, certificates always."""
-    if not is_loopback(url):
-        return {"trust_env": True}
+    """What an HTTP client for `url` takes from the environment: proxies not for this machine, certificates always.
+
+    A key goes to no other host that the server redirects to; the HTTP library itself keeps only `Authorization` back.
+    """
     import httpx2
 
-    secure = urlsplit(url).scheme == "https"
-    return {"trust_env": False, "verify": httpx2.create_ssl_context(trust_env=True) if secure else True}
+    home = httpx2.URL(url)
+
+    async def keep_key(request: httpx2.Request) -> None:
+        if request.url.host != home.host or (home.scheme == "https") > (request.url.scheme == "https"):
+            for name in _KEY_HEADERS:
+                request.headers.pop(name, None)
+
+    options: dict[str, Any] = {"trust_env": not is_loopback(url), "event_hooks": {"request": [keep_key]}}
+    if is_loopback(url) and home.scheme == "https":
+        options["verify"] = httpx2.create_ssl_context(trust_env=True)
+    return options
 
 
 def proxy_for(url: str) -> str:
