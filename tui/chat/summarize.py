@@ -244,7 +244,8 @@ async def summarise(
             carried, done = text, done + 1
             continue
         if not retries or (answer.cut and cut_at == done):
-            raise SummaryFailedError(f"No summary could be made: {problem}", tuple(usages))
+            more = ", also when a shorter one was asked for: another model may do (/model)" if answer.cut else ""
+            raise SummaryFailedError(f"No summary could be made: {problem}{more}", tuple(usages))
         retries -= 1
         if answer.cut or long:
             cuts, cut_at = cuts + 1, done
