@@ -283,9 +283,31 @@ def test_a_search_finds_what_can_be_read_and_nothing_else(store: SessionStore) -
         SealedSummary("openai", "m", "gAAAsealed"),
     )
     store.add_message(session, Message("assistant", parts, id=new_id()))
-    for found in "über|WOLKEN|MUß|Quietly|FETCH_IT|köln|dom|notes.MD|Inside|den wolken\nmuß".split("|"):
+    for found in [
+        "über",
+        "WOLKEN",
+        "MUß",
+        "Quietly",
+        "FETCH_IT",
+        "köln",
+        "dom",
+        "notes.MD",
+        "Inside",
+        "den wolken\nmuß",
+    ]:
         assert store.sessions(found), found
-    for missed in "type|signature|c2lnbmVk|c2VhbGVk|call_77|sealed|markdown|abab|assistant|wolken muß".split("|"):
+    for missed in [
+        "type",
+        "signature",
+        "c2lnbmVk",
+        "c2VhbGVk",
+        "call_77",
+        "sealed",
+        "markdown",
+        "abab",
+        "assistant",
+        "wolken muß",
+    ]:
         assert not store.sessions(missed), missed
 
 

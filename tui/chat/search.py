@@ -24,7 +24,7 @@ def add_functions(db: sqlite3.Connection) -> None:
 def values(query: str) -> dict[str, str]:
     """The values of `MATCHES` for what a person looks for."""
     words = query.casefold()
-    plain = max(words.split() or [""], key=len) if words.isascii() else ""
+    plain = max(words.split() or [""], key=len) if query.isascii() else ""
     return {"words": words, "stored": json.dumps(plain)[1:-1]}
 
 
