@@ -15,11 +15,9 @@ from tui.chat.summarize import (
     Completion,
     SummaryFailedError,
     complete_with,
-    prefix_request,
-    source_capacity,
     summarise,
-    summary_prompt,
 )
+from tui.chat.summary_request import prefix_request, source_capacity, summary_prompt
 from tui.chat.summary_source import MOST_CHUNKS, OVERLAP, render_pieces, split_source, split_text
 from tui.context.compaction import summary_allowance
 from tui.context.limits import Budget

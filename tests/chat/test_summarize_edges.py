@@ -9,7 +9,8 @@ import pytest
 
 from tests.chat.test_summarize import BASE, FACT, Faithful, count, planted, request_size
 from tests.context.conversations import budget
-from tui.chat.summarize import Completion, SummaryFailedError, prefix_request, summarise, summary_request
+from tui.chat.summarize import Completion, SummaryFailedError, summarise
+from tui.chat.summary_request import prefix_request, summary_request
 from tui.chat.summary_source import split_text
 from tui.context.compaction import summary_allowance
 from tui.context.limits import BudgetSettings, ModelLimits, make_budget

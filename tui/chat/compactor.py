@@ -22,9 +22,9 @@ from tui.chat.summarize import (
     Completion,
     Summary,
     complete_with,
-    prefix_request,
     summarise,
 )
+from tui.chat.summary_request import prefix_request
 from tui.context.checkpoints import (
     CompactionRecord,
     CompactionUndo,
