@@ -17,7 +17,7 @@ from tests.screens.conftest import SIZES, running, wait_until
 from tui.app import ChatApp
 from tui.chat.events import ContextTrimmed, Notice, RetryScheduled, SessionEvent, TurnFailed
 from tui.context.usage import ContextUsage
-from tui.screens.base import BaseScreen
+from tui.screens.base import BaseScreen, Panel
 from tui.screens.chat import ChatScreen
 
 
@@ -318,6 +318,17 @@ async def test_ctrl_c_stops_then_clears_then_leaves() -> None:
         assert not workspace.closed
         await run.press("ctrl+c")
         await run.until(lambda: workspace.closed)
+
+
+async def test_ctrl_c_closes_a_panel_and_nothing_else() -> None:
+    async with running() as run:
+        await run.type("draft")
+        for keys in (["f2"], ["f2", "m"], ["ctrl+o"]):
+            await run.press(*keys)
+            await run.until(lambda: isinstance(run.app.screen, Panel))
+            await run.press(*["ctrl+c"] * len(keys))
+            await run.until(lambda: run.app.screen is run.chat)
+        assert run.chat.composer.value == "draft"
 
 
 async def test_a_workspace_that_does_not_open_ends_with_one_line_and_code_1() -> None:

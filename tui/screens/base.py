@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, Generic, TypeVar
 
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset
 from textual.screen import ModalScreen, Screen
@@ -67,6 +68,13 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "close", id="panel.close", show=False),
     ]
+
+    def action_copy_text(self) -> None:
+        """ctrl+c: copy what is selected, else what esc does."""
+        try:
+            super().action_copy_text()
+        except SkipAction:
+            self.call_next(self.run_action, "close")
 
     def action_close(self) -> None:
         """Go back; nothing was chosen."""
