@@ -9,7 +9,7 @@ import pytest
 
 from tests.chat.test_summarize import BASE, FACT, Faithful, count, planted, request_size
 from tests.context.conversations import budget
-from tui.chat.summarize import Completion, SummaryFailedError, summarise
+from tui.chat.summarize import CUT_MARK, Completion, SummaryFailedError, summarise
 from tui.chat.summary_request import prefix_request, summary_request
 from tui.chat.summary_source import split_text
 from tui.context.compaction import summary_allowance
@@ -95,12 +95,42 @@ async def test_a_summary_cut_at_its_limit_is_asked_for_again_shorter_with_all_th
     assert len(summary.usages) == 2  # billed all the same
 
 
-async def test_a_summary_that_is_cut_every_time_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Goal: sell tea.\nNext: call the", "Goal: sell tea."),
+        ("Goal: sell tea.\nNext: call Ann.", "Goal: sell tea.\nNext: call Ann."),
+        ("Goal: half of", "Goal: half of"),
+    ],
+)
+async def test_a_summary_that_is_cut_again_is_taken_in_whole_lines_and_says_so(said: str, kept: str) -> None:
     messages, _ = planted(3, 50)
-    model = Faithful(budget(6_000), [CUT] * 9)
+    model = Faithful(budget(6_000), [replace(CUT, text="the first"), replace(CUT, text=said)])
+    summary = await summarise(model, messages, base=BASE, budget=budget(6_000), count=count)
+    assert (summary.text, summary.cut) == (f"{kept}\n\n{CUT_MARK}", True)
+    assert len(model.requests) == 2  # a small model may go on for ever: each try takes as long as it may
+
+
+async def test_an_answer_cut_before_it_said_anything_is_no_summary() -> None:
+    messages, _ = planted(3, 50)
+    model = Faithful(budget(6_000), [replace(CUT, text="")] * 9)
     with pytest.raises(SummaryFailedError, match="cut off at its output limit"):
         await summarise(model, messages, base=BASE, budget=budget(6_000), count=count)
-    assert len(model.requests) == 2  # a small model may go on for ever: each try takes as long as it may
+    assert len(model.requests) == 2
+
+
+async def test_what_is_cut_in_a_part_leaves_room_for_the_next() -> None:
+    messages, facts = planted(12, 150)
+    space = budget(3_000)
+    long = replace(CUT, text="line\n" * 3_000, usage=None)
+    model = Faithful(space, [long, long])
+    summary = await summarise(model, messages, base=BASE, budget=space, count=count)
+    assert summary.cut and CUT_MARK not in summary.text
+    assert len(model.requests) > 2 and facts[-1] in summary.text
+    endless = Faithful(space, [long] * 99)  # cut in every part: taken all the same, in so many requests and no more
+    summary = await summarise(endless, messages, base=BASE, budget=space, count=count)
+    assert summary.cut and summary.text.endswith(CUT_MARK)
+    assert len(endless.requests) <= 3 + len(model.requests)
 
 
 async def test_a_cut_summary_behind_the_conversation_is_asked_for_beside_it() -> None:

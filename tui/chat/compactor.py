@@ -12,7 +12,7 @@ from math import ceil
 from tui.chat import history
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation import Conversation
-from tui.chat.events import CompactionFinished, CompactionStarted, SessionEvent
+from tui.chat.events import CompactionFinished, CompactionStarted, Notice, SessionEvent
 from tui.chat.ids import new_id
 from tui.chat.meter import Meter
 from tui.chat.projection import build_request, trimmed_request, unsealed
@@ -82,12 +82,16 @@ class Compactor:
         yield CompactionStarted(automatic=trigger != "manual")
         plan = await self._meter.in_thread(self._plan, trigger, usage)
         summary: Message | None = None
+        cut = False
         if isinstance(plan, Summarise):
-            summary = self.message((await self._summary(plan, usage, instructions, trigger)).outgoing)
+            made = await self._summary(plan, usage, instructions, trigger)
+            summary, cut = self.message(made.outgoing), made.cut
         record = await self._meter.in_thread(self.record, plan, summary, usage)
         accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
         await self._conversation.add_checkpoint(record, summary)
         yield CompactionFinished(record.messages, record.before, record.after, summary)
+        if cut:
+            yield Notice("warning", "The summary met its output limit and ends early; /summary shows it")
 
     async def draft(self, usage: ContextUsage, instructions: str = "") -> tuple[Summarise, str]:
         """What a compaction by hand would replace, and the model's summary of it; nothing changes.

@@ -19,6 +19,7 @@ LEAST_CAPACITY = 64  # tokens of source below which a request is not worth makin
 LEAST_DOUBTED = 1_000  # tokens of a request that a server may have cut: estimates of small ones are too far off
 HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "not_found", "rate_limit", "overloaded", "network", "stalled"})
 
+CUT_MARK = "[The summary ends here: it met its output limit.]"
 HEADER = "[Summary of the earlier conversation. The messages it stands for are not shown any more.]"
 
 
@@ -52,11 +53,15 @@ Complete: TypeAlias = Callable[[Request], Awaitable[Completion]]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A summary and what it took. `usages` are for the bill only: they measure requests beside the conversation."""
+    """A summary and what it took. `usages` are for the bill only: they measure requests beside the conversation.
+
+    `cut`: it, or that of a part, met its output limit each time.
+    """
 
     text: str
     requests: int
     usages: tuple[Usage, ...] = ()
+    cut: bool = False
 
     @property
     def outgoing(self) -> str:
@@ -91,8 +96,9 @@ async def summarise(
 
     Source larger than the window goes in parts, each request carrying the summary so far. `prefix` (see
     `prefix_request`) is tried first. A request that overflows, fails or brings nothing is repeated with half the
-    source, one whose answer is cut at its limit once with half the length asked for, three times in all;
-    then `SummaryFailedError`. `count` gives the tokens of a text and runs in a thread.
+    source, three times in all; then `SummaryFailedError`. One whose answer is cut at its limit is repeated once with
+    half the length asked for; what is cut then too is taken as far as its lines are whole, and marked: a small model
+    may go on for ever, and without it more would be lost. `count` gives the tokens of a text and runs in a thread.
     """
     usages: list[Usage] = []
     requests, retries, capacity = 0, RETRIES, source_capacity(budget, count, instructions, goal)
@@ -109,7 +115,7 @@ async def summarise(
     if capacity < LEAST_CAPACITY:
         raise SummaryFailedError("This window is too small for a summary of the conversation.", tuple(usages))
     chunks = list(await asyncio.to_thread(split_source, source, capacity, count))
-    carried, done = "", 0
+    carried, done, ends_early = "", 0, False
     while done < len(chunks):
         request = summary_request(
             base,
@@ -132,12 +138,16 @@ async def summarise(
         if not problem and read:
             problem = "the server read only part of what was sent (Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx)"
             capacity = min(capacity, 2 * int(TRUNCATED_BELOW * read))  # which is halved
+        if answer.cut and text and not read and (cut_at == done or not retries):
+            text = await asyncio.to_thread(_whole_lines, text, longest, count)
+            if done + 1 == len(chunks):
+                text = f"{text}\n\n{CUT_MARK}"
+            problem, ends_early = "", True
         if not problem:
             carried, done = text, done + 1
             continue
         if not retries or (answer.cut and cut_at == done):
-            more = ", also when a shorter one was asked for: another model may do (/model)" if answer.cut else ""
-            raise SummaryFailedError(f"No summary could be made: {problem}{more}", tuple(usages))
+            raise SummaryFailedError(f"No summary could be made: {problem}", tuple(usages))
         retries -= 1
         if answer.cut or long:
             cuts, cut_at = cuts + 1, done
@@ -146,7 +156,14 @@ async def summarise(
         chunks = chunks[:done] + rest
     if not carried:
         raise SummaryFailedError("There was nothing to summarise.", tuple(usages))
-    return Summary(carried, requests, tuple(usages))
+    return Summary(carried, requests, tuple(usages), cut=ends_early)
+
+
+def _whole_lines(text: str, longest: int, count: Callable[[str], int]) -> str:
+    """`text`, which was cut, in at most `longest` tokens, without a last line that is not whole where it has others."""
+    kept = split_text(text, longest, count)[0].rstrip()
+    lines, _, last = kept.rpartition("\n")
+    return kept if not lines.strip() or last.endswith((".", "!", "?", "。")) else lines.rstrip()
 
 
 def _halved(chunks: Sequence[str], capacity: int, count: Callable[[str], int]) -> tuple[int, list[str]]:
