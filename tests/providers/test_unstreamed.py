@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from tests.providers.collect import collect
 from tests.providers.replay import Answer
 from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
 from tui.messages import Usage
-from tui.providers.base import ErrorKind, ProviderError
+from tui.providers.base import ErrorKind, ProviderError, TextDelta
 from tui.providers.config import Dialect
 
 CALL = {"name": "look", "arguments": '{"path": "a"}'}
@@ -73,11 +75,12 @@ async def test_an_answer_that_comes_whole(dialect: Dialect) -> None:
         ("[1, 2", "protocol", "broken JSON"),
         ("<html><head><title>Sign \x1b[31min</title></head></html>", "protocol", "a web page (Sign [31min)"),
         ("<!doctype html><body>Hello</body>", "protocol", "a web page, as no API does"),
+        (" \n{}", "protocol", "Check base_url"),
     ],
 )
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_what_is_no_answer_says_what_it_is(dialect: Dialect, text: str, kind: ErrorKind, words: str) -> None:
-    got = await answered(dialect, text, "text/html; charset=utf-8" if text.startswith("<") else "application/json")
+    got = await answered(dialect, text, "text/html; charset=x-none" if text.startswith("<") else "application/json")
     assert (got.text, got.end) == ("", None)
     assert got.error is not None and got.error.kind == kind and words in str(got.error)
 
@@ -88,6 +91,15 @@ async def test_a_stream_under_another_name_is_one(dialect: Dialect) -> None:
         server.answers.append(Answer(pieces(dialect), content_type="application/json"))
         got = await collect(provider, REQUEST)
     assert (got.text, got.error) == ("Hello", None)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_it_arrives_piece_by_piece_all_the_same(dialect: Dialect) -> None:
+    async with serving(dialect) as (server, provider):
+        server.answers.append(Answer(pieces(dialect)[:-2], content_type="application/json", end="hang"))
+        async with asyncio.timeout(20), aclosing(provider.stream(REQUEST)) as answer:
+            while not isinstance(await anext(answer), TextDelta):
+                pass
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

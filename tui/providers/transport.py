@@ -147,12 +147,29 @@ async def _raw_events(
 
 
 async def _unstreamed(response: Any) -> str | None:
-    """The text of an answer that is no event stream, whatever its headers say; None for one that is."""
+    """The text of an answer that is no event stream, whatever its headers say; None for one that is, still to be read.
+
+    Its first sign tells: a stream under a wrong name has to arrive piece by piece like any other.
+    """
     if response.headers.get("content-type", "").partition(";")[0].strip().lower() not in _WHOLE:
         return None
-    await response.aread()  # what was read can still be read as events
-    text: str = response.text
-    return text if text.lstrip()[:1] in ("{", "[", "<") else None
+    pieces, begun = response.aiter_bytes(), b""
+    async for piece in pieces:
+        begun += piece
+        if begun.strip():
+            break
+    if begun.strip()[:1] not in (b"{", b"[", b"<"):
+        response.aiter_bytes = lambda: _joined(begun, pieces)
+        return None
+    whole = b"".join([begun, *[piece async for piece in pieces]])
+    return whole.decode(response.encoding, errors="replace")
+
+
+async def _joined(begun: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(rest):
+        yield begun
+        async for piece in rest:
+            yield piece
 
 
 async def _post(client: Client, path: str, body: Json, **how: Any) -> Any:
