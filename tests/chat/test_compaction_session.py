@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace, real_tokens
 from tui.chat.attachments import make_attachment
-from tui.chat.events import CompactionFinished, CompactionStarted, ContextTrimmed, Notice, TurnFailed
+from tui.chat.events import CompactionFinished, CompactionStarted, ContextTrimmed, Notice, SessionEvent, TurnFailed
 from tui.messages import Message, Request
 from tui.providers.base import ProviderError
 
@@ -67,6 +68,30 @@ async def test_pinned_messages_go_out_word_for_word_behind_the_summary(tmp_path:
         await drain(session.send("on"))
         assert provider.requests[-1].messages[1] == pinned
         assert session.not_sent.get(pinned.id) is None
+
+
+async def test_esc_before_the_summary_is_asked_for_keeps_it_from_being_asked_for(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG}"))
+        del provider.requests[:]
+
+        async def stopped(events: AsyncIterator[SessionEvent]) -> str:
+            """What is said when it is cancelled as soon as a compaction begins."""
+            said = []
+            async for event in events:
+                said += [event.text] if isinstance(event, (Notice, TurnFailed)) else []
+                if isinstance(event, CompactionStarted):
+                    session.cancel()
+            return said[-1]
+
+        assert "Nothing was changed" in await stopped(session.compact())
+        await session.set_window(1_800)
+        assert "Nothing was sent" in await stopped(session.send("on"))
+        assert not provider.requests
+        assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
 
 
 async def test_a_failed_compaction_says_what_becomes_of_the_request(tmp_path: Path) -> None:

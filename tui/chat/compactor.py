@@ -62,7 +62,7 @@ class Compactor:
         self._services = services
         self._tried_at: str | None = None
         self._running: asyncio.Task[Summary] | None = None
-        self.cancelled = False  # since the draft under way was begun
+        self.cancelled = False  # since the turn or draft under way was begun
         self.measurement = ""  # names the latest completed call; at most one automatic compaction for each
 
     def cancel(self) -> None:
@@ -102,8 +102,6 @@ class Compactor:
         plan = await self._meter.in_thread(self._plan, "manual", usage)
         if not isinstance(plan, Summarise):
             raise CompactionRefusedError("There is nothing older to summarise.")
-        if self.cancelled:
-            raise asyncio.CancelledError
         return plan, (await self._summary(plan, usage, instructions, "manual")).text
 
     async def adopt(self, sealed: SealedSummary, reply: Message) -> CompactionFinished:
@@ -131,7 +129,7 @@ class Compactor:
             kept=pinned_groups([m for m in covered if not is_sealed(m)], conversation.state.pinned),
             answer=reply.id,
         )
-        request = self._under(record, summary)
+        request = await self._meter.in_thread(self._under, record, summary)
         await self._meter.count_exactly(request)
         record = replace(record, after=(await self._meter.in_thread(self._meter.measure, request)).total)
         if record.after >= before:
@@ -194,10 +192,15 @@ class Compactor:
         return config if turns is None else replace(config, preserve_recent_turns=turns)
 
     async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
-        """By the model in use, also where another one is to go on with it: `usage` is what it has to fit."""
+        """By the model in use, also where another one is to go on with it: `usage` is what it has to fit.
+
+        Raises `CancelledError` also where it was cancelled before the model was asked.
+        """
         conversation = self._conversation
         sent = conversation.request()
         own = await Meter(conversation, self._services).usage() if self._meter.elsewhere else usage
+        if self.cancelled:
+            raise asyncio.CancelledError
         budget, goal = own.budget, usage.budget
         fits = budget.max_input is not None and own.upper_bound + PREFIX_MARGIN <= budget.max_input
         factor = max(1.0, own.basis.factor or 1.0)  # learned of this model: its tokens for one of our tokenizer's

@@ -144,6 +144,7 @@ class ChatSession(OpenSession):
         if self._turn is not None:
             raise RuntimeError("a turn is running")
         compactor = compactor or self._compactor
+        compactor.cancelled = False
         self._turn = Turn(self._conversation, self._meter, self._room, compactor, self._services, self.tools)
         return self._turn
 
