@@ -24,6 +24,15 @@ def test_what_does_not_follow_the_template_or_is_whole_has_no_gap(template: str,
     assert gap(template, uri) is None
 
 
+def test_modifiers_and_further_names_of_a_variable_are_no_part_of_its_name() -> None:
+    found = gap("x://{/path*}?{id:3,more}", "x://a?")
+    assert found is not None and (found.variable, found.known) == ("id", {"path": "a"})
+
+
+def test_templates_that_never_close_take_no_time_that_grows_with_their_square() -> None:
+    assert gap("{" + "a" * 1_000_000, "x") is gap("{a" * 500_000, "x") is None
+
+
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_no_template_and_no_address_is_too_odd(template: str, uri: str) -> None:
     found = gap(template, uri)

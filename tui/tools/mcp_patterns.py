@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-_VARIABLE = re.compile(r"\{([+#./;?&]?)([\w.]+)[^}]*\}")
+_VARIABLE = re.compile(r"\{([+#./;?&]?)([\w.]+)(?:[^\w.{}][^{}]*)?\}")  # in one go, however odd the template
 _RESERVED = ":/?#[]@!$&'()*+,;="  # may stand as they are in the value of {+name} (RFC 6570, section 3.2.3)
 
 
