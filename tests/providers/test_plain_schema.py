@@ -48,6 +48,18 @@ def test_what_is_left_of_a_schema() -> None:
     assert "$" not in json.dumps(plain)
 
 
+def test_references_do_not_multiply() -> None:
+    """What goes out has to stay near what was counted: the schema as the server wrote it."""
+    node = {"type": "object", "properties": {f"child{number}": {"$ref": "#/$defs/node"} for number in range(9)}}
+    itself = plain_schema({"$ref": "#/$defs/node", "$defs": {"node": node}})
+    assert itself == {"type": "object", "properties": {f"child{number}": {"type": "object"} for number in range(9)}}
+    twice = {
+        f"n{number}": {"properties": {name: {"$ref": f"#/$defs/n{number + 1}"} for name in "abcd"}}
+        for number in range(12)
+    }
+    assert len(json.dumps(plain_schema({"$ref": "#/$defs/n0", "$defs": twice}))) < 100_000
+
+
 KEYS = st.sampled_from(["type", "properties", "items", "anyOf", "oneOf", "$ref", "enum", "const", "x"])
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(max_size=5),
