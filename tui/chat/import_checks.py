@@ -76,7 +76,7 @@ def checked_records(records: Sequence[Record]) -> tuple[Record, ...]:
     """Records that can be folded, and each looked at by itself. Raises `RecordingError`."""
     for record in records:
         for name, value in record.data.items():
-            texts = value if name in _LISTS and isinstance(value, list) else [value]
+            texts = value if name in _LISTS and isinstance(value, list | tuple) else [value]
             if name in _TEXTS | _LISTS and not all(isinstance(text, str) for text in texts):
                 raise RecordingError(f"damaged: {name} of a record {record.kind!r:.40} is no text")
     try:
