@@ -190,3 +190,16 @@ async def test_what_was_learned_of_the_tokenizer_counts_for_the_summarys_request
         asked = [request for request in provider.requests if is_summary(request)]
         assert len(asked) > 3  # in parts, as large as they may be
         assert provider.refused == 0
+
+
+async def test_a_model_with_fewer_tokens_than_our_tokenizer_has_is_not_taken_for_a_server_that_cuts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.chat.fakes.real_tokens", lambda request: int(0.52 * real_tokens(request)))
+    provider = ScriptedProvider(window=40_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(25):
+            await drain(session.send(f"{number} {LONG}"))
+        assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
+        assert len([request for request in provider.requests if is_summary(request)]) == 1

@@ -176,3 +176,25 @@ async def test_a_request_that_the_server_cut_in_silence_is_repeated_with_less() 
     assert [fact for fact in facts if fact not in summary.text] == []
     sizes = [request_size(request) for request in whole.requests]
     assert sizes[0] > 2_000 / 0.6 and max(sizes[1:]) <= 2_000
+
+
+async def test_a_summary_behind_a_conversation_that_the_server_cut_in_silence_is_not_taken() -> None:
+    messages, facts = planted(6, 150)
+    space = budget(60_000)
+    prefix = prefix_request(replace(BASE, messages=tuple(messages)), messages, instructions="", budget=space)
+    model = Faithful(space, [Completion("Goal: half of it", Usage(1_200, 10))])
+    summary = await summarise(model, messages, base=BASE, budget=space, count=count, prefix=prefix)
+    assert [fact for fact in facts if fact not in summary.text] == []
+    assert max(request_size(request) for request in model.requests[1:]) <= 1_200
+
+
+async def test_a_tokenizer_with_fewer_tokens_than_ours_or_a_server_that_clears_is_no_server_that_cuts() -> None:
+    messages, _ = planted(6, 150)
+    space = budget(60_000)
+    for read, cleared, least in ((0.55, 0, 0.6 * 0.55), (0.1, 9_000, 0.6)):
+
+        async def model(request: Request, read: float = read, cleared: int = cleared) -> Completion:
+            return Completion("Goal: all of it", Usage(int(read * request_size(request)), 10, cleared=cleared))
+
+        summary = await summarise(model, messages, base=BASE, budget=space, count=count, least_read=least)
+        assert (summary.text, summary.requests) == ("Goal: all of it", 1)

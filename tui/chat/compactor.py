@@ -16,6 +16,7 @@ from tui.chat.events import CompactionFinished, CompactionStarted, Notice, Sessi
 from tui.chat.ids import new_id
 from tui.chat.meter import Meter
 from tui.chat.projection import build_request, trimmed_request, unsealed
+from tui.chat.reported import TRUNCATED_BELOW
 from tui.chat.services import Services
 from tui.chat.summarize import (
     Complete,
@@ -203,7 +204,8 @@ class Compactor:
             raise asyncio.CancelledError
         budget, goal = own.budget, usage.budget
         fits = budget.max_input is not None and own.upper_bound + PREFIX_MARGIN <= budget.max_input
-        factor = max(1.0, own.basis.factor or 1.0)  # learned of this model: its tokens for one of our tokenizer's
+        factor = own.basis.factor or 1.0  # learned of this model: its tokens for one of our tokenizer's
+        counter = self._services.counter
         prefix = None
         if fits and trigger != "overflow":
             prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
@@ -212,10 +214,11 @@ class Compactor:
             unsealed(plan.source, conversation.messages, conversation.state, conversation.in_force()),
             base=replace(sent, messages=()),
             budget=budget,
-            count=lambda text: ceil(factor * (self._services.counter.count_text(text, sent.model) or len(text))),
+            count=lambda text: ceil(max(1.0, factor) * (counter.count_text(text, sent.model) or len(text))),
             instructions=instructions,
             prefix=prefix,
             goal=goal,
+            least_read=TRUNCATED_BELOW * min(1.0, factor),
         )
         self._running = asyncio.ensure_future(work)
         try:

@@ -89,6 +89,7 @@ async def summarise(
     instructions: str = "",
     prefix: Request | None = None,
     goal: Budget | None = None,
+    least_read: float = TRUNCATED_BELOW,
 ) -> Summary:
     """A summary of `source` by the model of `base`, whose budget is `budget`.
 
@@ -98,7 +99,9 @@ async def summarise(
     `prefix_request`) is tried first. A request that overflows, fails or brings nothing is repeated with half the
     source, three times in all; then `SummaryFailedError`. One whose answer is cut at its limit is repeated once with
     half the length asked for; what is cut then too is taken as far as its lines are whole, and marked: a small model
-    may go on for ever, and without it more would be lost. `count` gives the tokens of a text and runs in a thread.
+    may go on for ever, and without it more would be lost. `count` gives the tokens of a text and runs in a thread. A
+    request of which a server read less than the share `least_read`, as `count` has it, was cut there (SPEC 6.4): its
+    answer is not taken.
     """
     usages: list[Usage] = []
     requests, retries, capacity = 0, RETRIES, source_capacity(budget, count, instructions, goal)
@@ -107,10 +110,13 @@ async def summarise(
     if prefix is not None:
         requests += 1
         answer, problem = await _attempt(complete, prefix, usages)
-        if not problem:
+        read = await asyncio.to_thread(_read_in_part, prefix, answer, count, least_read)
+        if not problem and not read:
             return Summary(answer.text.strip(), requests, tuple(usages))
         retries -= 1
-        if answer.cut:
+        if read:
+            capacity = min(capacity, int(least_read * read))
+        elif answer.cut:
             cuts, cut_at = 1, 0
     if capacity < LEAST_CAPACITY:
         raise SummaryFailedError("This window is too small for a summary of the conversation.", tuple(usages))
@@ -134,10 +140,10 @@ async def summarise(
         long = not problem and cuts > 0 and await asyncio.to_thread(count, text) > longest
         if long:
             problem = "the summary is longer than there is room for"
-        read = await asyncio.to_thread(_read_in_part, request, answer, count)
+        read = await asyncio.to_thread(_read_in_part, request, answer, count, least_read)
         if not problem and read:
             problem = "the server read only part of what was sent (Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx)"
-            capacity = min(capacity, 2 * int(TRUNCATED_BELOW * read))  # which is halved
+            capacity = min(capacity, 2 * int(least_read * read))  # which is halved
         if answer.cut and text and not read and (cut_at == done or not retries):
             text = await asyncio.to_thread(_whole_lines, text, longest, count)
             if done + 1 == len(chunks):
@@ -172,11 +178,14 @@ def _halved(chunks: Sequence[str], capacity: int, count: Callable[[str], int]) -
     return capacity, [part for chunk in chunks for part in split_text(chunk, capacity, count)]
 
 
-def _read_in_part(request: Request, answer: Completion, count: Callable[[str], int]) -> int:
-    """The tokens a server read of a request that it cut in silence (SPEC 6.4); 0 where it read all of it."""
-    read = answer.usage.input_total if answer.usage is not None else None
-    sent = count(request.messages[-1].text)
-    return read if read and sent > LEAST_DOUBTED and read < TRUNCATED_BELOW * sent else 0
+def _read_in_part(request: Request, answer: Completion, count: Callable[[str], int], least: float) -> int:
+    """The tokens a server read of a request that it cut in silence; 0 where it read all of it."""
+    usage = answer.usage
+    if usage is None or not usage.input_total:
+        return 0
+    read = usage.input_total + (usage.cleared or 0)
+    sent = sum(count(message.text) for message in request.messages)
+    return read if sent > LEAST_DOUBTED and read < least * sent else 0
 
 
 async def _attempt(complete: Complete, request: Request, usages: list[Usage]) -> tuple[Completion, str]:
