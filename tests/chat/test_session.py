@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from tests.chat.fakes import (
     open_workspace,
     real_tokens,
 )
+from tui.chat.database import Database, StoreError
 from tui.chat.events import (
     CompactionFinished,
     ContextTrimmed,
@@ -23,6 +26,7 @@ from tui.chat.events import (
     Notice,
     ReplyDelta,
     ReplyFinished,
+    ReplyStarted,
     RetryScheduled,
     TurnFailed,
     TurnFinished,
@@ -429,6 +433,34 @@ async def test_a_full_disk_keeps_the_answer_and_writes_it_later(tmp_path: Path) 
         await session.save_draft("")  # as when the program is left
         assert [len(m.text) for m in stored(workspace, session)] == [5, 400_000, 6, 600_000]
         assert stored(workspace, session)[-1].status == "complete"
+
+
+async def test_a_disk_too_full_for_anything_keeps_the_answer_and_writes_it_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, full = Database.transaction, False
+
+    @contextlib.contextmanager
+    def transaction(database: Database) -> Iterator[object]:
+        if full:
+            raise StoreError("the disk is full")
+        with write(database) as db:
+            yield db
+
+    monkeypatch.setattr(Database, "transaction", transaction)
+    provider = ScriptedProvider(window=None)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        events: list[object] = []
+        async for event in session.send("Hello."):
+            events.append(event)
+            if isinstance(event, ReplyStarted):
+                full, provider.claimed = True, 9_000  # it is asked for its window once it has answered
+        assert [n.text for n in of(Notice, events) if "The answer is on screen" in n.text]
+        assert session.messages[-1] == of(ReplyFinished, events)[-1].message
+        full = False
+        await session.save_draft("")
+        assert stored(workspace, session)[-1] == session.messages[-1]
 
 
 async def test_the_message_that_cannot_be_stored_is_not_sent(tmp_path: Path) -> None:

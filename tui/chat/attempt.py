@@ -11,6 +11,7 @@ from dataclasses import replace
 from tui.chat.attachments import with_bytes
 from tui.chat.compactor import Compactor
 from tui.chat.conversation import Conversation
+from tui.chat.database import StoreError
 from tui.chat.events import Notice, ReplyFinished, ReplyStarted, SessionEvent
 from tui.chat.ids import new_id
 from tui.chat.meter import Meter
@@ -63,22 +64,15 @@ class Attempt:
         if processor.message.status == "complete":
             await self._services.windows.answered(request.provider, request.model)
         reply = await self._measured(request, usage, processor)
-        cost = await asyncio.to_thread(self._cost, reply)
-        await asyncio.to_thread(
-            lambda: self._services.calls.finish(
-                call,
-                usage=reply.usage,
-                seconds=processor.seconds,
-                first_token_seconds=processor.first_event_seconds,
-                finish_reason=reply.finish_reason,
-                error=None if reply.status == "complete" else reply.error or reply.status,
-                cost=cost,
-            )
-        )
-        if notice := await asyncio.to_thread(usage_notice, usage, reply, self._services.windows):
-            yield notice
-        if processor.save_error is not None:
-            yield Notice("error", f"{processor.save_error}. The answer is on screen; it is saved as soon as that works")
+        problem = processor.save_error
+        try:
+            await asyncio.to_thread(self._log, call, reply, processor)
+            if notice := await asyncio.to_thread(usage_notice, usage, reply, self._services.windows):
+                yield notice
+        except StoreError as error:  # no reason to lose the answer
+            problem = problem or error
+        if problem is not None:
+            yield Notice("error", f"{problem}. The answer is on screen; it is saved as soon as that works")
         yield ReplyFinished(reply)
 
     async def _measured(self, request: Request, usage: ContextUsage, processor: StreamProcessor) -> Message:
@@ -103,6 +97,17 @@ class Attempt:
             at=time.time(),
         )
         return reply
+
+    def _log(self, call: str, reply: Message, processor: StreamProcessor) -> None:
+        self._services.calls.finish(
+            call,
+            usage=reply.usage,
+            seconds=processor.seconds,
+            first_token_seconds=processor.first_event_seconds,
+            finish_reason=reply.finish_reason,
+            error=None if reply.status == "complete" else reply.error or reply.status,
+            cost=self._cost(reply),
+        )
 
     def _cost(self, reply: Message) -> float | None:
         usage = reply.usage

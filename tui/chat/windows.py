@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from typing import Any
 
+from tui.chat.database import StoreError
 from tui.chat.store import SessionStore
 from tui.config import Settings
 from tui.context.limits import UNKNOWN_LIMITS, ModelLimits, with_window
@@ -61,9 +62,7 @@ class Windows:
                 self._silent.add((provider, model))
                 found = self._asked_before(provider, model)  # the server is silent now; it was not always
             else:
-                await asyncio.to_thread(
-                    self._store.put_state, _key(provider, model, "asked"), json.dumps(asdict(found))
-                )
+                await asyncio.to_thread(self._remember, _key(provider, model, "asked"), found)
             self._looked_up[provider, model] = found
         return self.known(provider, model)
 
@@ -81,6 +80,12 @@ class Windows:
                 await self.find(provider, model)
         except TimeoutError:
             log.info("%s does not say the window of %s", provider, model)
+
+    def _remember(self, key: str, found: ModelLimits) -> None:
+        try:
+            self._store.put_state(key, json.dumps(asdict(found)))
+        except StoreError as error:
+            log.warning("window not remembered: %s", error)
 
     def _asked_before(self, provider: str, model: str) -> ModelLimits:
         kept = self._read(_key(provider, model, "asked"))
