@@ -89,10 +89,21 @@ _ROOM = (
     r"(?:context(?: (?:window|size|length|limit|budget))?|token limit|kv memory budget"
     r"|max(?:imum)?(?: (?!rate|request|output)\w+){0,2} (?:length|tokens?))"
 )
-_OVERFLOW = _any(
+_LIKELY = _any(
     rf"\b{_MATTER}\b[^.]{{0,80}}?\b{_PASSES}\b[^.]{{0,60}}?\b{_ROOM}\b",
     rf"{_ROOM}[^.]{{0,20}}? (?:been |is |was )?exceeded",
     r"(?:prompt|input|context|conversation) (?:is )?too (?:long|large)",
+)
+# What is put together alike: allowances, the deadlines of Go, sizes of files, and lengths of names.
+_ALLOWANCE = _any(
+    r"\b(?:daily|weekly|monthly)\b",
+    r"\byour (?:[\w-]+ ){0,2}(?:plan|account|organi[sz]ation|api key|subscription|budget)\b",
+    r"deadline exceeded",
+    r"\b\d+ ?[KMG]i?B\b",
+)
+_FIELD = _any(rf"(?:\b|_)(?:names?|ids?|description|title|field|keys?)\b[^.]{{0,40}}?\b{_PASSES}\b")
+_TOKENS = _any(r"token|context")
+_OVERFLOW = _any(
     r"context[\s_-]?(?:window|size|length)[\s_-]?exceed",
     r"maximum context length",
     r"maximum prompt length is",
@@ -114,6 +125,15 @@ _OVERFLOW = _any(
 )
 
 
+def _is_overflow(text: str) -> bool:
+    """Whether a refusal with this text means that the request is too long for the context window."""
+    if _OVERFLOW.search(text):
+        return True
+    if not _LIKELY.search(text) or _ALLOWANCE.search(text):
+        return False
+    return _FIELD.search(text) is None or _TOKENS.search(text) is not None
+
+
 def _overflow_kind(numbers: OverflowNumbers) -> ErrorKind:
     """Output is to blame where the named input alone would fit."""
     if numbers.limit is None or numbers.input is None or not numbers.output:
@@ -131,7 +151,7 @@ def kind_of(
     match status:
         case _ if _TIER.search(text):
             return "long_context_tier"
-        case 403 if _OVERFLOW.search(text):
+        case 403 if _is_overflow(text):
             return "overflow_input"  # Together
         case 403 if _FLAGGED.search(text):
             return "bad_request"
@@ -147,9 +167,7 @@ def kind_of(
             return "auth"
         case 402:
             return "auth"
-        case 498 | 503 | 529 if not _OVERFLOW.search(
-            text
-        ):  # LiteLLM answers 503 to what its upstream refused as too long
+        case 498 | 503 | 529 if not _is_overflow(text):  # LiteLLM passes on as 503 what its upstream refused
             return "overloaded"
         case _ if codes & {"overloaded_error", "engine_overloaded", "engine_overloaded_error"}:
             return "overloaded"
@@ -171,7 +189,7 @@ def kind_of(
             return "server"  # it may get it right the next time
         case _ if _BYTES.search(text):
             return "too_many_bytes"
-        case _ if codes & _CODES or _OVERFLOW.search(text):
+        case _ if codes & _CODES or _is_overflow(text):
             return "overflow_input"
         case 400 | 413 if provider == "cerebras" and not text.strip():
             return "overflow_input"  # Cerebras refuses too long prompts without a body
