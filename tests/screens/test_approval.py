@@ -72,10 +72,11 @@ async def test_what_is_typed_for_the_prompt_answers_nothing_and_is_kept() -> Non
         assert run.chat.composer.value == "yes, sand pasted"
 
 
-async def test_escape_stops_the_answer_and_approves_nothing() -> None:
+@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
+async def test_the_answer_is_stopped_at_any_time_and_nothing_approved(key: str) -> None:
     async with running(script(asked())) as run:
         await asking(run)
-        await run.press("escape")
+        await run.press(key)
         await run.until(lambda: not run.chat.turns.busy)
         assert run.session.cancelled
         assert run.session.tools.answers == []

@@ -39,6 +39,18 @@ async def test_every_tool_is_listed_with_its_cost_and_its_rule(size: tuple[int, 
         assert "\x1b" not in run.text
 
 
+async def test_the_keys_stay_on_one_line_below_the_list() -> None:
+    fake = workspace()
+    fake.session.tools.listed *= 5
+    async with running(fake, size=(60, 20)) as run:
+        await run.command("/tools")
+        await run.shows("● create_issue")
+        await run.press("down", "down")
+        await run.shows("space on or off   f forget your answer   esc close")
+        await run.pilot.resize_terminal(40, 15)
+        await run.shows("space on or off  esc close")
+
+
 async def test_an_open_list_follows_servers() -> None:
     async with running(workspace()) as run:
         await run.command("/tools")

@@ -108,8 +108,8 @@ class ApprovalPanel(Panel["Decision"]):
         return self._clock() - self._last_key >= QUIET
 
     def on_key(self, event: events.Key) -> None:
-        """Before it was quiet for a moment, keys belong to the prompt; Esc is safe at any time."""
-        if self.ready or event.key == "escape":
+        """Before it was quiet for a moment, keys belong to the prompt; Esc and ctrl+c are safe at any time."""
+        if self.ready or event.key in ("escape", "ctrl+c"):
             return
         self._last_key = self._clock()
         if event.is_printable and event.character:

@@ -115,10 +115,15 @@ class McpPanel(Panel[None]):
         plan = self.session.tools.plan
         return Deferred(frozenset(tool.name for tool in plan.deferred), plan.tokens)
 
+    @property
+    def room(self) -> int:
+        """Cells of a line."""
+        width = self.app.size.width
+        return max(20, min(112, width) - (4 if width < 60 else 6)) - 1
+
     def redraw(self) -> None:
         """Draw everything as it is."""
-        narrow = self.app.size.width < 60
-        width = max(20, min(112, self.app.size.width) - (4 if narrow else 6)) - 1
+        width = self.room
         lines = self.servers.lines
         deferred = self._deferred()
         head = wrapped(summary(self._tools, lines, deferred), width) if lines else [""]
@@ -149,8 +154,7 @@ class McpPanel(Panel[None]):
 
     def _keys(self) -> None:
         kind, _ = self._chosen()
-        size = self.app.size.width
-        keys = key_line(self, [*HINTS.get(kind, ()), CLOSE], max(20, min(112, size) - (5 if size < 60 else 7)))
+        keys = key_line(self, [*HINTS.get(kind, ()), CLOSE], self.room)
         self.query_one(".mcp-keys", Static).update(
             Content.styled(plain(self._note), "$text-muted") if self._note else keys
         )

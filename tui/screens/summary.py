@@ -31,8 +31,6 @@ log = logging.getLogger(__name__)
 PAUSE = 0.12
 """Seconds after the last key before the text is weighed; longer where weighing takes longer."""
 
-"""What a click on a key does."""
-
 SURE = "Esc again leaves without your changes; any other key goes on."
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ASIDE = 70  # cells from which a line has room for when a tool was used last
 HINTS: Mapping[str, Sequence[Hint]] = {
     "source": (("space", "all on or off", "switch"),),
-    "tool": (("space", "on or off", "switch"), ("f", "forget what was answered", "forget")),
+    "tool": (("space", "on or off", "switch"), ("f", "forget your answer", "forget")),
     "answer": (("f", "forget: ask again", "forget"),),
 }
 

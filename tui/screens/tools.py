@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 
 from tui.screens.base import SHORT, Panel
 from tui.screens.hints import CLOSE, KeyLine, key_line
+from tui.screens.mcp_lines import wrapped
 from tui.screens.tool_lines import HINTS, Row, summary, tool_rows
 from tui.widgets.cells import clip, plain
 
@@ -90,16 +91,20 @@ class ToolsPanel(Panel[None]):
             self._note = plain(" ".join(str(error).split())) or type(error).__name__
         self.redraw()
 
+    @property
+    def room(self) -> int:
+        """Cells of a line."""
+        width = self.app.size.width
+        return max(20, min(96, width) - (4 if width < 60 else 6)) - 1
+
     def redraw(self) -> None:
         """Draw everything as it is."""
-        narrow = self.app.size.width < 60
-        width = max(20, min(96, self.app.size.width) - (4 if narrow else 6)) - 1
         plan = self.session.tools.plan
         waiting = frozenset(tool.name for tool in plan.deferred)
         usage = self.session.usage
         row = next((row for row in usage.rows if row.key == "tools"), None) if usage is not None else None
         tokens = row.tokens if row is not None else sum(line.tokens or 0 for line in self._lines if line.on)
-        head = summary(
+        said = summary(
             self._lines,
             tokens,
             row.source if row is not None else "estimated",
@@ -107,23 +112,25 @@ class ToolsPanel(Panel[None]):
             takes=self.session.tools.takes_any,
             small=self.session.tools.off_by_default,
         )
-        self.query_one(".tools-head", Static).update(plain(head))
+        head = wrapped(said, self.room)
+        self.query_one(".tools-head", Static).update("\n".join(head))
         options = self.query_one(OptionList)
-        options.styles.max_height = max(2, self.app.size.height - (5 if self.app.size.height < SHORT else 9))
+        around = len(head) + (3 if self.app.size.height < SHORT else 7)  # borders, keys, and lines kept free
+        options.styles.max_height = max(2, self.app.size.height - around)
         at = options.highlighted
         chosen = self._rows[at].key if at is not None and at < len(self._rows) else ""
-        self._rows = tool_rows(self._lines, self._answers, width, time.time(), waiting)
+        self._rows = tool_rows(self._lines, self._answers, self.room, time.time(), waiting)
         options.clear_options()
         options.add_options(Option(row.content, disabled=not row.key) for row in self._rows)
         choosable = [index for index, line in enumerate(self._rows) if line.key]
         same = [index for index in choosable if self._rows[index].key == chosen]
         options.highlighted = next(iter([*same, *choosable]), None)
-        self._keys(width)
+        self._keys()
 
-    def _keys(self, width: int = 90) -> None:
+    def _keys(self) -> None:
         kind, _ = self._chosen()
-        keys = key_line(self, [*HINTS.get(kind, ()), CLOSE], width)
-        note = Content.styled(clip(self._note, width), "$text-muted")
+        keys = key_line(self, [*HINTS.get(kind, ()), CLOSE], self.room)
+        note = Content.styled(clip(self._note, self.room), "$text-muted")
         self.query_one(".tools-keys", Static).update(note if self._note else keys)
 
     def _chosen(self) -> tuple[str, str]:
