@@ -8,6 +8,7 @@ from tui.render.live import SLICE, LiveReply
 from tui.render.message import View, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row
+from tui.render.stream import StreamRenderer
 
 
 def texts(rows: list[Row]) -> list[str]:
@@ -49,6 +50,24 @@ def test_update_tells_from_where_rows_changed(palette: Palette) -> None:
     assert first >= 95
     assert live.rows[:first] == before[:first]
     assert texts(live.rows)[-1] == "more"
+
+
+def test_a_part_that_begins_while_another_thread_draws_doubles_nothing(
+    palette: Palette, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = LiveReply()
+    live.feed("text", "one\n\ntwo", "", 0.0)
+    other, update = live.anew(), StreamRenderer.update
+
+    def meanwhile(stream: StreamRenderer) -> tuple[list[Row], list[Row]]:
+        monkeypatch.undo()
+        live.feed("tool_call", "", "look", 0.0)
+        return update(stream)
+
+    monkeypatch.setattr(StreamRenderer, "update", meanwhile)
+    other.draw(60, palette, View("model"), 0.0)
+    other.update(0.0)
+    assert texts(other.rows) == ["", "model", "one", "", "two", "▸ look · preparing"]
 
 
 def test_thinking_counts_seconds_until_it_ends(palette: Palette) -> None:

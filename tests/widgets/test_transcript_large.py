@@ -153,6 +153,19 @@ async def test_an_answer_that_ends_while_it_is_drawn_anew_is_the_stored_one(gate
         assert "short" in [view.render_line(y).text.strip() for y in range(view.size.height)]
 
 
+async def test_a_long_answer_that_is_copied_before_it_is_drawn_anew_goes_on() -> None:
+    async with running(conversation(2)) as (pilot, view):
+        view.start_reply("big", "p", "m")
+        view.delta("big", "text", large().text)
+        await until(pilot, lambda: PARAGRAPHS[-1] in view.render_line(view.size.height - 1).text)
+        view.document._later = lambda _index: None  # the thread has other things to do
+        await pilot.resize_terminal(40, 20)
+        await until(pilot, lambda: not drawn(view))
+        view.document.realise_now(2)
+        view.delta("big", "text", " after")
+        await until(pilot, lambda: "many after" in view.render_line(view.size.height - 1).text)
+
+
 async def test_rows_that_were_replaced_are_let_go_of_bit_by_bit(gate: threading.Event) -> None:
     gate.set()
     async with running([large()]) as (pilot, view):

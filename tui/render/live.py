@@ -104,11 +104,12 @@ class LiveReply:
         if not self.parts:
             self.rows.append(text_row("…", self._palette.muted))
             return changed
-        for index in range(max(0, self._drawn - 1), len(self.parts)):
+        last = len(self.parts) - 1  # as it is now: in a thread, another may begin meanwhile
+        for index in range(max(0, self._drawn - 1), last + 1):
             if index >= self._drawn:
                 self._begin(index)
             tail = self._draw_part(index, now)
-            if index < len(self.parts) - 1 and not self.behind:
+            if index < last and not self.behind:
                 self.stable = len(self.rows) + len(tail)
             self.rows += tail
             if self.behind:

@@ -71,7 +71,6 @@ class Transcript(TranscriptReader):
 
     def __init__(self, name: str | None = None, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(name, id=id, classes=classes)
-        self._live: LiveReply | None = None
         self._live_index = -1
         self._timer: Timer | None = None
         self._cost = 0.0  # seconds the last drawing took
@@ -79,6 +78,11 @@ class Transcript(TranscriptReader):
         self._warm = False
 
     # --- what is shown
+
+    @property
+    def _live(self) -> LiveReply | None:
+        """The reply that arrives, None while none does. Drawn in a thread, another takes its place in the document."""
+        return self.document.entries[self._live_index].live if self._live_index >= 0 else None
 
     def set_messages(self, messages: Sequence[Message], *, not_sent: Mapping[str, str] | None = None) -> None:
         """Show these messages instead of the present ones; the reader's place is kept where it is still there."""
@@ -127,7 +131,7 @@ class Transcript(TranscriptReader):
 
     def start_reply(self, message_id: str, provider: str, model: str) -> None:
         """A reply begins."""
-        self._live = self.document.start_reply(message_id, provider, model)
+        self.document.start_reply(message_id, provider, model)
         self._live_index = self.document.index[message_id]
         self._grown()
 
@@ -215,12 +219,11 @@ class Transcript(TranscriptReader):
     def _drawn(self, job: Job, rows: list[Row]) -> None:
         """Something large was drawn; perhaps the reply, which goes on in these rows."""
         super()._drawn(job, rows)
-        if self._live is not None and job.index == self._live_index:
-            self._live = self.document.entries[job.index].live
+        if job.index == self._live_index:
             self._pace()  # what arrived meanwhile
 
     def _stop_live(self) -> None:
-        self._live, self._live_index = None, -1
+        self._live_index = -1
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
