@@ -22,14 +22,30 @@ def from_home(text: str) -> Path:
     return path
 
 
+def is_there(path: Path) -> bool:
+    """`path.exists()`, and False where that raises: below a folder that may not be looked into, for an odd name."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def is_file(path: Path) -> bool:
+    """`path.is_file()`, and False where that raises."""
+    return is_there(path) and path.is_file()
+
+
 def new_file(name: str) -> Path:
     """Where a file of that name may be written, over none that is there. Raises ValueError with a one-line reason."""
     path = at_home(name)
     try:
         taken = path.exists()
+    except PermissionError:  # what writing will say better
+        taken = False
     except (OSError, ValueError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or error
-        raise ValueError(f"no file can be called {name[:40]!r} … ({reason}): name another") from None
+        shown = name if len(name) <= 40 else f"{name[:40]}…"
+        raise ValueError(f"no file can be called {shown!r} ({reason}): name another") from None
     if taken:
         raise ValueError(f"{path} is there already: name another file")
     return path
