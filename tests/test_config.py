@@ -46,6 +46,13 @@ def test_a_file_of_an_editor_that_marks_utf_8_is_read_and_other_encodings_are_na
         load_settings(env)
 
 
+def test_a_file_that_may_not_be_looked_at_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"xxx can't be read \(File name too long\)"):
+        load_settings({"CHATCTX_CONFIG": f"/{'x' * 300}", "CHATCTX_DATA_DIR": str(tmp_path)})
+    with pytest.raises(ConfigError, match=r"none\.toml, which does not exist: create it or unset"):
+        load_settings({"CHATCTX_CONFIG": f"{tmp_path}/none.toml", "CHATCTX_DATA_DIR": str(tmp_path)})
+
+
 def test_without_any_home_the_way_on_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody() -> None:
         raise RuntimeError("could not determine the home directory")

@@ -136,10 +136,9 @@ def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> 
     except RuntimeError:  # of platformdirs: neither HOME nor the system's list of people knows it
         raise ConfigError("there is no home folder here: set HOME to a folder that can be written to") from None
     config_file = _placed(env, "CHATCTX_CONFIG", config_dir / "config.toml")
-    if env.get("CHATCTX_CONFIG") and not config_file.exists():
-        raise ConfigError(f"CHATCTX_CONFIG names {config_file}, which does not exist: create it or unset the variable")
     data_dir = _placed(env, "CHATCTX_DATA_DIR", data_dir)
-    settings = _from_file(config_file, Settings(theme=remembered_theme(data_dir) or DEFAULT_THEME))
+    defaults = Settings(theme=remembered_theme(data_dir) or DEFAULT_THEME)
+    settings = _from_file(config_file, defaults, named=bool(env.get("CHATCTX_CONFIG")))
     settings = replace(
         settings,
         config_file=config_file,
@@ -173,10 +172,13 @@ def remember_theme(data_dir: Path, name: str) -> None:
     (data_dir / THEME_FILE).write_text(name + "\n", encoding="utf-8")
 
 
-def _from_file(path: Path, defaults: Settings) -> Settings:
+def _from_file(path: Path, defaults: Settings, *, named: bool) -> Settings:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
+        if named:
+            text = f"CHATCTX_CONFIG names {path}, which does not exist: create it or unset the variable"
+            raise ConfigError(text) from None
         return defaults
     except OSError as error:
         raise ConfigError(f"{path} can't be read ({error.strerror}): fix or remove it") from None

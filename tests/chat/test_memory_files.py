@@ -38,6 +38,9 @@ def test_without_a_repository_up_to_the_home_folder_and_never_beyond(tmp_path: P
     home = tmp_path / "home"
     assert project_folders(home / "a" / "b", home) == [home / "a", home / "a" / "b"]
     assert project_folders(home, home) == [home]
+    unseen = tmp_path / ("x" * 300)  # as what lies below a folder that only others may look into
+    assert project_folders(unseen, tmp_path) == [unseen]
+    assert load_memory(NAMES, unseen, None, tmp_path) == MemoryFiles((), ())
     assert project_folders(tmp_path / "elsewhere" / "x", home) == [tmp_path / "elsewhere" / "x"]
 
 

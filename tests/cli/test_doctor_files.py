@@ -17,3 +17,9 @@ def test_folders_that_can_not_be_made_are_said(tmp_path: Path) -> None:
     assert (log.level, log.text) == ("ok", f"{tmp_path}/new/chatctx.log")
     *_, log = _files(Settings(data_dir=tmp_path, log_dir=tmp_path / "file"))
     assert (log.level, log.text) == ("note", f"none: {tmp_path}/file is no folder")
+
+
+def test_what_may_not_be_looked_at_stops_nothing(tmp_path: Path) -> None:
+    unseen = tmp_path / ("x" * 300) / "y"
+    found = _files(Settings(config_file=unseen, data_dir=unseen, log_dir=unseen))
+    assert [finding.what for finding in found] == ["config", "sessions", "log"]

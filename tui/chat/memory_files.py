@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.messages import SystemSection
+from tui.paths import is_file, is_there
 from tui.tools.secret_files import may_hold_secrets
 from tui.tools.texts import printable
 
@@ -97,7 +98,7 @@ def load_memory(names: Sequence[str], folder: Path, config_folder: Path | None, 
         shown = short_path(path, home)
         try:
             real = path.resolve()
-            if real in seen or not real.is_file():
+            if real in seen or not is_file(real):
                 continue
             seen.add(real)
             if wrong := _misleading(path, real, names, None if path.parent == config_folder else project[0].resolve()):
@@ -148,7 +149,7 @@ def project_folders(folder: Path, home: Path) -> list[Path]:
         if place == home and found:
             break
         found.append(place)
-        if (place / ".git").exists():
+        if is_there(place / ".git"):
             return found[::-1]
     return found[::-1] if home in folder.parents else [folder]
 

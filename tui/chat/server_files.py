@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tui.paths import is_file, is_there
 from tui.tools.mcp_config import McpConfigError, ServerConfig, content_hash, read_servers, servers_of_json
 
 FILES = ("mcp.json", ".mcp.json")
@@ -99,11 +100,11 @@ def _project_folder(folder: Path) -> Path:
     places = []
     for place in (folder, *folder.parents):
         places.append(place)
-        if (place / ".git").exists():
+        if is_there(place / ".git"):
             break
     else:
         places = [folder]
-    return next((place for place in places if (place / PROJECT_FILE).is_file()), folder)
+    return next((place for place in places if is_file(place / PROJECT_FILE)), folder)
 
 
 def _word(said: tuple[str, bool] | None, sha256: str) -> Word:

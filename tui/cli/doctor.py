@@ -20,7 +20,7 @@ from tui.chat.server_files import find_servers
 from tui.chat.store import SessionStore
 from tui.cli.listing import table, write
 from tui.config import Settings
-from tui.paths import at_home
+from tui.paths import at_home, is_there
 from tui.providers.config import ProviderConfig
 from tui.providers.keys import redact
 from tui.providers.local import missing_part
@@ -61,9 +61,9 @@ def _program(settings: Settings) -> list[Finding]:
 
 
 def _files(settings: Settings) -> list[Finding]:
-    state = "" if settings.config_file.exists() else " (not there yet; the defaults hold)"
+    state = "" if is_there(settings.config_file) else " (not there yet; the defaults hold)"
     found = [Finding("ok", "config", f"{settings.config_file}{state}")]
-    if not settings.database.exists():
+    if not is_there(settings.database):
         unwritable = _unwritable(settings.database)
         text = unwritable or f"{settings.database} (made at the first start)"
         found.append(Finding("problem" if unwritable else "ok", "sessions", text))
@@ -86,7 +86,7 @@ def _files(settings: Settings) -> list[Finding]:
 
 def _unwritable(file: Path) -> str:
     """Why `file` can't be made or written, with what to do; "" where it can."""
-    nearest = next(path for path in (file, *file.absolute().parents) if path.exists())
+    nearest = next(path for path in (file, *file.absolute().parents) if is_there(path))
     if nearest != file and not nearest.is_dir():
         return f"{nearest} is no folder"
     return "" if os.access(nearest, os.W_OK) else f"{nearest} can't be written to"

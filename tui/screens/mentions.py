@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tui.commands import match
-from tui.paths import at_home
+from tui.paths import at_home, is_file
 from tui.widgets.completion import Choice
 from tui.widgets.figures import bytes_short
 
@@ -62,11 +62,7 @@ def mentioned(text: str, folder: Path) -> list[Path]:
     for candidates in mentioned_names(text):
         for name in candidates:
             path = folder / at_home(name)
-            try:
-                there = path.is_file()
-            except (OSError, ValueError):
-                there = False
-            if there:
+            if is_file(path):
                 found[path] = None
                 break
     return list(found)
