@@ -1,7 +1,14 @@
 from __future__ import annotations
 
-import pytest
+import importlib
+import pkgutil
 
+import pytest
+from textual.binding import Binding
+from textual.dom import DOMNode
+
+from tests.screens.conftest import running
+from tui import screens, widgets
 from tui.screens.keymap import is_key, keymap_problems
 
 
@@ -9,12 +16,26 @@ from tui.screens.keymap import is_key, keymap_problems
     ("text", "is_one"),
     [
         ("f2", True), ("ctrl+s", True), ("alt+enter", True), ("ctrl+shift+up", True), ("a", True), ("?", True),
-        ("question_mark", True), ("+", True), ("ß", True),
-        ("", False), ("ctrl+", False), ("ctrl++", False), ("control+s", False), ("f99", False), ("entre", False),
+        ("question_mark", True), ("+", True), ("ß", True), ("slash", True), ("ctrl+plus", True),
+        ("", False), ("ctrl+", False), ("ctrl++", False), ("ctrl+/", False), ("control+s", False),
+        ("f99", False), ("entre", False),
     ],
 )  # fmt: skip
 def test_what_a_terminal_may_send(text: str, is_one: bool) -> None:
     assert is_key(text) is is_one
+
+
+async def test_every_key_that_has_a_name_is_in_the_help() -> None:
+    names = set()
+    for package in (screens, widgets):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            for node in vars(importlib.import_module(module.name)).values():
+                if isinstance(node, type) and issubclass(node, DOMNode):
+                    names |= {binding.id for binding in node.BINDINGS if isinstance(binding, Binding) and binding.id}
+    async with running() as run:
+        listed = [key.id for section in run.chat.commands.keys().values() for key in section]
+    assert names <= set(listed)
+    assert len(set(listed)) == len(listed)
 
 
 def test_each_entry_that_can_not_be_meant_is_said() -> None:

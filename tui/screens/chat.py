@@ -138,7 +138,7 @@ class ChatScreen(ChatParts):
         self.composer.history.load(await self.workspace.prompt_history(HISTORY_LOADED))
         await self.attach(session)
         self.commands.follow_servers()
-        for text in self.commands.key_problems() if self.keymap else ():
+        for text in await asyncio.to_thread(self.commands.key_problems) if self.keymap else ():
             self.notify(text, severity="warning", timeout=8, markup=False)
 
     async def attach(self, session: SessionLike) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -145,16 +146,23 @@ class ChatCommands(
         """`/help`."""
         from tui.screens.help import HelpPanel
 
-        self.screen.app.push_screen(HelpPanel(commands.COMMANDS, self.keys()))
+        self.screen.app.push_screen(HelpPanel(commands.COMMANDS, await asyncio.to_thread(self.keys)))
 
     def keys(self) -> dict[str, list[Key]]:
         """All keys that have a name, as the person has set them."""
+        from tui.screens.approval import ApprovalPanel
+        from tui.screens.base import Panel
         from tui.screens.context import ContextPanel
+        from tui.screens.context_fits import FitsPanel
+        from tui.screens.context_history import HistoryPanel
         from tui.screens.context_messages import MessagesPanel
-        from tui.screens.help import keys_of
+        from tui.screens.help import HelpPanel, keys_of
         from tui.screens.mcp import McpPanel
+        from tui.screens.pager import Pager
         from tui.screens.sessions import SessionPicker
         from tui.screens.summary import SummaryPanel
+        from tui.screens.tools import ToolsPanel
+        from tui.screens.usage import UsagePanel
 
         keymap = self.screen.keymap
         return {
@@ -163,8 +171,12 @@ class ChatCommands(
             "A chosen message": keys_of([Transcript], keymap),
             "/sessions": keys_of([SessionPicker], keymap),
             "/compact --preview, /summary": keys_of([SummaryPanel], keymap),
-            "/context": keys_of([ContextPanel, MessagesPanel], keymap),
+            "/context": keys_of([ContextPanel, MessagesPanel, HistoryPanel, FitsPanel], keymap),
             "/mcp": keys_of([McpPanel], keymap),
+            "/tools": keys_of([ToolsPanel], keymap),
+            "A call that asks": keys_of([ApprovalPanel], keymap),
+            "A whole text": keys_of([Pager], keymap),
+            "Panels": keys_of([Panel, HelpPanel, UsagePanel], keymap),
         }
 
     def key_problems(self) -> list[str]:

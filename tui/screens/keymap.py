@@ -5,16 +5,19 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping
 
-from textual.keys import Keys, key_to_character
+from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 
 MODIFIERS = frozenset({"ctrl", "alt", "shift", "meta", "super", "hyper"})
-_NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys)
+_NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys) | frozenset(KEY_NAME_REPLACEMENTS.values())
 
 
 def is_key(text: str) -> bool:
-    """Whether a terminal may send it, as Textual writes it: `f2`, `ctrl+s`, `alt+enter`, `question_mark`."""
+    """Whether a terminal may send it, as Textual writes it: `f2`, `ctrl+s`, `ctrl+slash`, `question_mark` (or `?`)."""
     *modifiers, key = text.split("+") if text != "+" else [text]
-    known = len(key) == 1 or key in _NAMED or key_to_character(key) is not None
+    if len(key) == 1 and modifiers:  # a sign goes by its name there
+        known = key.isalnum() or key in _NAMED
+    else:
+        known = len(key) == 1 or key in _NAMED or key_to_character(key) is not None
     return known and MODIFIERS.issuperset(modifiers)
 
 
