@@ -1,7 +1,8 @@
 """`python -m tests.bench actions`: everything a person can do in a conversation, in any order, against an odd server.
 
 After each action the laws are held against what is there: rows add up, looking changes nothing, history only grows,
-memory and store say the same, nothing unpaired or too large is sent. Exit code 1 when one was broken.
+memory and store say the same, no answer that was read is gone, nothing unpaired or too large is sent. Exit code 1 when
+one was broken.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tests.chat.fakes import FakeWorkspace, open_workspace
 from tui.chat import ids
 from tui.chat.attachments import make_attachment
 from tui.chat.database import Database, StoreError
-from tui.chat.events import ApprovalAsked, SessionEvent
+from tui.chat.events import ApprovalAsked, ReplyDelta, SessionEvent
 from tui.chat.session import ChatSession
 from tui.chat.summaries import FAILURES
 from tui.messages import Attachment, Message
@@ -64,6 +65,7 @@ class Person:
         self._server = OddServer(able=self._chance.choice(_ABLE), chance=self._chance, believes=self._believed)
         self._full, self._behind = False, False
         self._kept: dict[str, Message] = {}
+        self._read: set[str] = set()  # answers of which something was on screen
         with tempfile.TemporaryDirectory() as folder, _clock() as self._clock, self._disk():
             self._folder = Path(folder)
             await self._open(None)
@@ -123,6 +125,7 @@ class Person:
             case "fork" if whole := [m for m in messages if m.kind == "chat" and m.status == "complete"]:
                 if not session._conversation.unsaved:
                     self._session, self._kept = await self._workspace.fork(session.id, chance.choice(whole).id), {}
+                    self._read = set()
             case "model":
                 await session.set_model(model)
             case "switch":
@@ -157,6 +160,8 @@ class Person:
         number = 0
         async for event in events:
             number += 1
+            if isinstance(event, ReplyDelta) and session is self._session:
+                self._read.add(event.message_id)
             if isinstance(event, ApprovalAsked):
                 session.tools.approve(event.id, self._chance.choice(_ANSWERS))
             if number == stop_after:
@@ -260,6 +265,8 @@ class Person:
         there = {m.id: m for m in stored}
         if [ident for ident, message in self._kept.items() if there.get(ident) != message]:
             self.faults.append("history was changed")
+        if lost := self._read - {m.id for m in session.messages}:
+            self.faults.append(f"{len(lost)} answers that were read are gone")
         self._kept = {ident: message for ident, message in there.items() if message.status != "streaming"}
 
 
