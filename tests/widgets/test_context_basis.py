@@ -24,10 +24,10 @@ def _words() -> Iterator[None]:
         yield
 
 
-def line(known: HybridTokenEstimator, *messages: Message) -> str:
+def line(known: HybridTokenEstimator, *messages: Message, system: str = "") -> str:
     """The sum on screen, which has to come to the total."""
     usage = calculate_context_usage(
-        request(*messages), estimator=known, limits=ModelLimits(200_000), settings=BudgetSettings()
+        request(*messages, system=system), estimator=known, limits=ModelLimits(200_000), settings=BudgetSettings()
     )
     text = basis_lines(usage, 200)[0].plain.removeprefix("basis   ")
     if usage.basis.last_input is not None:
@@ -75,7 +75,11 @@ def test_the_servers_count_is_not_a_calls_usage() -> None:
     assert line(known, user("q"), answer("a"), user(LONG)).startswith("counted by the server 68 + new ~")
 
 
-def test_what_left_since_is_taken_off_and_what_came_back_is_added() -> None:
+def test_a_longer_system_prompt_is_new() -> None:
+    assert line(measured(), user("q"), answer("a"), system=LONG).endswith(" + new ~204")
+
+
+def test_what_left_since_is_taken_off() -> None:
     known = estimator()
     talk: list[Message] = []
     total = 300

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tui.chat.usage_report import totals
 from tui.context.trimming import KEPT_TRIMS, TrimLog, TrimRecord
 from tui.widgets.usage_table import usage_lines
 
@@ -20,3 +23,9 @@ def test_requests_trims_and_what_the_last_of_them_left_out() -> None:
     assert "rolling context: 121 of 241 requests trimmed, 60 % of the budget used on average" in lines
     assert "the last 100 left out 104,000 tokens, 5,000 the latest" in lines
     assert all(len(line) <= 30 for line in shown(log, 30))
+
+
+def test_what_was_paid_before_a_fork_is_said_as_far_as_it_is_known() -> None:
+    before = replace(totals("", ()), calls=2, cost=None, priced=0.42)
+    [line] = [line.plain for line in usage_lines((), (), (), 200, before=before) if "fork" in line.plain]
+    assert "0 out, $0.42+?) count" in line

@@ -11,7 +11,7 @@ from textual.content import Content
 from tui.chat.usage_report import Totals
 from tui.context.trimming import TrimLog
 from tui.widgets.cells import clip, pad, plain
-from tui.widgets.figures import money, spent, tokens_exact, tokens_short
+from tui.widgets.figures import spent, tokens_exact, tokens_short
 
 NO_TRIMS = TrimLog()
 
@@ -34,7 +34,7 @@ def usage_lines(
     """
     lines = _totals(columns, width)
     if before is not None and before.calls:
-        cost = f", {money(before.cost)}" if before.cost else ""
+        cost = f", {spent(before.cost, before.priced)}" if before.cost or before.priced else ""
         sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out{cost}"
         calls = f"{before.calls:,} call" + ("s" if before.calls > 1 else "")
         text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
