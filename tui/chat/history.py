@@ -29,7 +29,7 @@ VOID = "void"  # {"frontier"}: a server refused the reasoning in messages up to 
 MEMORY = "memory"  # {"files": [{"path", "sha256", "on"}]}: the memory files and their switches; the newest one holds
 TOOLS = "tools"  # {"name", "on"}: tools (a name or a pattern) switched in this conversation
 LOADED = "loaded"  # {"names": [...]}: deferred tools that the model has found, in that order
-LEAVE_OUT = "leave_out"  # {"message", "sha256"}: an attachment that made the request too large, in bytes
+LEAVE_OUT = "leave_out"  # {"message", "sha256"}: an attachment of too many bytes, or that a server could not read
 
 
 @dataclass(frozen=True, slots=True)
