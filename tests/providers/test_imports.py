@@ -15,6 +15,7 @@ HEAVY = (
     "sqlite3",
     "textual",
     "rich",
+    "urllib.request",
     "pydantic",
     "mcp",
 )

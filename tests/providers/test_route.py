@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.providers.collect import collect
-from tests.providers.replay import Answer
+from tests.providers.replay import Answer, replay_server
 from tests.providers.serving import DIALECTS, REQUEST, serving
 from tui.config import ProviderSettings
 from tui.providers.base import ErrorKind, ProviderError
@@ -86,17 +86,19 @@ async def test_an_address_that_is_wrong_is_shown(dialect: Dialect) -> None:
     assert error is not None and f"HTTP 404: Not Found. Nothing answers at {asked}: check base_url" in str(error)
 
 
+@pytest.mark.parametrize("host", [True, False], ids=["another host", "another port"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_key_goes_to_no_other_host(dialect: Dialect) -> None:
-    async with serving(dialect, api_key_command="echo key-0001") as (server, provider):
-        other = server.url.replace("127.0.0.1", "localhost")
+async def test_a_key_goes_nowhere_else(dialect: Dialect, host: bool) -> None:
+    async with serving(dialect, api_key_command="echo key-0001") as (server, provider), replay_server() as elsewhere:
+        other = server.url.replace("127.0.0.1", "localhost") if host else elsewhere.url
         server.answers += [
             Answer(status=307, headers={"location": "/v1/here"}),
             Answer(status=307, headers={"location": f"{other}/v1/there"}),
             Answer([b"{}"], 400),
         ]
+        elsewhere.json({}, 400)
         await collect(provider, REQUEST)
-        shown = ["key-0001" in str(asked.headers) for asked in server.asked]
+        shown = ["key-0001" in str(asked.headers) for asked in (*server.asked, *elsewhere.asked)]
     assert shown == [True, True, False]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from tui.providers.base import ProviderError
 from tui.providers.error_text import one_line
@@ -52,14 +51,16 @@ def is_loopback(url: str) -> bool:
 def client_options(url: str) -> dict[str, Any]:
     """What an HTTP client for `url` takes from the environment: proxies not for this machine, certificates always.
 
-    A key goes to no other host that the server redirects to; the HTTP library itself keeps only `Authorization` back.
+    A key goes to no other host or port that the server redirects to; the HTTP library itself keeps only
+    `Authorization` back.
     """
     import httpx2
 
     home = httpx2.URL(url)
 
     async def keep_key(request: httpx2.Request) -> None:
-        if request.url.host != home.host or (home.scheme == "https") > (request.url.scheme == "https"):
+        url = request.url
+        if (url.host, url.port) != (home.host, home.port) or (home.scheme == "https") > (url.scheme == "https"):
             for name in _KEY_HEADERS:
                 request.headers.pop(name, None)
 
@@ -71,6 +72,8 @@ def client_options(url: str) -> dict[str, Any]:
 
 def proxy_for(url: str) -> str:
     """The proxy that the environment names for `url`, without its password; "" where none is asked."""
+    from urllib.request import getproxies, proxy_bypass
+
     parts, proxies = urlsplit(url), getproxies()
     found = proxies.get(parts.scheme) or proxies.get("all") or ""
     if not found or is_loopback(url) or proxy_bypass(parts.netloc):
