@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
@@ -16,6 +17,13 @@ from tests.fakes import FakeSettings, FakeWorkspace, opener
 from tui.app import ChatApp
 
 SIZES = [(120, 40), (60, 20), (40, 15)]
+
+
+@pytest.fixture(autouse=True)
+def nobodys_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No clipboard of whoever runs the tests."""
+    for name in ("TMUX", "DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
 
 
 async def wait_until(pilot: Pilot[Any], condition: Callable[[], bool], *, seconds: float = 10.0) -> None:

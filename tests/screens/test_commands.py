@@ -276,9 +276,7 @@ async def test_the_window_is_set_and_reset() -> None:
         await run.until(lambda: run.session.log == ["window 128000", "window None"])
 
 
-async def test_copy_says_only_what_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TMUX", "DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"):
-        monkeypatch.delenv(name, raising=False)
+async def test_copy_says_only_what_it_knows() -> None:
     session = FakeSession(messages=[user("q"), assistant("the answer")])
     async with running(FakeWorkspace(session=session)) as run:
         await run.command("/copy")

@@ -17,8 +17,6 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     tool, file = tmp_path / "wl-copy", tmp_path / "taken"
     tool.write_text(f"#!/bin/sh\ncat > {file}\n", encoding="utf-8")
     tool.chmod(0o755)
-    for name in ("TMUX", "SSH_CONNECTION", "DISPLAY"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     return lambda: file.read_text(encoding="utf-8")

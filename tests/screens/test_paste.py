@@ -20,8 +20,6 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only folder in which commands are found; the clipboard of a Wayland desktop."""
-    for name in ("TMUX", "DISPLAY", "SSH_CONNECTION", "WSL_DISTRO_NAME"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
     folder = tmp_path / "bin"
     folder.mkdir()
