@@ -129,7 +129,7 @@ def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: 
         ("[providers.x]\nbase_url = 'http://[::1'", "providers.x.base_url: 'http://[::1' is no address"),
         ("[providers.x]\nbase_url = 'http://x:99999'", "is no address"),
         ("[providers.x]\nbase_url = 'http://x/v1 '", "is no address"),
-        ("[providers.x]\nidle_timeout = inf", "a number of seconds over 0"),
+        ("[providers.x]\nidle_timeout = 1_000_000", "a number of seconds over 0 and under a million"),
         ("gguf = '~nobody-here/x'", "gguf: '~nobody-here' is no home folder here"),
         ("[tools]\nallow = ['~nobody-here']", "tools.allow: '~nobody-here' is no home folder here"),
         ("reserve_output = " + "9" * 5_000, "not valid TOML"),

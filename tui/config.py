@@ -297,7 +297,7 @@ class _Reader:
     def seconds(self, name: str, value: object) -> float:
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MOST_SECONDS:
             return float(value)
-        raise self.fail(f"{name} is {value!r}; it has to be a number of seconds over 0")
+        raise self.fail(f"{name} is {value!r}; it has to be a number of seconds over 0 and under a million")
 
     def count(self, name: str, value: object) -> int:
         return self.value(name, value, parse_tokens)
