@@ -257,12 +257,23 @@ def _range(
     missing: dict[str, CompactionRecord],
 ) -> tuple[int, int]:
     """Where the range of `record` begins and ends in `active`; -1 for what is not there."""
-    at = {m.id: i for i, m in enumerate(active)}
     first, last = record.first, record.last
     for earlier in reversed(missing.values()):  # the range of one may begin with the summary of the one before it
         first = earlier.first if first == earlier.summary else first
         last = earlier.last if last == earlier.summary else last
-    return at.get(first, at.get(standing.get(first, ""), -1)), at.get(last, at.get(standing.get(last, ""), -1))
+    return _place(first, active, standing), _place(last, active, standing)
+
+
+def _place(ident: str, active: Sequence[Message], standing: Mapping[str, str]) -> int:
+    """Where a message, or the summary that stands for it, is in `active`; -1 where neither is.
+
+    Most ranges begin and end near its beginning: only so much is looked at.
+    """
+    for wanted in (ident, standing.get(ident)):
+        found = next((i for i, message in enumerate(active) if message.id == wanted), -1) if wanted else -1
+        if found >= 0:
+            return found
+    return -1
 
 
 def _standing_summaries(records: Sequence[Checkpoint]) -> dict[str, str]:
