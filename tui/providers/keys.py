@@ -29,7 +29,7 @@ _LOOKS_SECRET = re.compile(
 _LABELLED = re.compile(
     r"(?i)\b(api[-_ ]?key|x-api-key|authorization|token|secret)([\"']?\s*[:=]\s*[\"']?)([A-Za-z0-9._~+/-]{12,})"
 )
-_URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}://)[^/\s:@]+:[^/\s@]+@")
+_URL_PASSWORD = re.compile(r"(://)[^/\s:@]*:[^/\s]+@")
 
 # Keys this process has read. They live here only, so that `redact` can strike them out.
 _held: set[str] = set()
