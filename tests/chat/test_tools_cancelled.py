@@ -11,12 +11,13 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider, Tools, open_workspace
 from tests.chat.tool_calls import Source, calls, results, turn, well_formed
-from tui.chat.events import ApprovalAsked, Notice, ReplyFinished, ToolFinished
+from tui.chat.events import ApprovalAsked, Notice, ReplyFinished, ToolFinished, TurnFailed, UsageChanged
 from tui.chat.liveness import Liveness
 from tui.chat.projection import NO_RESULT
 from tui.chat.results import Results
 from tui.chat.step_results import StepResults
 from tui.chat.tool_step import CANCELLED
+from tui.chat.turn import STOPPED
 from tui.messages import Message, ToolCall, ToolResult
 from tui.tools.base import ToolOutput
 
@@ -36,11 +37,26 @@ async def test_cancelling_while_tools_run_keeps_what_is_done(tmp_path: Path) -> 
             if isinstance(event, ToolFinished):
                 session.cancel()
         assert [r.text for r in results(session)] == ["done", "Cancelled by the person before it was done."]
-        assert any(isinstance(e, Notice) and "Stopped while tools ran" in e.text for e in events)
+        assert any(isinstance(e, Notice) and "Stopped. What the tools returned is kept" in e.text for e in events)
         assert len(provider.requests) == 1
         await turn(session)
         assert well_formed(provider.requests[-1])
         assert workspace.store.messages(session.id) == list(session.messages)
+
+
+async def test_cancelling_when_the_tools_are_done_and_the_next_request_is_measured_does_not_say_to_retry(
+    tmp_path: Path,
+) -> None:
+    provider = ScriptedProvider([calls("quick")])
+    async with open_workspace(tmp_path, provider, tools=Source(reads=("quick",), quick=lambda _: "done")) as workspace:
+        session = await workspace.new_session()
+        events: list[object] = []
+        async for event in session.send("go"):
+            events.append(event)
+            if isinstance(event, UsageChanged) and len([e for e in events if isinstance(e, UsageChanged)]) == 4:
+                session.cancel()
+        assert len(provider.requests) == 1
+        assert [e.text for e in events if isinstance(e, Notice | TurnFailed)] == [STOPPED.text]
 
 
 async def test_cancelling_while_a_call_asks_runs_nothing(tmp_path: Path) -> None:

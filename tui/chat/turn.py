@@ -52,6 +52,9 @@ from tui.providers.effort import effort_refused
 log = logging.getLogger(__name__)
 
 
+STOPPED = Notice("info", "Stopped. What the tools returned is kept; write on when you like")
+
+
 class TurnError(Exception):
     """The turn ends without an answer. `str()` is for a person: what happened, what was kept, what to do."""
 
@@ -119,6 +122,9 @@ class Turn:
             reply: Message | None = None
             action: Action | None = None
             effort_known = self._effort_refused(request)
+            if self._cancel.is_set() and steps:
+                yield STOPPED
+                return
             if self._cancel.is_set():
                 raise TurnError("Cancelled. Nothing was sent; /retry sends your message again.")
             self._attempt = Attempt(self._conversation, self._meter, self._compactor, self._services)
@@ -150,7 +156,7 @@ class Turn:
             yield UsageChanged(await self._meter.usage())
             steps += 1
             if self._cancel.is_set():
-                yield Notice("info", "Stopped while tools ran. What they returned is kept; write on when you like")
+                yield STOPPED
                 return
             if steps >= (most := self._tools.box.settings.steps):
                 raise TurnError(f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.')
