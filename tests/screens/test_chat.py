@@ -513,6 +513,22 @@ async def test_a_draft_that_is_still_to_be_kept_when_the_store_closes_is_no_erro
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
+async def test_what_is_typed_while_a_draft_cannot_be_kept_is_kept_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.screens.drafts.SAVE_PAUSE", 0.0)
+    session = FakeSession()
+    keep = session.save_draft
+
+    async def fails_once(_text: str) -> None:
+        monkeypatch.setattr(session, "save_draft", keep)
+        run.chat.drafts.changed("more", ())
+        raise OSError("the store is busy")
+
+    async with running(FakeWorkspace(session=session)) as run:
+        monkeypatch.setattr(session, "save_draft", fails_once)
+        await run.type("x")
+        await run.until(lambda: session.draft == "x")
+
+
 async def test_without_a_workspace_a_message_stays_in_the_prompt_and_the_reason_is_said_again() -> None:
     gate = asyncio.Event()
 

@@ -44,7 +44,7 @@ _CUT = {  # by the provider's own word for the end
     "max_tokens": _NO_ROOM,  # Messages
     "max_output_tokens": _NO_ROOM,  # Responses
     "model_context_window_exceeded": "■ cut off: the window is full · /compact or /rolling-context on makes room",
-    "repetition": "■ cut off: the answer began to repeat itself",  # vLLM
+    "repetition": "■ cut off: the answer began to repeat itself · /retry asks again",  # vLLM
     "content_filter": "■ cut off by the provider's content filter",
     "sensitive": "■ cut off by the provider's content filter",  # Z.ai
 }

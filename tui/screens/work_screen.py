@@ -79,11 +79,17 @@ class WorkScreen(BaseScreen):
             self.background(partial(self._keep_up, group), group)
 
     async def _keep_up(self, group: str) -> None:
+        left: tuple[Work, float] | None = None
         try:
             while (asked := self._asked[group]) is not None:
                 await asyncio.sleep(asked[1])
                 newest, _ = self._asked[group] or asked
                 self._asked[group] = None
                 await newest()
+        except Exception:
+            left = self._asked[group]  # asked for after what failed
+            raise
         finally:
             del self._asked[group]
+            if left is not None:
+                self.soon(left[0], group, left[1])
