@@ -113,12 +113,15 @@ def _providers(settings: Settings) -> list[Finding]:
         return [Finding("problem", "providers", str(error))]
     found = []
     for name, config in configs.items():
-        if config.key_env and config.has_key():
-            found.append(Finding("ok", "key", f"{name}: there is one ({', '.join(config.key_env)} or a command)"))
+        variables = " or ".join(config.key_env)
+        if config.has_key():
+            source = "by api_key_command" if config.api_key_command else f"in {variables}"
+            found.append(Finding("ok", "key", f"{name}: there is one {source}"))
+        elif name in settings.providers and config.needs_key:
+            text = f"{name}: no key; set {variables or 'a variable and name it by api_key_env'}, or api_key_command"
+            found.append(Finding("problem", "provider", text))
         elif name in settings.providers:
-            missing, where = config.needs_key, redact(config.base_url)
-            text = f"{name}: no key in {' or '.join(config.key_env)}" if missing else f"{name}: {where}"
-            found.append(Finding("problem" if missing else "ok", "provider", text))
+            found.append(Finding("ok", "provider", f"{name}: {redact(config.base_url)}"))
     local = asyncio.run(answering(configs))
     found += [Finding("ok", "server", f"{name} answers at {redact(configs[name].base_url)}") for name in local]
     lacking = missing_part(settings.gguf)
