@@ -48,6 +48,8 @@ _ABLE = (
     Capabilities(count_endpoint=True, count_freely=True),
     Capabilities(tools=False),
     Capabilities(images=False),
+    Capabilities(compacts_context=True, count_endpoint=True),
+    Capabilities(compacts_context=True, reasoning_return="always"),
 )
 
 
@@ -135,6 +137,7 @@ class Person:
             case "window":
                 await session.set_window(chance.choice((None, None, 500, 3_000)))
             case "reopen":
+                await session.save_draft("")  # as the screen does on leaving
                 await self._stack.aclose()
                 ids._last = 0  # as in another run of the program
                 await self._open(session.id)
