@@ -6,7 +6,9 @@ import json
 import sqlite3
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -155,13 +157,32 @@ def test_export_and_its_endings(run: Run, tmp_path: Path) -> None:
     assert "can't be written" in one_line(run("export", ident, str(tmp_path / "no" / "out.md")).stderr)
 
 
+class _Refusing(BaseHTTPRequestHandler):
+    """Quotes the key it was given, as some servers do."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        body = json.dumps({"error": {"message": f"Wrong key: {self.headers['authorization']}"}}).encode()
+        self.send_response(401)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Nothing on standard error."""
+
+
 def test_a_key_never_shows(run: Run, tmp_path: Path) -> None:
-    key = "sk-live-0123456789abcdefghij"
-    (tmp_path / "config.toml").write_text(
-        '[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\napi_key_env = "MINE"\n'
-        '[providers.other]\nbase_url = "http://me:hunter2@127.0.0.1:9/v1"\n'
-    )
-    done = run("ask", "-m", "mine/x", "hi", MINE=key)
+    key = "of-no-usual-look-4711"
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        (tmp_path / "config.toml").write_text(
+            f'[providers.mine]\nbase_url = "http://127.0.0.1:{server.server_port}/v1"\napi_key_env = "MINE"\n'
+            '[providers.other]\nbase_url = "http://me:hunter2@127.0.0.1:9/v1"\n'
+        )
+        done = run("ask", "-m", "mine/x", "hi", MINE=key)
+        server.shutdown()
+    assert "Wrong key: " in done.stderr and "[key]" in done.stderr
     doctor = run("doctor", MINE=key).stdout
     assert "127.0.0.1:9/v1" in doctor and "hunter2" not in doctor
     shown = done.stdout + done.stderr + doctor
