@@ -16,7 +16,7 @@ _EMBEDS = re.compile(
 )
 # Those that the providers of the presets list besides.
 _HOSTED = re.compile(
-    r"^(?:models/)?(?:tts|dall-e|gpt-image|chatgpt-image|sora|babbage|davinci|imagen|veo|lyria|aqa)\b"
+    r"^(?:models/)?(?:tts|dall-e|gpt-image|chatgpt-image|sora|babbage|davinci|imagen|veo|lyria|aqa|grok-imagine|grok-\d-image)\b"
     r"|(?:^|[-_/.])(?:moderation|transcribe|transcription|realtime|tts|ocr|speech|orpheus)(?:$|[-_/.:\d])",
     re.IGNORECASE,
 )
