@@ -74,8 +74,8 @@ class OddServer(ScriptedProvider):
         if _seals(request) and self.chance.random() < 0.05:
             said = {"error": {"message": "The encrypted content gAAA could not be verified."}}
             raise classify_error(400, said, provider=self.name)
-        at = request.compact_at
-        if self.chance.random() < (0.9 if at is not None and size > at else 0.02):  # now and then unasked
+        asked = request.compact_at is not None
+        if self.chance.random() < (0.2 if asked else 0.02):  # by its own count, now and then unasked
             yield Compacted(f"{request.model} " + "gAAA" * self.chance.randrange(60, 600), "cmp")
         for event in self._summary(size) if summary else self._answer(request, size):
             if isinstance(event, ProviderError):
