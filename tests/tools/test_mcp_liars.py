@@ -12,6 +12,7 @@ import pytest
 
 from tests.tools.mcp_running import START, call, make_hub, until
 from tui.tools.base import ToolError
+from tui.tools.mcp_mending import mended
 from tui.tools.mcp_server import McpServer
 from tui.tools.mcp_transport import HttpStatus
 
@@ -44,6 +45,15 @@ async def test_an_answer_that_is_none_is_an_error_at_once() -> None:
     async with liar("no-answer") as (server, _):
         with pytest.raises(ToolError, match="echo: the server's answer is not one that MCP knows"):
             await asyncio.wait_for(call(server, "echo"), 10)
+
+
+@pytest.mark.parametrize("wrong", ['"jsonrpc":"1.0","result":{}', '"result":{}', '"jsonrpc":"2.0","error":"no"'])
+def test_whatever_is_wrong_with_an_answer_who_waits_for_it_is_told(wrong: str) -> None:
+    from mcp.types import jsonrpc_message_adapter
+
+    with pytest.raises(ValueError) as caught:
+        jsonrpc_message_adapter.validate_json(f'{{"id":7,{wrong}}}', by_name=False)
+    assert mended(caught.value).message.id == 7
 
 
 async def test_a_storm_of_changes_tells_nobody_and_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,8 @@ def mended(item: Any) -> Any:
 
     if not isinstance(item, ValidationError):
         return item
-    value = _whole(item.errors(include_url=False, include_context=False)[0].get("input"))
+    looked_at = [error["input"] for error in item.errors(include_url=False, include_context=False)]  # all, or a part
+    value = _whole(next((part for part in looked_at if isinstance(part, dict) and "id" in part), looked_at[0]))
     for attempt in (value, _refusal(value)):
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_python(attempt, by_name=False))
