@@ -12,6 +12,7 @@ import pytest
 from tests.cli.conftest import Run
 from tui.cli.manual import MANUAL
 from tui.cli.parser import EPILOG, build_parser
+from tui.providers.presets import PRESETS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
@@ -73,3 +74,9 @@ def test_the_readme_lists_every_command_and_no_other() -> None:
     block = section.split("```")[1]
     listed = set(re.findall(r"^(?:.*\| )?chatctx ([a-z]+)", block, re.MULTILINE))
     assert listed == set(commands())
+
+
+def test_the_readme_lists_every_provider_with_its_key() -> None:
+    section = README.read_text(encoding="utf-8").split("## Models")[1].split("```")[0]
+    known = [word for name, config in PRESETS.items() if name != "demo" for word in (name, *config.key_env)]
+    assert [word for word in known if f"`{word}`" not in section] == []
