@@ -39,8 +39,9 @@ class ChatApp(CopyingApp):
 
     CSS = """
     ToastRack { dock: top; align: right top; margin: 1 1 0 0; }
+    Panel ToastRack { dock: bottom; align: right bottom; margin: 0 1 0 0; }
     Toast { width: auto; max-width: 90%; padding: 0 1; margin-top: 0; }
-    """  # above, where they cover no draft
+    """  # above, where they cover no draft; on a panel below, where they do not cover what it is about
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Leave", id="app.quit", show=False, priority=True),

@@ -93,6 +93,16 @@ async def test_a_server_that_cannot_count_is_said_and_nothing_changes(monkeypatc
         await run.shows("This server has no counting endpoint; the number stays", "52,100 / 200,000")
 
 
+async def test_what_is_said_of_a_count_does_not_cover_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def none(self: FakeSession) -> int | None:
+        return None
+
+    monkeypatch.setattr(FakeSession, "count_exactly", none)
+    async with running(size=(60, 20)) as run:
+        await run.press("f2", "e")
+        await run.shows("stays as it was.", "52,100 / 200,000 tokens")
+
+
 async def test_a_count_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fails(self: FakeSession) -> int | None:
         raise OSError("no route\nto host")
