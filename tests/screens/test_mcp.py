@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ from tui.chat.session_tools import ToolLine
 from tui.context.deferral import ToolPlan
 from tui.messages import ToolSchema
 from tui.screens.mcp_lines import Deferred, mcp_rows
-from tui.screens.resources import resource_offers, resources_named
+from tui.screens.resources import pattern_offers, resource_offers, resources_named
 from tui.tools.mcp_config import ServerConfig
-from tui.tools.mcp_patterns import ServerPattern
+from tui.tools.mcp_patterns import Gap, ServerPattern
 from tui.tools.mcp_results import PromptArgument, ServerPrompt, ServerResource
 from tui.tools.mcp_status import ServerStatus, State
 
@@ -200,6 +201,21 @@ async def test_the_address_of_a_resource_is_completed_gap_by_gap() -> None:
         assert fake.servers.read == ["page:moby%20dick/17"]  # and nothing was read while it was typed
         await run.press("enter")
         await run.until(lambda: run.session.attached == [["docs:page:moby%20dick/17"]])
+
+
+async def test_a_slow_server_holds_no_other_up() -> None:
+    both = asyncio.Barrier(2)
+
+    class Slow(FakeServers):
+        async def complete(self, pattern: ServerPattern, found: Gap) -> list[str]:
+            await both.wait()
+            return [pattern.description]
+
+    servers = Slow()
+    servers.patterns = [ServerPattern("docs", "page:{book}", "walden"), ServerPattern("docs", "page:{number}", "17")]
+    async with asyncio.timeout(5):
+        offers = await pattern_offers("docs:page:", servers)
+    assert [offer.text for offer in offers] == ["docs:page:walden", "docs:page:17"]
 
 
 async def test_a_resource_that_is_gone_keeps_the_message_in_the_draft() -> None:

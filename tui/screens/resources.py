@@ -15,6 +15,7 @@ from tui.widgets.completion import Choice
 if TYPE_CHECKING:
     from tui.screens.mcp_ports import ServersLike
     from tui.screens.session_ports import SessionLike
+    from tui.tools.mcp_patterns import Gap, ServerPattern
     from tui.tools.mcp_results import ServerResource
 
 OFFERED = 20
@@ -35,18 +36,20 @@ async def pattern_offers(typed: str, servers: ServersLike) -> list[Choice]:
     from tui.tools.mcp_patterns import gap  # not before the first frame
 
     offers: list[Choice] = []
+    asked: list[tuple[ServerPattern, Gap]] = []
     for pattern in servers.patterns if typed else ():
         start = f"{pattern.server}:{pattern.head}"
         if typed.startswith(start):
-            found = gap(pattern.template, typed.removeprefix(f"{pattern.server}:"))
-            if found is None:
-                continue
-            for value in await servers.complete(pattern, found):
-                name = f"{pattern.server}:{found.filled(value)}"
-                offers.append(Choice(name, plain(name), "", None if found.last else len(name)))
+            if (found := gap(pattern.template, typed.removeprefix(f"{pattern.server}:"))) is not None:
+                asked.append((pattern, found))
         elif match(typed, f"{pattern.server}:{pattern.template}") >= 1:
             shown = plain(f"{pattern.server}:{pattern.template}")
             offers.append(Choice(start, shown, plain(pattern.description), len(start)))
+    endings = await asyncio.gather(*(servers.complete(pattern, found) for pattern, found in asked))
+    for (pattern, found), values in zip(asked, endings, strict=True):
+        for value in values:
+            name = f"{pattern.server}:{found.filled(value)}"
+            offers.append(Choice(name, plain(name), "", None if found.last else len(name)))
     return offers[:OFFERED]
 
 
