@@ -21,6 +21,7 @@ from tui.chat.database import StoreError
 from tui.chat.ids import new_id
 from tui.chat.projection import Target
 from tui.chat.schema import APPLICATION_ID, MIGRATIONS
+from tui.chat.search import values
 from tui.chat.store import SessionInfo, SessionStore
 from tui.messages import (
     Attachment,
@@ -275,7 +276,7 @@ def test_a_search_finds_what_can_be_read_and_nothing_else(store: SessionStore) -
     """Not the store's own words, not ids, not what is signed or sealed; case-folded beyond ASCII."""
     session = add_session(store, "x", 1.0)
     parts = (
-        Text("ÜBER den Wolken\nmuß die"),
+        Text("ÜBER den Wolken\nmuß die 東京 𠮷野家 sein"),
         Reasoning("quietly", signature="c2lnbmVk", encrypted="c2VhbGVk"),
         ToolCall("call_77", "fetch_it", '{"place":"Köln"}'),
         ToolResult("call_77", "fetch_it", "Dom"),
@@ -294,8 +295,12 @@ def test_a_search_finds_what_can_be_read_and_nothing_else(store: SessionStore) -
         "notes.MD",
         "Inside",
         "den wolken\nmuß",
+        "東京",
+        "Die 東京 𠮷野",
     ]:
         assert store.sessions(found), found
+    first = {query: values(query)["stored"] for query in ("a", "ÜBER Den", "muß", "東京 a")}  # what SQL looks for
+    assert list(first.values()) == ["a", "den", "", "\\u6771\\u4eac"]
     for missed in [
         "type",
         "signature",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import unicodedata
 
 SAID = ("text", "name", "arguments")
 """The fields of a stored part that somebody can read; the others are ids, kinds, signatures and sealed content."""
@@ -23,9 +24,12 @@ def add_functions(db: sqlite3.Connection) -> None:
 
 def values(query: str) -> dict[str, str]:
     """The values of `MATCHES` for what a person looks for."""
-    words = query.casefold()
-    plain = max(words.split() or [""], key=len) if query.isascii() else ""
-    return {"words": words, "stored": json.dumps(plain)[1:-1]}
+    plain = [word.lower() for word in query.split() if all(char.isascii() or _has_no_case(char) for char in word)]
+    return {"words": query.casefold(), "stored": json.dumps(max(plain, key=len, default=""))[1:-1]}
+
+
+def _has_no_case(char: str) -> bool:
+    return unicodedata.category(char) == "Lo"  # Chinese, Japanese, Korean, Arabic, Hebrew and more
 
 
 def mentions(text: str, words: str) -> bool:
