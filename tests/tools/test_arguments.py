@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -110,3 +111,12 @@ def test_a_message_names_few_of_many_arguments() -> None:
     with pytest.raises(ToolError) as error:
         read({"other": 5}, parameters)
     assert len(str(error.value)) < 1_000
+
+
+def test_names_that_are_not_there_are_compared_only_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In alternatives every problem is looked for: the one with the fewest is told."""
+    compared = Mock(return_value="hint")
+    monkeypatch.setattr("tui.tools.arguments._hint", compared)
+    option = {"properties": {f"name_{n}": {} for n in range(500)}, "additionalProperties": False}
+    read({f"eman_{n}": 5 for n in range(1_000)}, {"anyOf": [option, option]})
+    assert 0 < compared.call_count <= 40

@@ -113,6 +113,9 @@ class _Check:
             if name in properties:
                 yield from self.problems(entry, properties[name], f"{prefix}{name}", depth + 1)
             elif schema.get("additionalProperties") is False:
+                self._left -= min(len(properties), MOST_COMPARED)
+                if self._left < 0:
+                    return
                 yield f"there is no argument {prefix}{name[:80]} ({_hint(name, properties)})"
 
 
