@@ -13,12 +13,14 @@ import sys
 import termios
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
+from tests.chat.fakes import ScriptedProvider, drain, open_workspace
 from tests.cli.conftest import Run, one_line
 from tests.fakes import make_usage
 from tui.chat.events import (
@@ -30,13 +32,12 @@ from tui.chat.events import (
     SessionEvent,
     TurnFailed,
 )
+from tui.chat.ids import new_id
 from tui.chat.store import SessionStore
 from tui.cli.lines import Lines
+from tui.cli.plain import PlainChat
 from tui.cli.plain_turn import Speaker
 from tui.messages import Message, Text, ToolCall
-
-if TYPE_CHECKING:
-    from tui.cli.plain import PlainChat
 
 
 def test_mcp_servers_in_lines(run: Run, tmp_path: Path) -> None:
@@ -232,3 +233,18 @@ async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFix
     await Speaker(cast("PlainChat", chat)).turn(events())
     assert decided[1:] == [("a1", "no")]
     assert "write_file was not run: nobody can be asked here" in capsys.readouterr().err
+
+
+async def test_leaving_writes_what_a_full_disk_kept_back(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("hello"))
+        answer = replace(session.messages[-1], id=new_id(), parts=(Text("kept back"),))
+        session._conversation.unsaved.append(answer)
+
+        async def end() -> None:
+            return None
+
+        lines = cast("Lines", SimpleNamespace(message=end))
+        assert await PlainChat(workspace, session, lines, talks=False).talk() == 0
+        assert workspace.store.messages(session.id)[-1].text == "kept back"

@@ -237,7 +237,7 @@ class Compactor:
             problem: str | None = "cancelled"
             try:
                 answer = await complete(await asyncio.to_thread(with_bytes, request, self._services.store.blob))
-                problem = answer.problem or None
+                problem = None if answer.cut else answer.problem or None  # as for any answer: cut is no failure
             except ProviderError as error:
                 problem = str(error)
                 raise

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tui import commands
 from tui.chat.attachments import check_taken
+from tui.chat.database import StoreError
 from tui.chat.events import SessionEvent
 from tui.chat.workspace import Workspace
 from tui.cli import INTERRUPTED, complain, known_error, streams
@@ -88,7 +89,15 @@ class PlainChat:
                 complain(f"{error} Nothing was lost." if known_error(error) is None else str(error))
         if text is None and self.talks and not self._code:
             write("")  # the terminal's cursor stands behind the prompt
+        await self._leave()
         return self._code
+
+    async def _leave(self) -> None:
+        """An answer that a full disk kept back goes with the next thing that is written."""
+        try:
+            await self.session.save_draft(self.session.draft)
+        except StoreError as error:
+            complain(str(error))
 
     def introduce(self) -> None:
         """Who answers, and where a stored conversation stood."""
