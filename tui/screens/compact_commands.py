@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui.chat.events import CompactionStarted, Notice, SessionEvent, UsageChanged
 from tui.commands import PREVIEW
+from tui.messages import SealedSummary
 from tui.screens.command_base import CommandBase
 
 if TYPE_CHECKING:
@@ -56,8 +57,12 @@ class CompactCommands(CommandBase):
             return
         standing = session.summaries.standing(args)
         if standing is None:
-            none = "There is no summary in force that can be read: /compact makes one."
-            self.refuse("This summary is sealed by its provider, or not in force any more." if args else none)
+            parts = (part for m in session.messages if m.id == args for part in m.parts)
+            if sealed := next((part for part in parts if isinstance(part, SealedSummary)), None):
+                self.refuse(f"This was {sealed.label}. /undo brings the messages back.")
+            else:
+                none = "There is no summary in force that can be read: /compact makes one."
+                self.refuse("This summary is not in force any more." if args else none)
             return
         from tui.context.compaction_rules import compaction_report
         from tui.screens.summary_subject import StandingSubject
