@@ -21,7 +21,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.cli.conftest import Run, one_line
-from tui.cli.serve import allowed_origins, chat_command, is_loopback
+from tui.cli.serve import allowed_origins, chat_command
+from tui.providers.route import is_loopback
 
 needs_extra = pytest.mark.skipif(
     importlib.util.find_spec("textual_serve") is None, reason='the extra "serve" is not installed'
@@ -132,7 +133,7 @@ def test_without_the_extra_it_says_what_to_install(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("host", "yes"),
-    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("me.example", False)],
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("127.evil.example", False)],
 )
 def test_who_can_reach_it(host: str, yes: bool) -> None:
     assert is_loopback(host) is yes

@@ -15,7 +15,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from importlib import import_module
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +24,7 @@ from tui.cli import FAILED, complain
 from tui.cli.listing import write
 from tui.config import Settings
 from tui.config_values import parse_url
+from tui.providers.route import is_loopback
 
 TEMPLATES = Path(__file__).parent / "web"  # textual-serve's own page fetches a font from elsewhere
 COOKIE = "chatctx"
@@ -83,14 +83,6 @@ def chat_command(args: Namespace) -> str:
     if args.resume is not None:
         words += ["--resume", args.resume] if args.resume else ["--continue"]
     return shlex.join(words)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def allowed_origins(url: str, port: int) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -42,10 +43,16 @@ def nothing_there(status: int | None, said: str, asked: str) -> str:
     return f"Nothing answers at {asked}: check base_url, which for most servers ends in /v1."
 
 
-def is_loopback(url: str) -> bool:
-    """True if `url` points to this machine."""
-    host = (urlsplit(url).hostname or "").lower()
-    return host in ("localhost", "::1") or host.startswith("127.")
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _is_here(url: str) -> bool:
+    return is_loopback((urlsplit(url).hostname or "").lower())
 
 
 def client_options(url: str) -> dict[str, Any]:
@@ -64,8 +71,8 @@ def client_options(url: str) -> dict[str, Any]:
             for name in _KEY_HEADERS:
                 request.headers.pop(name, None)
 
-    options: dict[str, Any] = {"trust_env": not is_loopback(url), "event_hooks": {"request": [keep_key]}}
-    if is_loopback(url) and home.scheme == "https":
+    options: dict[str, Any] = {"trust_env": not _is_here(url), "event_hooks": {"request": [keep_key]}}
+    if _is_here(url) and home.scheme == "https":
         options["verify"] = httpx2.create_ssl_context(trust_env=True)
     return options
 
@@ -76,7 +83,7 @@ def proxy_for(url: str) -> str:
 
     parts, proxies = urlsplit(url), getproxies()
     found = proxies.get(parts.scheme) or proxies.get("all") or ""
-    if not found or is_loopback(url) or proxy_bypass(parts.netloc):
+    if not found or _is_here(url) or proxy_bypass(parts.netloc):
         return ""
     return one_line(redact(found), 100)
 
