@@ -15,6 +15,7 @@ from tui.config import Settings
 from tui.providers.base import Provider
 from tui.providers.config import ProviderConfig
 from tui.providers.registry import Choice, choose_default
+from tui.providers.route import is_loopback
 
 Configs = Mapping[str, ProviderConfig]
 
@@ -43,9 +44,16 @@ async def choose_model(
 
 
 def where_it_runs(provider: str, configs: Configs) -> str:
-    """Where a provider's models run, in one sentence for the first screen."""
-    config = configs.get(provider)
-    host = urlsplit(config.base_url).hostname if config and config.base_url else None
-    if provider in ("local", "demo") or host in ("127.0.0.1", "localhost", "::1"):
+    """Where a provider's models run, in one sentence for the first screen.
+
+    A server on this machine may be a gateway, or ask a cloud for some models (Ollama does): no more is said of it than
+    where it is.
+    """
+    if provider in ("local", "demo"):
         return "It runs on this machine: nothing you write leaves it."
+    config = configs.get(provider)
+    address = urlsplit(config.base_url) if config and config.base_url else None
+    host = address.hostname if address else None
+    if address and host and is_loopback(host):
+        return f"Its server is on this machine, at {address.netloc.rpartition('@')[2]}."
     return f"It runs at {host or provider}: what you write is sent there."
