@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import unicodedata
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -27,6 +28,21 @@ log = logging.getLogger(__name__)
 
 SECOND_PRESS = 2.0
 """Seconds in which a second ctrl+c leaves."""
+
+
+_TEXT = frozenset({"Cf", "Zs", "Co", "Cn"})
+"""Unicode categories of text that `str.isprintable` denies: joiners, blanks, private use, newer than this Python."""
+
+
+def unprinted(character: str | None) -> str:
+    """A typed character that Textual takes for no text, and would drop; "" for all others.
+
+    The joiner in an emoji, the non-joiner of Persian, the blank of Chinese and Japanese, a no-break space. A paste of
+    it reaches every widget that takes text.
+    """
+    if character is None or len(character) != 1 or character.isprintable():
+        return ""
+    return character if unicodedata.category(character) in _TEXT else ""
 
 
 class ChatApp(CopyingApp):
@@ -93,6 +109,8 @@ class ChatApp(CopyingApp):
 
     async def on_event(self, event: Event) -> None:
         """Keys that come before the prompt has the focus wait for it: Textual would hand them to nobody."""
+        if isinstance(event, Key) and not event.is_forwarded and (text := unprinted(event.character)):
+            event = Paste(text)
         if self._early is not None and isinstance(event, Key | Paste) and not event.is_forwarded:
             self._early.append(event)
             return

@@ -594,3 +594,13 @@ async def test_a_burst_of_keys_starts_no_worker_for_each(monkeypatch: pytest.Mon
         await run.until(lambda: run.session.draft == words)
         await run.shows("draft ~")
         assert len(started) < len(words) / 4, started
+
+
+async def test_typed_text_that_prints_nothing_by_itself_is_kept() -> None:
+    """Joiner, non-joiner, ideographic and no-break space, private use, an emoji newer than this Python."""
+    words = "👩\u200d💻 می\u200cخواهم 日本\u3000語 dix\u00a0% \ue0b0 \U0001fae8 \U0001fadf."
+    async with running() as run:
+        await run.type(words)
+        await run.until(lambda: run.chat.composer.value == words)
+        await run.press("enter")
+        await run.until(lambda: run.session.sent == [words])
