@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 
-from tui.chat.events import CompactionFinished
-from tui.chat.summaries import StandingSummary, Subject, SummaryDraft, Weight
-from tui.chat.summarize import SummaryFailedError
-from tui.context.checkpoints import CompactionRecord, SummaryEdit
-from tui.context.compaction import CompactionRefusedError, Summarise
-from tui.context.limits import Budget, ModelLimits
-from tui.context.usage import Basis, ContextUsage
+from tui.chat.compaction.summaries import StandingSummary, Subject, SummaryDraft, Weight
+from tui.chat.compaction.summarize import SummaryFailedError
+from tui.chat.conversation.events import CompactionFinished
+from tui.context.reduction.checkpoints import CompactionRecord, SummaryEdit
+from tui.context.reduction.compaction import CompactionRefusedError, Summarise
+from tui.context.usage.limits import Budget, ModelLimits
+from tui.context.usage.usage import Basis, ContextUsage
 from tui.messages import Message, Text
 
 PLAN = Summarise("m1", "m9", (Message("user", (Text("old"),), id="m1"),) * 142, ("m3", "m4"), (), 2_000, 20_000)

@@ -7,16 +7,16 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from tui.chat.attachments import AttachmentError, make_attachment
+from tui.chat.calling.session_tools import ToolLine
 from tui.chat.server_files import ProjectFile
 from tui.chat.servers import ServerLine
-from tui.chat.session_tools import ToolLine
 from tui.context.deferral import ToolPlan
-from tui.context.rows import UsageItem
+from tui.context.usage.rows import UsageItem
 from tui.messages import Attachment
 from tui.tools.approval import Decision, Remembered
 from tui.tools.base import ToolError
-from tui.tools.mcp_patterns import Gap, ServerPattern
-from tui.tools.mcp_results import Content, ServerPrompt, ServerResource
+from tui.tools.mcp.patterns import Gap, ServerPattern
+from tui.tools.mcp.results import Content, ServerPrompt, ServerResource
 
 
 class FakeTools:

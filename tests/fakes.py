@@ -12,8 +12,7 @@ from pathlib import Path
 from tests.fake_summaries import FakeSummaries
 from tests.fake_tools import FakeServers, FakeTools
 from tui.chat.attachments import read_attachment
-from tui.chat.calls import CallRow
-from tui.chat.events import (
+from tui.chat.conversation.events import (
     CompactionFinished,
     CompactionStarted,
     MessageAdded,
@@ -24,16 +23,17 @@ from tui.chat.events import (
     TurnFinished,
     UsageChanged,
 )
-from tui.chat.import_known import AlreadyHereError
+from tui.chat.interchange.import_known import AlreadyHereError
+from tui.chat.interchange.recording import RecordingError
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
-from tui.chat.model_list import ListedModel, Listing
-from tui.chat.provider_setup import ProviderSetup
-from tui.chat.recording import RecordingError
-from tui.chat.store import SessionInfo
-from tui.context.limits import Budget, ModelLimits
-from tui.context.rows import UsageItem, UsageRow
-from tui.context.trimming import TrimLog
-from tui.context.usage import Basis, ContextUsage
+from tui.chat.models.model_list import ListedModel, Listing
+from tui.chat.models.provider_setup import ProviderSetup
+from tui.chat.store.calls import CallRow
+from tui.chat.store.store import SessionInfo
+from tui.context.reduction.trimming import TrimLog
+from tui.context.usage.limits import Budget, ModelLimits
+from tui.context.usage.rows import UsageItem, UsageRow
+from tui.context.usage.usage import Basis, ContextUsage
 from tui.messages import Attachment, Message, MessageStatus, Reasoning, Text, Usage
 from tui.providers.base import Capabilities, ModelInfo
 from tui.providers.registry import all_configs

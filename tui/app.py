@@ -15,9 +15,9 @@ from textual.binding import Binding, BindingType
 from textual.events import Event, Key, Paste
 from textual.screen import Screen
 
-from tui import commands
+from tui.commands import registry as commands
 from tui.screens.base import SHORT
-from tui.screens.chat import ChatScreen, OpenWorkspace
+from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.screens.clipboard import CopyingApp
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
 

@@ -13,14 +13,14 @@ from itertools import cycle
 from pathlib import Path
 
 from tests.bench.rows import BenchRow, both
-from tui.context.calibration import CalibrationBook
-from tui.context.costs import CostBook
-from tui.context.counting import TokenCounter
-from tui.context.estimator import HybridTokenEstimator
-from tui.context.limits import BudgetSettings, ModelLimits
-from tui.context.tokenizers import O200K
-from tui.context.tracker import ConversationStateTracker
-from tui.context.usage import ContextUsage, calculate_context_usage
+from tui.context.counting.costs import CostBook
+from tui.context.counting.counting import TokenCounter
+from tui.context.counting.tokenizers import O200K
+from tui.context.estimate.calibration import CalibrationBook
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.usage.limits import BudgetSettings, ModelLimits
+from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Message, Request, SystemSection, Text, ToolCall, ToolResult, ToolSchema, Usage
 
 LIMITS = ModelLimits(context=1_000_000)

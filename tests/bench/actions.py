@@ -23,15 +23,15 @@ from unittest import mock
 
 from tests.bench.actions_server import ODD, PICTURE, OddServer, OddTools
 from tests.chat.fakes import FakeWorkspace, open_workspace
-from tui.chat import ids
 from tui.chat.attachments import make_attachment
-from tui.chat.database import Database, StoreError
-from tui.chat.events import ApprovalAsked, ReplyDelta, SessionEvent
-from tui.chat.session import ChatSession
-from tui.chat.summaries import FAILURES
+from tui.chat.compaction.summaries import FAILURES
+from tui.chat.conversation.events import ApprovalAsked, ReplyDelta, SessionEvent
+from tui.chat.store import ids
+from tui.chat.store.database import Database, StoreError
+from tui.chat.turn.session import ChatSession
+from tui.config.tools import ToolSettings
 from tui.messages import Attachment, Message
 from tui.providers.base import Capabilities
-from tui.tool_settings import ToolSettings
 from tui.tools.approval import Decision
 
 ACTIONS = (
@@ -277,7 +277,7 @@ class Person:
 def _clock() -> Iterator[list[int]]:
     """What the clock is set back by, in nanoseconds."""
     offset, now = [0], time.time_ns
-    with mock.patch("tui.chat.ids.time.time_ns", lambda: now() + offset[0]):
+    with mock.patch("tui.chat.store.ids.time.time_ns", lambda: now() + offset[0]):
         yield offset
 
 

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from tests.bench.simulate_server import pairing_problem
 from tests.chat.fakes import ScriptedProvider, real_tokens
-from tui.context.limits import ModelLimits
-from tui.context.usage import ContextUsage
+from tui.context.usage.limits import ModelLimits
+from tui.context.usage.usage import ContextUsage
 from tui.messages import Attachment, Request, SealedSummary, ToolCall, ToolSchema, Usage
 from tui.providers.base import (
     Compacted,
@@ -26,7 +26,7 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
-from tui.providers.overflow import classify_error
+from tui.providers.http.overflow import classify_error
 from tui.tools.base import Tool, ToolError, ToolImage, ToolOutput
 
 WINDOWS = {"small": 1_500, "unknown": 4_000}  # tokens; what is not named has the last, and says so

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from tests.bench.rows import fastest
-from tui.chat.store import SessionInfo, SessionStore
-from tui.context.counting import TokenCounter
-from tui.context.snapshot import snapshot_from_json, snapshot_to_json
+from tui.chat.store.store import SessionInfo, SessionStore
+from tui.context.counting.counting import TokenCounter
+from tui.context.usage.snapshot import snapshot_from_json, snapshot_to_json
 from tui.messages import Message
 
 MESSAGES, WORDS = 10_000, 430  # words of a message: about 500 tokens

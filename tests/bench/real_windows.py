@@ -20,11 +20,11 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from tests.real.conftest import LlamaServer
-from tui.chat.events import CompactionFinished, ContextTrimmed, Notice, TurnFailed
-from tui.chat.session import ChatSession
+from tui.chat.conversation.events import CompactionFinished, ContextTrimmed, Notice, TurnFailed
+from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
-from tui.config import ProviderSettings, Settings
-from tui.providers.local import LocalServer, missing_part
+from tui.config.settings import ProviderSettings, Settings
+from tui.providers.local.provider import LocalServer, missing_part
 
 MODES = ("rolling", "compaction")
 TURNS = 200

@@ -24,9 +24,8 @@ from tests.bench.simulate_server import (
     preamble_tokens,
     words,
 )
-from tui.chat.calls import CallLog
-from tui.chat.conversation import Conversation
-from tui.chat.events import (
+from tui.chat.conversation.conversation import Conversation
+from tui.chat.conversation.events import (
     CompactionFinished,
     ContextTrimmed,
     MessageAdded,
@@ -34,22 +33,23 @@ from tui.chat.events import (
     SessionEvent,
     TurnFailed,
 )
-from tui.chat.ids import new_id
-from tui.chat.memory import StoredCalibrations, StoredCounts, StoredMeasurements
-from tui.chat.open_session import make_target
-from tui.chat.services import Services
-from tui.chat.session import ChatSession
-from tui.chat.store import SessionInfo, SessionStore
-from tui.chat.toolbox import Toolbox
-from tui.chat.windows import Windows
-from tui.config import Settings
-from tui.context.calibration import CalibrationBook
-from tui.context.costs import CostBook
-from tui.context.counting import TokenCounter
-from tui.context.estimator import HybridTokenEstimator
-from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
-from tui.context.tokenizers import register_tokenizer
-from tui.context.tracker import ConversationStateTracker
+from tui.chat.runtime.services import Services
+from tui.chat.runtime.toolbox import Toolbox
+from tui.chat.runtime.windows import Windows
+from tui.chat.store.calls import CallLog
+from tui.chat.store.ids import new_id
+from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.store.store import SessionInfo, SessionStore
+from tui.chat.turn.open_session import make_target
+from tui.chat.turn.session import ChatSession
+from tui.config.settings import Settings
+from tui.context.counting.costs import CostBook
+from tui.context.counting.counting import TokenCounter
+from tui.context.counting.tokenizers import register_tokenizer
+from tui.context.estimate.calibration import CalibrationBook
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.messages import Attachment, Message, SystemSection, ToolResult, ToolSchema
 from tui.tools.base import Tool, ToolOutput
 

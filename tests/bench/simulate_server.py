@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from tui.context.images import attachment_tokens
-from tui.context.limits import ModelLimits
-from tui.context.usage import ContextUsage
+from tui.context.counting.images import attachment_tokens
+from tui.context.usage.limits import ModelLimits
+from tui.context.usage.usage import ContextUsage
 from tui.messages import (
     Attachment,
     Message,

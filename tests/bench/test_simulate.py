@@ -12,10 +12,10 @@ from tests.bench import simulate as program
 from tests.bench.simulate_driver import Scenario, simulate
 from tests.bench.simulate_prefix import prefix_report
 from tests.bench.simulate_server import FakeServer, Reply, pairing_problem, text_tokens, words
-from tui.chat.compactor import Compactor
-from tui.chat.events import CompactionFinished, SessionEvent
-from tui.context import rolling
-from tui.context.compaction import Trigger
+from tui.chat.compaction.compactor import Compactor
+from tui.chat.conversation.events import CompactionFinished, SessionEvent
+from tui.context.reduction import rolling
+from tui.context.reduction.compaction import Trigger
 from tui.messages import Message, Reasoning, Request, Text, ToolCall, ToolResult
 from tui.providers.base import ProviderError, StreamEvent
 
@@ -79,7 +79,7 @@ def test_it_notices_when_trimming_separates_calls_from_results(monkeypatch: pyte
     def broken(messages: Sequence[Message], state: rolling.TrimState, **_: object) -> tuple[Message, ...]:
         return tuple(m for m in messages if m.role != "tool" or not state.cuts)
 
-    monkeypatch.setattr("tui.chat.projection.apply_trim", broken)
+    monkeypatch.setattr("tui.chat.conversation.projection.apply_trim", broken)
     assert simulate(scenario()).pairing_errors > 0
 
 
@@ -87,7 +87,7 @@ def test_it_notices_a_reply_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) ->
     async def forgets(self: object, message: Message) -> None:
         return None
 
-    monkeypatch.setattr("tui.chat.turn.Turn._keep", forgets)
+    monkeypatch.setattr("tui.chat.turn.turn.Turn._keep", forgets)
     assert simulate(scenario(talk="chat", turns=3)).lost_messages > 0
 
 
@@ -115,7 +115,7 @@ def test_it_notices_a_refusal_that_need_not_have_been(monkeypatch: pytest.Monkey
             return rolling.PromptResult(request, rolling.NO_TRIM, estimate(request), None, estimate(request))
         raise rolling.ContextOverflowError(estimate(request), 5_000)
 
-    monkeypatch.setattr("tui.chat.room.build_final_prompt", gives_up)
+    monkeypatch.setattr("tui.chat.turn.room.build_final_prompt", gives_up)
     assert simulate(scenario(talk="chat", turns=60)).wrong_refusals > 0
 
 

@@ -1,6 +1,6 @@
 """`python -m tests.bench tools`: what 200 tools of an MCP server cost, with all of them sent and with deferred loading.
 
-A real MCP server (tests/tools/naughty_server.py, by the official SDK) and the real llama.cpp server, whose template
+A real MCP server (tests/tools/mcp/naughty_server.py, by the official SDK) and the real llama.cpp server, whose template
 writes the tools into the prompt. Each row is a new conversation: what `/context` predicts before anything was measured,
 and what the model's server then counts for the same request.
 """
@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.corpus import REPOSITORY
-from tui.chat.ids import new_id
-from tui.chat.session import ChatSession
+from tui.chat.store.ids import new_id
+from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
-from tui.config import ProviderSettings, Settings
-from tui.context.usage import ContextUsage
+from tui.config.settings import ProviderSettings, Settings
+from tui.config.tools import ToolSettings
+from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Text
-from tui.tool_settings import ToolSettings
 
 COUNT = 200
 WINDOW = 65_536
@@ -29,7 +29,7 @@ WINDOW = 65_536
 
 WITHOUT, ALL_SENT, DEFERRED = "no tools", f"{COUNT} tools, all sent", f"{COUNT} tools, deferred"
 WAYS = (WITHOUT, ALL_SENT, DEFERRED)
-NAUGHTY = Path(__file__).parents[1] / "tools" / "naughty_server.py"
+NAUGHTY = Path(__file__).parents[1] / "tools" / "mcp" / "naughty_server.py"
 TEMPLATE = REPOSITORY.parent / "shared" / "tools" / "chatml_think_tools.jinja"
 
 
@@ -113,7 +113,7 @@ def table(costs: Sequence[Cost]) -> str:
 
 def main(_arguments: Sequence[str]) -> int:
     """Start both servers, print the table."""
-    from tui.providers.local import LocalServer
+    from tui.providers.local.provider import LocalServer
 
     with tempfile.TemporaryDirectory() as folder:
         server = LocalServer(window=4_096, template=TEMPLATE, api_key="")

@@ -21,7 +21,7 @@ from textual.widgets import Input, Markdown
 
 from tests.bench.rows import BenchRow
 from tui.messages import Message, Text
-from tui.widgets.transcript import Transcript
+from tui.widgets.transcript.transcript import Transcript
 
 DELTA_CHARS, DELTAS_PER_SECOND = 4, 250
 SIZE = (120, 40)

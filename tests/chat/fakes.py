@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui.chat.services import Services
-from tui.chat.toolbox import Toolbox
+from tui.chat.runtime.services import Services
+from tui.chat.runtime.toolbox import Toolbox
 from tui.chat.workspace import Workspace
-from tui.config import ProviderSettings, Settings
-from tui.context.limits import ModelLimits
-from tui.context.tokenizers import get_tokenizer
+from tui.config.settings import ProviderSettings, Settings
+from tui.config.tools import ToolSettings
+from tui.context.counting.tokenizers import get_tokenizer
+from tui.context.usage.limits import ModelLimits
 from tui.messages import Attachment, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema, Usage
 from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEnd, StreamEvent, TextDelta, UsageUpdate
-from tui.tool_settings import ToolSettings
 from tui.tools.base import Tool, ToolOutput, ToolSource
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace, real_tokens
-from tui.chat.events import CompactionFinished, TurnFailed, UsageChanged
-from tui.context.images import attachment_tokens
+from tui.chat.conversation.events import CompactionFinished, TurnFailed, UsageChanged
+from tui.context.counting.images import attachment_tokens
 from tui.messages import Attachment
 
 TESTS = Path(__file__).parents[1]
@@ -22,30 +22,30 @@ ROWS: dict[str, tuple[str, ...]] = {
     # 1.E loops and useless compactions
     "50": (
         "chat/test_known_failures::test_an_overhead_over_the_trigger_is_said_once_and_never_compacted",
-        "context/test_compaction::test_a_fixed_part_over_the_threshold_is_said_and_not_compacted",
+        "context/reduction/test_compaction::test_a_fixed_part_over_the_threshold_is_said_and_not_compacted",
     ),
-    "51": ("context/test_limits::test_budgets",),
-    "52": ("context/test_compaction::test_a_fixed_part_over_the_threshold_is_said_and_not_compacted",),
+    "51": ("context/usage/test_limits::test_budgets",),
+    "52": ("context/reduction/test_compaction::test_a_fixed_part_over_the_threshold_is_said_and_not_compacted",),
     "53": (
         "chat/test_known_failures::test_never_two_compactions_without_an_answer_between",
-        "context/test_compaction::test_at_most_once_for_each_measurement",
+        "context/reduction/test_compaction::test_at_most_once_for_each_measurement",
     ),
     "54": (
         "chat/test_known_failures::test_a_summary_as_long_as_what_it_replaces_is_refused_and_the_turn_goes_on",
-        "context/test_compaction::test_a_result_must_be_smaller_and_under_the_threshold",
-        "context/test_compaction::test_the_target_lies_well_under_the_trigger",
+        "context/reduction/test_compaction::test_a_result_must_be_smaller_and_under_the_threshold",
+        "context/reduction/test_compaction::test_the_target_lies_well_under_the_trigger",
     ),
     "55": ("chat/test_known_failures::test_the_usage_of_the_summary_call_is_billed_and_never_a_measurement",),
     "56": (
         "chat/test_known_failures::test_a_failed_compaction_changes_neither_numbers_nor_messages",
-        "chat/test_compaction_killed::test_killed_at_every_write_it_is_before_or_after",
-        "chat/test_summaries::test_a_draft_can_be_cancelled_and_of_nothing_there_is_none",
+        "chat/compaction/test_compaction_killed::test_killed_at_every_write_it_is_before_or_after",
+        "chat/compaction/test_summaries::test_a_draft_can_be_cancelled_and_of_nothing_there_is_none",
     ),
     "58": (
         "chat/test_known_failures::test_switched_off_it_stays_off_when_the_provider_overflows",
-        "context/test_compaction::test_off_means_off_on_every_path",
+        "context/reduction/test_compaction::test_off_means_off_on_every_path",
     ),
-    "59": ("context/test_limits::test_budgets",),
+    "59": ("context/usage/test_limits::test_budgets",),
     "103": ("chat/test_known_failures::test_system_prompt_and_tools_are_byte_identical_after_a_compaction",),
     "104": ("chat/test_known_failures_rows::test_a_server_without_usage_shows_the_new_number_at_once",),
     # 1.F too late, giant results, wrong window
@@ -56,86 +56,86 @@ ROWS: dict[str, tuple[str, ...]] = {
     "61": ("chat/test_known_failures::test_the_check_comes_before_every_step_of_a_tool_loop",),
     "62": (
         "chat/test_known_failures_rows::test_a_picture_of_megabytes_neither_compacts_nor_leaves",
-        "context/test_counting::test_an_image_never_costs_its_bytes",
+        "context/counting/test_counting::test_an_image_never_costs_its_bytes",
     ),
     "62c": (
-        "context/test_estimator::test_an_image_bill_that_is_far_off_is_learned",
-        "context/test_calibration::test_a_gateway_that_bills_base64_is_believed_after_one_call",
+        "context/estimate/test_estimator::test_an_image_bill_that_is_far_off_is_learned",
+        "context/estimate/test_calibration::test_a_gateway_that_bills_base64_is_believed_after_one_call",
     ),
     "63": (
         "chat/test_known_failures::test_one_giant_result_or_argument_does_not_end_the_session",
-        "chat/test_summarize::test_one_giant_result_of_five_megabytes_is_summarised_in_a_bounded_number_of_calls",
-        "context/test_rolling::test_large_old_arguments_are_capped_and_still_json",
+        "chat/compaction/test_summarize::test_one_giant_result_of_five_megabytes_is_summarised_in_a_bounded_number_of_calls",
+        "context/reduction/test_rolling::test_large_old_arguments_are_capped_and_still_json",
     ),
     "64": (
-        "chat/test_session::test_a_limit_named_by_a_refusal_is_learned_and_the_turn_repeated",
-        "chat/test_windows::test_a_setting_goes_before_what_was_learned_before_what_the_server_says",
+        "chat/turn/test_session::test_a_limit_named_by_a_refusal_is_learned_and_the_turn_repeated",
+        "chat/runtime/test_windows::test_a_setting_goes_before_what_was_learned_before_what_the_server_says",
     ),
     "65": (
-        "context/test_limits::test_an_unknown_window_is_unknown_and_everything_fits",
-        "providers/test_discovery::test_a_live_server",
+        "context/usage/test_limits::test_an_unknown_window_is_unknown_and_everything_fits",
+        "providers/models/test_discovery::test_a_live_server",
     ),
-    "66": ("context/test_limits::test_budgets",),
+    "66": ("context/usage/test_limits::test_budgets",),
     "67": (
         "chat/test_known_failures::test_an_answer_is_shorter_where_the_input_may_be_larger_than_thought",
-        "context/test_calibration::test_fixed_margins_until_there_are_enough_calls_then_the_models_own_errors",
+        "context/estimate/test_calibration::test_fixed_margins_until_there_are_enough_calls_then_the_models_own_errors",
     ),
     "68": (
-        "context/test_tokenizers::test_the_heuristic_knows_wide_characters",
+        "context/counting/test_tokenizers::test_the_heuristic_knows_wide_characters",
         "chat/test_known_failures_rows::test_a_window_full_of_wide_characters_is_never_over",
     ),
     "70": (
-        "context/test_calibration::test_no_learning_leaves_the_bounds",
-        "context/test_estimator::test_the_factor_is_learned_and_the_errors_go",
+        "context/estimate/test_calibration::test_no_learning_leaves_the_bounds",
+        "context/estimate/test_estimator::test_the_factor_is_learned_and_the_errors_go",
     ),
     "105": (
-        "chat/test_session::test_silent_truncation_is_named_and_not_believed",
-        "context/test_estimator::test_a_truncated_prompt_teaches_nothing",
+        "chat/turn/test_session::test_silent_truncation_is_named_and_not_believed",
+        "context/estimate/test_estimator::test_a_truncated_prompt_teaches_nothing",
     ),
-    "106": ("providers/test_discovery::test_a_live_server",),
+    "106": ("providers/models/test_discovery::test_a_live_server",),
     "108": (
         "chat/test_known_failures::test_one_giant_result_or_argument_does_not_end_the_session",
-        "context/test_counting::test_kinds_of_content_are_told_apart",
+        "context/counting/test_counting::test_kinds_of_content_are_told_apart",
     ),
     # 1.G overflow during compaction, while switching
     "71": (
-        "chat/test_summarize::test_every_fact_of_the_range_is_in_a_request_and_every_request_fits",
+        "chat/compaction/test_summarize::test_every_fact_of_the_range_is_in_a_request_and_every_request_fits",
         "chat/test_known_failures::test_switching_to_a_much_smaller_window_goes_on",
     ),
     "72": (
         "chat/test_known_failures::test_overflowing_summary_requests_are_made_smaller",
-        "chat/test_summarize::test_after_three_retries_it_says_why",
+        "chat/compaction/test_summarize::test_after_three_retries_it_says_why",
     ),
     "73": (
         "chat/test_known_failures::test_switching_to_a_much_smaller_window_goes_on",
-        "chat/test_switching::test_the_old_model_summarises_once_for_the_new_ones_window",
+        "chat/models/test_switching::test_the_old_model_summarises_once_for_the_new_ones_window",
     ),
     "74": (
-        "chat/test_windows::test_nothing_is_learned_below_what_has_been_seen_to_fit",
-        "chat/test_windows::test_a_learned_limit_over_what_the_server_says_means_nothing",
-        "providers/test_overflow::test_every_known_text",
+        "chat/runtime/test_windows::test_nothing_is_learned_below_what_has_been_seen_to_fit",
+        "chat/runtime/test_windows::test_a_learned_limit_over_what_the_server_says_means_nothing",
+        "providers/http/test_overflow::test_every_known_text",
     ),
     "75": ("chat/test_known_failures::test_thinking_as_large_as_the_window_is_left_out_with_the_rest",),
     # 1.G2 queue, draft
     "96": (
-        "screens/test_chat::test_draft_and_queue_outlive_a_compaction",
-        "screens/test_summary::test_what_waits_is_sent_after_the_decision",
+        "screens/chat/test_screen::test_draft_and_queue_outlive_a_compaction",
+        "screens/summary/test_summary::test_what_waits_is_sent_after_the_decision",
     ),
-    "97": ("screens/test_chat::test_draft_and_queue_outlive_a_compaction",),
+    "97": ("screens/chat/test_screen::test_draft_and_queue_outlive_a_compaction",),
     # 1.H pairing, thinking blocks, identifiers
     "76": ("chat/test_known_failures::test_many_compactions_and_trims_never_orphan_a_result",),
     "77": (
-        "chat/test_session::test_a_cancelled_tool_call_is_answered_for_in_the_next_request",
-        "chat/test_projection::test_a_call_without_a_result_is_answered_for",
+        "chat/turn/test_session::test_a_cancelled_tool_call_is_answered_for_in_the_next_request",
+        "chat/conversation/test_projection::test_a_call_without_a_result_is_answered_for",
     ),
-    "79": ("context/test_compaction::test_never_while_tools_run",),
+    "79": ("context/reduction/test_compaction::test_never_while_tools_run",),
     "80": (
         "chat/test_known_failures::test_reasoning_goes_back_verbatim_until_its_prefix_changes",
-        "chat/test_projection::test_reasoning_goes_back_as_far_as_the_target_takes_it",
+        "chat/conversation/test_projection::test_reasoning_goes_back_as_far_as_the_target_takes_it",
     ),
-    "81": ("chat/test_projection::test_reasoning_of_another_model_or_without_its_signature_stays_here",),
-    "82": ("chat/test_projection::test_reasoning_of_another_model_or_without_its_signature_stays_here",),
-    "101": ("context/test_estimator::test_a_server_that_leaves_reasoning_out_of_the_count_is_found_out",),
+    "81": ("chat/conversation/test_projection::test_reasoning_of_another_model_or_without_its_signature_stays_here",),
+    "82": ("chat/conversation/test_projection::test_reasoning_of_another_model_or_without_its_signature_stays_here",),
+    "101": ("context/estimate/test_estimator::test_a_server_that_leaves_reasoning_out_of_the_count_is_found_out",),
 }
 
 

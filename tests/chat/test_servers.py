@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from tests.chat.fakes import Answer, FakeWorkspace, ScriptedProvider, answer
-from tests.tools.mcp_running import NAUGHTY, START, until
+from tests.tools.mcp.mcp_running import NAUGHTY, START, until
 from tui.chat.attachments import AttachmentError
-from tui.chat.events import ApprovalAsked
+from tui.chat.conversation.events import ApprovalAsked
 from tui.chat.servers import KNOWN, Servers, fingerprint
-from tui.config import ProviderSettings, Settings
+from tui.config.settings import ProviderSettings, Settings
+from tui.config.tools import ToolSettings
 from tui.messages import ToolResult
 from tui.providers.base import StreamEnd, ToolCallDelta
-from tui.tool_settings import ToolSettings
 from tui.tools.base import ToolError
-from tui.tools.mcp_config import ServerConfig
-from tui.tools.mcp_results import ServerResource
+from tui.tools.mcp.config import ServerConfig
+from tui.tools.mcp.results import ServerResource
 
 SECRET = "hunter2-hunter2-hunter2"
 

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.chat.calls import CallRow
+from tui.chat.store.calls import CallRow
 from tui.chat.usage_report import by_day, by_model, inherited, totals
 
 NOON = datetime(2026, 11, 20, 12).timestamp()

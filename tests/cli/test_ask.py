@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run, one_line
-from tui.chat.history import fold_records
-from tui.chat.store import SessionStore
+from tui.chat.conversation.history import fold_records
+from tui.chat.store.store import SessionStore
 from tui.cli.ask import _outside
 from tui.messages import Attachment
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.chat.calling.tool_calls import Source, calls
 from tests.chat.fakes import ScriptedProvider, answer, open_workspace
-from tests.chat.tool_calls import Source, calls
 from tui.cli.ask import _stream
 
 

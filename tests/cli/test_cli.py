@@ -13,8 +13,8 @@ from threading import Thread
 import pytest
 
 from tests.cli.conftest import Run, one_line
-from tui.chat.schema import MIGRATIONS
-from tui.chat.store import SessionStore
+from tui.chat.store.schema import MIGRATIONS
+from tui.chat.store.store import SessionStore
 
 HEAVY = ("textual", "rich", "openai", "anthropic", "tiktoken", "genai_prices", "mcp", "sqlite3", "httpx2", "xllamacpp")
 

@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from tui.chat.events import RetryScheduled
+from tui.chat.conversation.events import RetryScheduled
 from tui.cli.countdown import Countdown
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tui.cli.doctor import _files
-from tui.config import Settings
+from tui.config.settings import Settings
 
 
 def test_folders_that_can_not_be_made_are_said(tmp_path: Path) -> None:

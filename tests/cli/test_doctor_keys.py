@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui.cli import doctor
-from tui.config import ProviderSettings, Settings
+from tui.config.settings import ProviderSettings, Settings
 
 
 async def _nobody(_: object) -> list[str]:

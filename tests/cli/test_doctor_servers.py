@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tui.cli.doctor import _servers
-from tui.config import Settings
+from tui.config.settings import Settings
 
 
 def test_each_server_is_named_with_what_will_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.chat.test_importing import claude_session
+from tests.chat.interchange.test_importing import claude_session
 from tests.cli.conftest import Run, one_line
 
 

@@ -10,7 +10,7 @@ from tui.cli import INTERRUPTED
 from tui.cli.ask import _ask
 from tui.cli.interrupts import on_interrupt
 from tui.cli.parser import build_parser
-from tui.config import ProviderSettings, Settings
+from tui.config.settings import ProviderSettings, Settings
 
 
 @pytest.mark.parametrize("handlers", [True, False], ids=["a loop with handlers", "the loop of Windows"])

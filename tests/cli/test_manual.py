@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Run
 from tui.cli.manual import MANUAL
 from tui.cli.parser import EPILOG, build_parser
-from tui.providers.presets import PRESETS
+from tui.providers.models.presets import PRESETS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 

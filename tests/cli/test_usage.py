@@ -6,9 +6,9 @@ import json
 import time
 from pathlib import Path
 
-from tests.chat.test_importing import claude_session
+from tests.chat.interchange.test_importing import claude_session
 from tests.cli.conftest import Run, one_line
-from tui.chat.store import SessionInfo, SessionStore
+from tui.chat.store.store import SessionInfo, SessionStore
 
 
 def test_json_adds_up(run: Run, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st
 
-from tui.context.limits import Budget
+from tui.context.usage.limits import Budget
 from tui.messages import Attachment, Message, MessageKind, Part, Reasoning, Request, Role, Text, ToolCall, ToolResult
 
 MESSAGE_TOKENS = 4

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tui.context import tokenizers
-from tui.context.calibration import CalibrationBook
-from tui.context.costs import CostBook
-from tui.context.counting import TokenCounter
-from tui.context.estimator import HybridTokenEstimator
-from tui.context.tokenizers import Tokenizer, TokenizerError, register_tokenizer
-from tui.context.tracker import ConversationStateTracker
+from tui.context.counting import tokenizers
+from tui.context.counting.costs import CostBook
+from tui.context.counting.counting import TokenCounter
+from tui.context.counting.tokenizers import Tokenizer, TokenizerError, register_tokenizer
+from tui.context.estimate.calibration import CalibrationBook
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.tracker import ConversationStateTracker
 from tui.messages import Message, Part, Reasoning, Request, SystemSection, Text, ToolCall, ToolResult, ToolSchema
 
 MODEL = "words-1"  # a model whose tokens are its words: numbers can be checked by eye

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.context.deferral import plan_tools, schema_budget
-from tui.context.limits import ModelLimits
+from tui.context.usage.limits import ModelLimits
 from tui.messages import ToolSchema
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.context.estimate.test_tracker import Store
 from tests.context.helpers import (
     MODEL,
     BrokenTokenizer,
@@ -26,13 +27,12 @@ from tests.context.helpers import (
     user,
     without_reasoning,
 )
-from tests.context.test_tracker import Store
-from tui.context.counting import TokenCounter
-from tui.context.estimator import HybridTokenEstimator
-from tui.context.limits import BudgetSettings, ModelLimits, check_budget
-from tui.context.tokenizers import O200K
-from tui.context.tracker import ConversationStateTracker
-from tui.context.usage import ContextUsage, calculate_context_usage, usage_to_json
+from tui.context.counting.counting import TokenCounter
+from tui.context.counting.tokenizers import O200K
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.usage.limits import BudgetSettings, ModelLimits, check_budget
+from tui.context.usage.usage import ContextUsage, calculate_context_usage, usage_to_json
 from tui.messages import Message, Reasoning, Request, ToolSchema, Usage
 
 W = ModelLimits(200_000)
@@ -271,8 +271,8 @@ def test_i86_i87_repeated_characters_are_counted(char: str, capfd: pytest.Captur
 
 
 def test_i88_no_ranks_means_an_estimate_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tui.context import tokenizers
-    from tui.context.tokenizers import BpeTokenizer, TokenizerError
+    from tui.context.counting import tokenizers
+    from tui.context.counting.tokenizers import BpeTokenizer, TokenizerError
 
     def gone(encoding: str) -> dict[bytes, int]:
         raise TokenizerError("no file")

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import corpus_root
-from tui.chat.calls import CallLog
-from tui.chat.foreign import read_recording
-from tui.chat.history import fold_records
-from tui.chat.importing import import_measured
-from tui.chat.projection import Target, build_request
-from tui.chat.store import SessionStore
+from tui.chat.conversation.history import fold_records
+from tui.chat.conversation.projection import Target, build_request
+from tui.chat.interchange.foreign import read_recording
+from tui.chat.interchange.importing import import_measured
+from tui.chat.store.calls import CallLog
+from tui.chat.store.store import SessionStore
 from tui.chat.workspace import Workspace
-from tui.config import Settings
-from tui.context.calibration import CalibrationBook
-from tui.context.counting import TokenCounter
-from tui.context.estimator import HybridTokenEstimator
-from tui.context.tracker import ConversationStateTracker
-from tui.context.usage import ContextUsage
+from tui.config.settings import Settings
+from tui.context.counting.counting import TokenCounter
+from tui.context.estimate.calibration import CalibrationBook
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.usage.usage import ContextUsage
 from tui.providers.registry import all_configs
 
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]

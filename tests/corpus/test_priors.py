@@ -9,8 +9,8 @@ import pytest
 from tests.bench.fit_priors import FAMILIES, evaluate
 from tests.bench.wire_requests import Row, read_rows
 from tests.corpus import corpus_root
-from tui.context.counting import TokenCounter
-from tui.context.preamble import estimate_preamble
+from tui.context.counting.counting import TokenCounter
+from tui.context.estimate.preamble import estimate_preamble
 
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]
 
@@ -49,7 +49,7 @@ def test_the_table_in_use_is_as_good(rows: list[Row]) -> None:
 
 
 def test_every_family_has_rows(rows: list[Row]) -> None:
-    from tui.context.tokenizers import plain_name
+    from tui.context.counting.tokenizers import plain_name
 
     for family in FAMILIES:
         assert any(family.kin(plain_name(row.model)) for row in rows), family.name

@@ -8,8 +8,8 @@ from statistics import median
 import pytest
 
 from tests.corpus import corpus_root
-from tui.chat.foreign import read_recording
-from tui.chat.replay import Replay, replay, summary
+from tui.chat.interchange.foreign import read_recording
+from tui.chat.interchange.replay import Replay, replay, summary
 
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]
 

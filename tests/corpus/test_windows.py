@@ -10,14 +10,20 @@ import pytest
 
 from tests.context.conversations import problems
 from tests.corpus import corpus_root
-from tui.chat.foreign import read_recording
-from tui.chat.projection import Target, request_for
-from tui.context.checkpoints import CompactionRecord, apply_compactions
-from tui.context.compaction import ClearResults, CompactionRefusedError, Summarise, accept_compaction, plan_compaction
-from tui.context.counting import TokenCounter
-from tui.context.limits import Budget, BudgetSettings, ModelLimits, make_budget
-from tui.context.rolling import NO_TRIM, ContextOverflowError, build_final_prompt
-from tui.context.usage import Basis, ContextUsage, UsageRow
+from tui.chat.conversation.projection import Target, request_for
+from tui.chat.interchange.foreign import read_recording
+from tui.context.counting.counting import TokenCounter
+from tui.context.reduction.checkpoints import CompactionRecord, apply_compactions
+from tui.context.reduction.compaction import (
+    ClearResults,
+    CompactionRefusedError,
+    Summarise,
+    accept_compaction,
+    plan_compaction,
+)
+from tui.context.reduction.rolling import NO_TRIM, ContextOverflowError, build_final_prompt
+from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
+from tui.context.usage.usage import Basis, ContextUsage, UsageRow
 from tui.messages import Message, Request, Text
 from tui.providers.base import Capabilities
 

@@ -17,8 +17,8 @@ from textual.pilot import Pilot
 from tests.pictures import settled
 from tests.screens.conftest import wait_until
 from tui.app import ChatApp
-from tui.config import Settings
-from tui.context import tracker
+from tui.config.settings import Settings
+from tui.context.estimate import tracker
 
 FOLDER = Path(__file__).parent / "screenshots"
 

@@ -18,8 +18,8 @@ from textual.pilot import Pilot
 from tests.fakes import FakeWorkspace
 from tests.screens.conftest import Running, wait_until
 from tui.app import ChatApp
-from tui.config import ProviderSettings, Settings
-from tui.screens.chat import OpenWorkspace
+from tui.config.settings import ProviderSettings, Settings
+from tui.screens.chat.screen import OpenWorkspace
 from tui.screens.ports import WorkspaceLike
 from tui.screens.session_ports import SessionLike
 
@@ -29,7 +29,7 @@ SIZES = [(120, 40), (40, 15)]
 @pytest.fixture(autouse=True)
 def quick_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pauses between the words of the demo."""
-    monkeypatch.setattr("tui.providers.demo.PAUSE", 0)
+    monkeypatch.setattr("tui.providers.local.demo.PAUSE", 0)
 
 
 def settings_in(folder: Path, model: str = "demo/guide", **more: Any) -> Settings:
@@ -126,7 +126,7 @@ async def test_panel_status_line_and_json_say_the_same(tmp_path: Path) -> None:
 
 
 async def test_esc_keeps_the_part_that_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.providers.demo.PAUSE", 0.05)
+    monkeypatch.setattr("tui.providers.local.demo.PAUSE", 0.05)
     settings = settings_in(tmp_path)
     async with running(settings) as run:
         await run.type("go")
@@ -199,7 +199,9 @@ async def test_a_fork_is_measured_at_once_named_deleted_and_brought_back(tmp_pat
         assert fork is not None and fork.id != session.id
         await run.until(lambda: fork.usage is not None)
         assert fork.usage is not None
-        assert fork.usage.total == totals[0]  # the demo measures nothing; tests/chat/test_fork.py has one that does
+        assert (
+            fork.usage.total == totals[0]
+        )  # the demo measures nothing; tests/chat/interchange/test_fork.py has one that does
         assert len(await run.chat.workspace.calls()) == calls
         await run.command("/sessions")
         await run.shows("● ↳ one")

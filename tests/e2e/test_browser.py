@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.test_serve import free_port, serving
 from tests.corpus import required
-from tui.chat.store import SessionStore
+from tui.chat.store.store import SessionStore
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")

@@ -14,7 +14,7 @@ HEAVY = (
 PROGRAM = """
 import asyncio, json, sys
 from tui.app import ChatApp
-from tui.config import Settings
+from tui.config.settings import Settings
 
 seen = {}
 
@@ -49,5 +49,5 @@ def test_nothing_heavy_is_loaded_before_the_first_frame() -> None:
     assert seen["painted"]
     loaded = {name.split(".")[0] for name in seen["modules"]}
     assert not loaded & set(HEAVY)
-    assert "tui.chat.store" not in seen["modules"]
-    assert "tui.context.tokenizers" not in seen["modules"]
+    assert "tui.chat.store.store" not in seen["modules"]
+    assert "tui.context.counting.tokenizers" not in seen["modules"]

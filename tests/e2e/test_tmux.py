@@ -12,7 +12,7 @@ import pytest
 
 from tests.corpus import required
 from tests.e2e.terminal import Terminal
-from tui.providers.local import missing_part
+from tui.providers.local.provider import missing_part
 
 Open = Callable[..., Terminal]
 SIZES = [(120, 40), (40, 15)]
@@ -162,8 +162,8 @@ def test_resizing_keeps_everything_readable(open_terminal: Open) -> None:
 def test_a_database_from_a_newer_version_ends_with_one_line(open_terminal: Open) -> None:
     import sqlite3
 
-    from tui.chat.schema import MIGRATIONS
-    from tui.chat.store import SessionStore
+    from tui.chat.store.schema import MIGRATIONS
+    from tui.chat.store.store import SessionStore
 
     terminal = open_terminal("--version")
     path = terminal.folder / "data" / "chatctx.db"

@@ -23,9 +23,9 @@ HEAVY = (
 CODE = """
 import asyncio, pkgutil, importlib, sys
 import tui.providers
-for module in pkgutil.iter_modules(tui.providers.__path__):
-    if module.name != "local_server":
-        importlib.import_module("tui.providers." + module.name)
+for module in pkgutil.walk_packages(tui.providers.__path__, "tui.providers."):
+    if module.name != "tui.providers.local.server":
+        importlib.import_module(module.name)
 from tui.providers.registry import all_configs, choose_default, make_provider
 configs = all_configs()
 asyncio.run(choose_default(configs, last_used="openai/gpt-5", env={"OPENAI_API_KEY": "k"}))

@@ -13,14 +13,14 @@ from tests.providers.collect import collect
 from tests.providers.replay import Answer
 from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, chunk, pieces, serving
 from tui.messages import Message, Text
-from tui.providers import discovery
-from tui.providers.anthropic_reader import AnthropicReader
+from tui.providers.anthropic.reader import AnthropicReader
 from tui.providers.base import ProviderError, ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
-from tui.providers.chat_reader import ChatReader
 from tui.providers.config import Dialect
-from tui.providers.halves import Halves
-from tui.providers.overflow import classify_error
-from tui.providers.responses_reader import ResponsesReader
+from tui.providers.http.overflow import classify_error
+from tui.providers.models import discovery
+from tui.providers.openai_chat.halves import Halves
+from tui.providers.openai_chat.reader import ChatReader
+from tui.providers.openai_responses.reader import ResponsesReader
 
 ODD: tuple[Any, ...] = (
     None,

@@ -9,9 +9,9 @@ import pytest
 
 from tests.providers.collect import Answer
 from tui.messages import Usage
-from tui.providers.anthropic_reader import AnthropicReader
+from tui.providers.anthropic.reader import AnthropicReader
 from tui.providers.base import ProviderError, StreamEnd
-from tui.providers.responses_reader import ResponsesReader
+from tui.providers.openai_responses.reader import ResponsesReader
 
 
 def read(reader: AnthropicReader | ResponsesReader, events: Iterable[dict[str, Any]]) -> Answer:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.providers.replay import Answer, replay_server
-from tui.config import ProviderSettings
+from tui.config.settings import ProviderSettings
 from tui.providers import registry
 from tui.providers.base import Capabilities, Provider
 from tui.providers.config import IDLE_TIMEOUT, ProviderConfig
-from tui.providers.presets import LOCAL_SERVERS, PRESETS
+from tui.providers.models.presets import LOCAL_SERVERS, PRESETS
 from tui.providers.registry import all_configs, answering, choose_default, make_provider, parse_model, provider_config
 
 NOWHERE = "http://127.0.0.1:9/v1"  # nobody listens at the discard port

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from tests.providers.wire_values import GONE, IMAGE, NOTE, PDF, request
 from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
-from tui.providers import anthropic_wire, chat_wire, responses_wire
-from tui.providers.chat_wire import ChatStyle
+from tui.providers.anthropic import wire as anthropic_wire
+from tui.providers.openai_chat import wire as chat_wire
+from tui.providers.openai_chat.wire import ChatStyle
+from tui.providers.openai_responses import wire as responses_wire
 
 texts = st.text(max_size=20)
 ids = st.sampled_from(["", "c", "call_0", "x" * 50, "ä", "a b"])

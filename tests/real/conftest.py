@@ -16,7 +16,7 @@ import pytest
 from tests.corpus import REPOSITORY, required
 from tui.providers.base import Provider
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.local import LocalServer, missing_part
+from tui.providers.local.provider import LocalServer, missing_part
 from tui.providers.registry import make_provider
 
 MOST_SERVERS = 3  # alive at the same time; each takes 300 MB

@@ -16,9 +16,9 @@ import pytest
 
 from tests.corpus import required
 from tests.real.test_fakes import free_port, http, running
-from tui.chat.events import RetryScheduled
+from tui.chat.conversation.events import RetryScheduled
 from tui.chat.workspace import Workspace
-from tui.config import ProviderSettings, Settings
+from tui.config.settings import ProviderSettings, Settings
 from tui.messages import Reasoning, Text
 
 THOUGHT, ANSWER = "Let me count the dogs first. Lazy ones too.", "There are forty-two dogs, all of them lazy."

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from tests.providers.replay import sse
-from tui.chat import recovery
+from tui.chat.turn import recovery
 from tui.chat.workspace import Workspace
-from tui.config import ModelSettings, ProviderSettings, Settings
-from tui.context.tokenizers import get_tokenizer
+from tui.config.settings import ModelSettings, ProviderSettings, Settings
+from tui.context.counting.tokenizers import get_tokenizer
 
 TURNS = {"openai-compatible": 500, "anthropic": 250, "openai": 250}
 BREAK_ONE_IN = 5

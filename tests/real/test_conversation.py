@@ -17,11 +17,11 @@ import pytest
 
 from tests.chat.fakes import drain
 from tests.real.conftest import LlamaServer, StartServer
-from tui.chat.calls import CallRow
-from tui.chat.events import CompactionFinished, ContextTrimmed, TurnFailed
-from tui.chat.session import ChatSession
+from tui.chat.conversation.events import CompactionFinished, ContextTrimmed, TurnFailed
+from tui.chat.store.calls import CallRow
+from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
-from tui.config import ProviderSettings, Settings
+from tui.config.settings import ProviderSettings, Settings
 
 QUESTIONS = (
     "Hello! Who are you?",

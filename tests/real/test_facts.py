@@ -10,11 +10,11 @@ import pytest
 from tests.chat.fakes import drain
 from tests.real.conftest import StartServer
 from tests.real.test_conversation import session_on
-from tui.chat.events import CompactionFinished, TurnFailed
-from tui.chat.ids import new_id
+from tui.chat.conversation.events import CompactionFinished, TurnFailed
+from tui.chat.store.ids import new_id
 from tui.messages import Message, Request, Text
 from tui.providers.base import StreamEvent
-from tui.providers.openai_chat import OpenAIChat
+from tui.providers.openai_chat.provider import OpenAIChat
 
 FACTS = (
     "the module is src/hafen/boote_42.py",

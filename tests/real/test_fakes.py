@@ -25,14 +25,14 @@ import pytest
 
 from tests.corpus import required
 from tests.providers.collect import collect
-from tui.chat.session import ChatSession
+from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
-from tui.config import ProviderSettings, Settings
+from tui.config.settings import ProviderSettings, Settings
+from tui.config.tools import ToolSettings
 from tui.messages import Message, Request, Text
 from tui.providers.base import ErrorKind
 from tui.providers.config import ProviderConfig
 from tui.providers.registry import make_provider, provider_config
-from tui.tool_settings import ToolSettings
 
 QUESTION = "Tell me something about context windows, please."
 

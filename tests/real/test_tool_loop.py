@@ -11,11 +11,11 @@ import pytest
 
 from tests.chat.fakes import drain
 from tests.real.conftest import StartServer
-from tui.chat.events import TurnFailed
-from tui.chat.services import Services
-from tui.chat.toolbox import Toolbox
+from tui.chat.conversation.events import TurnFailed
+from tui.chat.runtime.services import Services
+from tui.chat.runtime.toolbox import Toolbox
 from tui.chat.workspace import Workspace
-from tui.config import ProviderSettings, Settings
+from tui.config.settings import ProviderSettings, Settings
 from tui.messages import ToolCall, ToolResult, ToolSchema
 from tui.providers.base import Provider
 from tui.providers.config import Dialect

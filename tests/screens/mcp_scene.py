@@ -6,14 +6,14 @@ from pathlib import Path
 
 from tests.fakes import FakeWorkspace
 from tests.screens import scenes
+from tui.chat.calling.session_tools import ToolLine
 from tui.chat.server_files import ProjectFile
 from tui.chat.servers import ServerLine
-from tui.chat.session_tools import ToolLine
 from tui.context.deferral import ToolPlan
 from tui.messages import ToolSchema
-from tui.tools.mcp_config import ServerConfig
-from tui.tools.mcp_results import ServerResource
-from tui.tools.mcp_status import ServerStatus
+from tui.tools.mcp.config import ServerConfig
+from tui.tools.mcp.results import ServerResource
+from tui.tools.mcp.status import ServerStatus
 
 HOME = "~/.config/chatctx/config.toml"
 NO_PROGRAM = f"there is no program postgres-mcp; install it, or correct command of mcpServers.postgres in {HOME}"

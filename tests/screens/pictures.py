@@ -14,7 +14,7 @@ from tests.fakes import FakeSettings, FakeWorkspace, opener
 from tests.pictures import settled
 from tests.screens.conftest import screen_text, wait_until
 from tui.app import ChatApp
-from tui.chat.events import SessionEvent
+from tui.chat.conversation.events import SessionEvent
 
 SIZES = ((120, 40), (80, 24), (40, 15))
 THEMES = ("chatctx-dark", "chatctx-light")

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.fakes import FakeInfo, FakeModel, FakeSession, FakeWorkspace, make_usage
-from tui.chat.calls import CallRow
 from tui.chat.memory_files import MemoryFile, MemoryFiles
-from tui.context.limits import ModelLimits
-from tui.context.rows import UsageItem, UsageRow
-from tui.context.usage import ContextUsage
+from tui.chat.store.calls import CallRow
+from tui.context.usage.limits import ModelLimits
+from tui.context.usage.rows import UsageItem, UsageRow
+from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Reasoning, Role, Text, ToolCall, ToolResult, ToolSchema, Usage
 
 NOW = 1_781_000_000.0

@@ -28,7 +28,7 @@ def test_what_a_terminal_may_send(text: str, is_one: bool) -> None:
 async def test_every_key_that_has_a_name_is_in_the_help() -> None:
     names = set()
     for package in (screens, widgets):
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             for node in vars(importlib.import_module(module.name)).values():
                 if isinstance(node, type) and issubclass(node, DOMNode):
                     names |= {binding.id for binding in node.BINDINGS if isinstance(binding, Binding) and binding.id}

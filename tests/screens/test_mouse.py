@@ -7,7 +7,7 @@ from tests.fakes import FakeInfo, FakeSession, FakeSettings, FakeWorkspace, assi
 from tests.screens import mcp_scene, tool_scene
 from tests.screens.conftest import Running, running
 from tests.screens.tool_scene import ASKED
-from tui.screens.approval import ApprovalPanel
+from tui.screens.tools.approval import ApprovalPanel
 
 
 async def click(run: Running, words: str) -> None:

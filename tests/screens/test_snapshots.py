@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from tests.fakes import FakeSession, FakeWorkspace, make_usage
 from tests.screens import mcp_scene, scenes, tool_scene
 from tests.screens.pictures import Pictures
-from tui.chat.events import ContextTrimmed
+from tui.chat.conversation.events import ContextTrimmed
 from tui.context.deferral import ToolPlan
 
 

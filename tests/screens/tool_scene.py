@@ -6,11 +6,11 @@ import json
 
 from tests.fakes import FakeWorkspace
 from tests.screens import scenes
-from tui.chat.events import ApprovalAsked
-from tui.chat.session_tools import ToolLine
+from tui.chat.calling.session_tools import ToolLine
+from tui.chat.conversation.events import ApprovalAsked
+from tui.config.tools import Rule
 from tui.context.deferral import ToolPlan
 from tui.messages import ToolCall, ToolSchema
-from tui.tool_settings import Rule
 from tui.tools.approval import Remembered
 
 ASKED = ApprovalAsked(

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tui.config.tools import Rule
 from tui.messages import ToolSchema
-from tui.tool_settings import Rule
 from tui.tools.approval import Remembered, rule_of, seal, verdict
 from tui.tools.base import Tool, ToolOutput
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.context.tokenizers import get_tokenizer
+from tui.context.counting.tokenizers import get_tokenizer
 from tui.tools.capping import cap_text, without_payloads
 
 count = get_tokenizer("gpt-5").count

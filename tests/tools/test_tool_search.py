@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.tools.many_tools import describe
+from tests.tools.mcp.many_tools import describe
 from tui.messages import ToolSchema
 from tui.tools.tool_search import answer, search, search_schema
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.chat.reading import TooLargeError, read_all
+from tui.chat.store.reading import TooLargeError, read_all
 from tui.messages import Attachment, Request
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui.config.paths import is_file, is_there
 from tui.messages import SystemSection
-from tui.paths import is_file, is_there
-from tui.tools.secret_files import may_hold_secrets
-from tui.tools.texts import printable
+from tui.tools.files.secret_files import may_hold_secrets
+from tui.tools.files.texts import printable
 
 LARGEST = 32_000
 """Bytes of one file that are sent, about 8,000 tokens in every request: what is longer is cut there."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from tui.paths import is_file, is_there
-from tui.tools.mcp_config import McpConfigError, ServerConfig, content_hash, read_servers, servers_of_json
+from tui.config.paths import is_file, is_there
+from tui.tools.mcp.config import McpConfigError, ServerConfig, content_hash, read_servers, servers_of_json
 
 FILES = ("mcp.json", ".mcp.json")
 """Beside the config file; the second name is also what a project's file is called."""

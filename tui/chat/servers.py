@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from tui.chat.attachments import AttachmentError, make_attachment
-from tui.chat.database import StoreError
+from tui.chat.runtime.toolbox import Toolbox
 from tui.chat.server_files import Configured, ProjectFile, find_servers
-from tui.chat.store import SessionStore
-from tui.chat.toolbox import Toolbox
-from tui.config import Settings
+from tui.chat.store.database import StoreError
+from tui.chat.store.store import SessionStore
+from tui.config.settings import Settings
 from tui.messages import Attachment
 from tui.tools.base import ToolError
-from tui.tools.mcp_config import ServerConfig, content_hash
-from tui.tools.mcp_hub import McpHub, known_from_json, known_to_json
-from tui.tools.mcp_patterns import Gap, ServerPattern
-from tui.tools.mcp_results import Content, ServerPrompt, ServerResource, ServerTool
-from tui.tools.mcp_status import ServerStatus
+from tui.tools.mcp.config import ServerConfig, content_hash
+from tui.tools.mcp.hub import McpHub, known_from_json, known_to_json
+from tui.tools.mcp.patterns import Gap, ServerPattern
+from tui.tools.mcp.results import Content, ServerPrompt, ServerResource, ServerTool
+from tui.tools.mcp.status import ServerStatus
 
 log = logging.getLogger(__name__)
 

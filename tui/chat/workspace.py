@@ -10,40 +10,40 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from tui.chat.calls import CallLog, CallRow
-from tui.chat.choosing import choose_model, where_it_runs
-from tui.chat.conversation import Conversation
-from tui.chat.finding import UsageError, find_session, last_session
-from tui.chat.fork import fork_session
-from tui.chat.history import MEMORY, fold_records
-from tui.chat.ids import new_id
-from tui.chat.memory import StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.conversation.conversation import Conversation
+from tui.chat.conversation.history import MEMORY, fold_records
+from tui.chat.conversation.meter import TRIM_LOG
+from tui.chat.conversation.projection import Target
+from tui.chat.interchange.fork import fork_session
 from tui.chat.memory_files import MemoryFiles, load_memory
-from tui.chat.meter import TRIM_LOG
-from tui.chat.model_list import ModelList
-from tui.chat.open_session import make_target
-from tui.chat.projection import Target
-from tui.chat.provider_setup import ProviderSetup
+from tui.chat.models.choosing import choose_model, where_it_runs
+from tui.chat.models.model_list import ModelList
+from tui.chat.models.provider_setup import ProviderSetup
+from tui.chat.runtime.services import Services
+from tui.chat.runtime.toolbox import Toolbox
+from tui.chat.runtime.windows import Windows
 from tui.chat.servers import Servers
-from tui.chat.services import Services
-from tui.chat.session import ChatSession
-from tui.chat.store import SessionInfo, SessionStore
-from tui.chat.toolbox import Toolbox
-from tui.chat.windows import Windows
-from tui.config import Settings, remember_theme
-from tui.context.calibration import CalibrationBook
-from tui.context.costs import CostBook
-from tui.context.counting import TokenCounter
-from tui.context.estimator import HybridTokenEstimator
-from tui.context.limits import UNKNOWN_LIMITS, ModelLimits
-from tui.context.tracker import ConversationStateTracker
-from tui.context.trimming import TrimLog
+from tui.chat.store.calls import CallLog, CallRow
+from tui.chat.store.finding import UsageError, find_session, last_session
+from tui.chat.store.ids import new_id
+from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.store.store import SessionInfo, SessionStore
+from tui.chat.turn.open_session import make_target
+from tui.chat.turn.session import ChatSession
+from tui.config.settings import Settings, remember_theme
+from tui.context.counting.costs import CostBook
+from tui.context.counting.counting import TokenCounter
+from tui.context.estimate.calibration import CalibrationBook
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.reduction.trimming import TrimLog
+from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.messages import Attachment, SystemSection
 from tui.providers.base import ModelInfo, Provider, ProviderError
-from tui.providers.catalog import dollars, resolve_limits
 from tui.providers.config import ProviderConfig
+from tui.providers.models.catalog import dollars, resolve_limits
 from tui.providers.registry import Choice, all_configs, make_provider
-from tui.tools.builtin import BuiltInTools
+from tui.tools.files.builtin import BuiltInTools
 
 log = logging.getLogger(__name__)
 
@@ -270,8 +270,8 @@ class Workspace:
 
         `progress` gets the calls measured so far and all, from another thread.
         """
-        from tui.chat.foreign import read_recording
-        from tui.chat.importing import import_measured
+        from tui.chat.interchange.foreign import read_recording
+        from tui.chat.interchange.importing import import_measured
 
         def take() -> SessionInfo:
             recording = read_recording(path)

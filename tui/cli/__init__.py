@@ -50,7 +50,7 @@ def _run(command: str, args: object) -> int:
     from importlib import import_module
 
     from tui.cli.logs import start_logging
-    from tui.config import ConfigError, load_settings
+    from tui.config.settings import ConfigError, load_settings
 
     module, _, function = command.partition(":")
     settings = None

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from tui.chat.attachments import LARGEST, check_taken
-from tui.chat.events import (
+from tui.chat.conversation.events import (
     ApprovalAsked,
     CompactionFinished,
     CompactionStarted,
@@ -26,18 +26,18 @@ from tui.chat.events import (
     SessionEvent,
     TurnFailed,
 )
-from tui.chat.finding import UsageError
-from tui.chat.reading import TooLargeError, read_all
-from tui.chat.session import ChatSession
+from tui.chat.store.finding import UsageError
+from tui.chat.store.reading import TooLargeError, read_all
+from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain
 from tui.cli.countdown import Countdown
 from tui.cli.interrupts import on_interrupt
-from tui.commands import COMMANDS
-from tui.config import Settings
+from tui.commands.registry import COMMANDS
+from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
-from tui.render.clean import clean_line, clean_text
-from tui.render.words import arguments_summary
+from tui.text.clean import clean_line, clean_text
+from tui.text.names import arguments_summary
 from tui.tools.approval import matches
 
 

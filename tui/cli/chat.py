@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from tui.cli import BAD_USAGE, complain
-from tui.config import Settings
+from tui.config.settings import Settings
 
 if TYPE_CHECKING:
     from tui.chat.workspace import Workspace
@@ -27,7 +27,7 @@ def run(args: Namespace, settings: Settings) -> int:
                 "the chat needs a terminal; chatctx --plain works with pipes, so does chatctx ask", BAD_USAGE
             )
         if os.environ.get("TERM") == "dumb":
-            from tui.cli import plain
+            from tui.cli.plain import plain
 
             return plain.run(args, settings)
     sys.setswitchinterval(0.001)  # seconds: threads count, store and draw while the screen answers keys

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from tui.cli.listing import write
 from tui.cli.parser import build_parser
-from tui.config import Settings
+from tui.config.settings import Settings
 
 Value: TypeAlias = Literal["", "file", "session", "other"]
 """What an option or a place takes: nothing, a file, a session's id, or something that is not completed."""

@@ -10,9 +10,9 @@ from argparse import Namespace
 
 from tui.chat.workspace import Workspace
 from tui.cli.listing import write
-from tui.config import Settings
+from tui.config.settings import Settings
 from tui.context.deferral import ToolPlan
-from tui.context.usage import ContextUsage, usage_to_json
+from tui.context.usage.usage import ContextUsage, usage_to_json
 
 
 def run(args: Namespace, settings: Settings) -> int:
@@ -40,8 +40,8 @@ def _print(usage: ContextUsage, plan: ToolPlan) -> None:
     """The panel's own lines, without colour where standard output is no terminal."""
     from rich.console import Console
 
-    from tui.screens.mcp_lines import deferred_words
-    from tui.widgets.context_table import context_lines
+    from tui.views.context_table import context_lines
+    from tui.views.mcp_lines import deferred_words
 
     hints = {"tools": deferred_words(len(plan.deferred), plan.tokens)} if plan.deferred else {}
     width = max(40, shutil.get_terminal_size((100, 24)).columns)

@@ -7,7 +7,7 @@ import sys
 import time
 from math import ceil
 
-from tui.chat.events import RetryScheduled
+from tui.chat.conversation.events import RetryScheduled
 from tui.cli import complain
 
 

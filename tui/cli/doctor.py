@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Literal
 
 from tui import __version__
-from tui.chat.database import StoreError
 from tui.chat.server_files import find_servers
-from tui.chat.store import SessionStore
+from tui.chat.store.database import StoreError
+from tui.chat.store.store import SessionStore
 from tui.cli.listing import table, write
-from tui.config import Settings
-from tui.paths import at_home, is_there
+from tui.config.paths import at_home, is_there
+from tui.config.settings import Settings
 from tui.providers.config import ProviderConfig
 from tui.providers.keys import redact
-from tui.providers.local import missing_part
+from tui.providers.local.provider import missing_part
 from tui.providers.registry import all_configs, answering, choose_default
-from tui.tools.mcp_config import McpConfigError, ServerConfig
+from tui.tools.mcp.config import McpConfigError, ServerConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _unwritable(file: Path) -> str:
 
 
 def _tokenizer(settings: Settings) -> list[Finding]:
-    from tui.context.tokenizers import CL100K, O200K, TokenizerError
+    from tui.context.counting.tokenizers import CL100K, O200K, TokenizerError
 
     found = []
     for tokenizer in (O200K, CL100K):

@@ -8,17 +8,17 @@ import time
 from argparse import Namespace
 from pathlib import Path
 
-from tui.chat.foreign import read_recording
-from tui.chat.import_known import AlreadyHereError
-from tui.chat.importing import Imported, import_measured
-from tui.chat.recording import RecordingError
-from tui.chat.store import SessionStore
+from tui.chat.interchange.foreign import read_recording
+from tui.chat.interchange.import_known import AlreadyHereError
+from tui.chat.interchange.importing import Imported, import_measured
+from tui.chat.interchange.recording import RecordingError
+from tui.chat.store.store import SessionStore
 from tui.cli import FAILED, complain
 from tui.cli.listing import write
-from tui.config import Settings
-from tui.providers.catalog import dollars
+from tui.config.settings import Settings
+from tui.providers.models.catalog import dollars
 from tui.providers.registry import all_configs
-from tui.widgets.cells import plain
+from tui.text.cells import plain
 
 PAUSE = 0.2  # seconds between two signs of life
 

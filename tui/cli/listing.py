@@ -12,15 +12,15 @@ from datetime import datetime
 
 from rich.cells import cell_len
 
-from tui.chat.export import export_session
-from tui.chat.finding import UsageError, find_session
-from tui.chat.model_list import ListedModel
-from tui.chat.store import SessionStore
+from tui.chat.interchange.export import export_session
+from tui.chat.models.model_list import ListedModel
+from tui.chat.store.finding import UsageError, find_session
+from tui.chat.store.store import SessionStore
 from tui.chat.workspace import Workspace
 from tui.cli import complain
-from tui.config import Settings
-from tui.widgets.cells import pad, plain
-from tui.widgets.figures import dollars, tokens_exact
+from tui.config.settings import Settings
+from tui.text.cells import pad, plain
+from tui.text.numbers import dollars, tokens_exact
 
 
 def write(text: str) -> None:

@@ -38,7 +38,7 @@ examples
   chatctx context --json                   what the next request of the last session costs"""
 
 
-RESUMING = ("chat:run", "plain:run", "ask:run", "serve:run")
+RESUMING = ("chat:run", "plain.plain:run", "ask:run", "serve:run")
 """What can go on with a session that was named before the command."""
 
 
@@ -77,7 +77,7 @@ def build_parser() -> argparse.ArgumentParser:
     _model_options(parser, default=None)
     parser.add_argument("--theme", metavar="NAME", help="colours to start with")
     parser.add_argument(
-        "--plain", dest="run", action="store_const", const="plain:run",
+        "--plain", dest="run", action="store_const", const="plain.plain:run",
         help="the chat line by line, without drawing: for screen readers, simple terminals and pipes",
     )  # fmt: skip
     which = parser.add_mutually_exclusive_group()

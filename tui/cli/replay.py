@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from tui.chat import replay
-from tui.config import Settings
+from tui.chat.interchange import replay
+from tui.config.settings import Settings
 
 
 def run(args: Namespace, settings: Settings) -> int:

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tui.chat.finding import UsageError
+from tui.chat.store.finding import UsageError
 from tui.cli import FAILED, complain
 from tui.cli.listing import write
-from tui.config import Settings
-from tui.config_values import parse_url
-from tui.providers.route import is_loopback
+from tui.config.settings import Settings
+from tui.config.values import parse_url
+from tui.providers.http.route import is_loopback
 
 TEMPLATES = Path(__file__).parent / "web"  # textual-serve's own page fetches a font from elsewhere
 COOKIE = "chatctx"

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from tui.chat.calls import CallLog, CallRow
-from tui.chat.finding import UsageError, find_session, last_session
-from tui.chat.history import TRIM
-from tui.chat.store import SessionInfo, SessionStore
+from tui.chat.conversation.history import TRIM
+from tui.chat.store.calls import CallLog, CallRow
+from tui.chat.store.finding import UsageError, find_session, last_session
+from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import Totals, by_day, by_model, by_provider, each_day, inherited, totals, totals_to_json
 from tui.cli.listing import table, write
-from tui.config import Settings
+from tui.config.settings import Settings
 
 CHART_DAYS = 30
 MOST_DAYS = 100_000
@@ -139,8 +139,8 @@ def _print(
     days: int,
     today: date,
 ) -> None:
-    from tui.widgets.figures import spent, tokens_short
-    from tui.widgets.usage_table import usage_lines
+    from tui.text.numbers import spent, tokens_short
+    from tui.views.usage_table import usage_lines
 
     if not periods["all"].totals.calls:
         write("No calls yet. Start with: chatctx")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tui.context.limits import ModelLimits
+from tui.context.usage.limits import ModelLimits
 from tui.messages import ToolSchema
 
 BUILT_IN = "built-in"

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from tui.context.limits import ModelLimits
+from tui.context.usage.limits import ModelLimits
 from tui.messages import Request, Usage
 
 

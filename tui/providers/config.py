@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 
 from tui.providers.base import Capabilities, ProviderError
 from tui.providers.capabilities import Family
-from tui.providers.chat_wire import ChatStyle, ReasoningField
 from tui.providers.keys import hold_secret, key_from_command, key_from_env
+from tui.providers.openai_chat.wire import ChatStyle, ReasoningField
 
 Dialect: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "local", "demo"]
 

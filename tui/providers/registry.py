@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from tui.providers.base import Provider
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.local import missing_part, model_name
-from tui.providers.presets import LOCAL_SERVERS, PRESETS
-from tui.providers.route import without_route
+from tui.providers.http.route import without_route
+from tui.providers.local.provider import missing_part, model_name
+from tui.providers.models.presets import LOCAL_SERVERS, PRESETS
 
 PROBE_TIMEOUT = 0.8  # seconds for connection and answer; a server on this machine is quick
 PROBE_BYTES = 1_000_000  # of a model list that are read
@@ -114,23 +114,23 @@ def make_provider(name: str, config: ProviderConfig | None = None) -> Provider:
     config = config or provider_config(name)
     match config.dialect:
         case "anthropic":
-            from tui.providers.anthropic_messages import AnthropicMessages
+            from tui.providers.anthropic.provider import AnthropicMessages
 
             return AnthropicMessages(config)
         case "openai-responses":
-            from tui.providers.openai_responses import OpenAIResponses
+            from tui.providers.openai_responses.provider import OpenAIResponses
 
             return OpenAIResponses(config)
         case "openai-chat":
-            from tui.providers.openai_chat import OpenAIChat
+            from tui.providers.openai_chat.provider import OpenAIChat
 
             return OpenAIChat(config)
         case "local":
-            from tui.providers.local import LocalProvider
+            from tui.providers.local.provider import LocalProvider
 
             return LocalProvider(config)
         case "demo":
-            from tui.providers.demo import DemoProvider
+            from tui.providers.local.demo import DemoProvider
 
             return DemoProvider(config)
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from tui.json_text import parse_json
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, SystemSection, Text, ToolResult
+from tui.text.json_text import parse_json
 
 Json: TypeAlias = dict[str, Any]
 

@@ -11,10 +11,10 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from tui.render.clean import TAB_SIZE, clean_line
 from tui.render.palette import Palette
 from tui.render.rows import Row, text_row
 from tui.render.wrap import MIN_WIDTH, first_piece
+from tui.text.clean import TAB_SIZE, clean_line
 
 
 class Lexer(Protocol):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rich.style import Style
 
-from tui.render.clean import TAB_SIZE, clean_url
 from tui.render.palette import Palette
 from tui.render.wrap import Run
+from tui.text.clean import TAB_SIZE, clean_url
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

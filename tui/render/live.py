@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tui.render.clean import clean_line, clean_text
 from tui.render.message import View, fold_row, head_rows, indented
 from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, text_row
-from tui.render.words import seconds_text
 from tui.render.wrap import plain_rows
+from tui.text.clean import clean_line, clean_text
+from tui.text.names import seconds_text
 
 if TYPE_CHECKING:
     from tui.render.stream import StreamRenderer

@@ -6,9 +6,9 @@ from collections.abc import MutableMapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tui.render.clean import clean_text
 from tui.render.palette import Palette
 from tui.render.rows import Row, let_go
+from tui.text.clean import clean_text
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -11,13 +11,13 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, SealedSummary, Text, ToolCall, ToolResult
-from tui.render.clean import clean_line, clean_output, clean_text
 from tui.render.markdown import markdown_rows
 from tui.render.message_words import attachment_text, status_text
 from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, prefixed, text_row
-from tui.render.words import arguments_summary, compact, plural, seconds_text, tokens_text
 from tui.render.wrap import plain_rows
+from tui.text.clean import clean_line, clean_output, clean_text
+from tui.text.names import arguments_summary, compact, plural, seconds_text, tokens_text
 
 FOLDED, UNFOLDED = "▸ ", "▾ "
 PASTE_LINES, PASTE_CHARS = 16, 2_000

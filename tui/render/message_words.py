@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tui.messages import Attachment, Message, Refusal, Text, ToolResult
-from tui.render.clean import clean_line
-from tui.render.words import plural, short_model, size_text
+from tui.text.clean import clean_line
+from tui.text.names import plural, short_model, size_text
 
 
 def copy_text(message: Message) -> str:

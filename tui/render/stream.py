@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tui.render.blocks import WHOLE, Piece, block_end, block_rows, is_loose, read_table
-from tui.render.clean import clean_text
 from tui.render.code import code_rows, safe_cuts
 from tui.render.inline import inline_runs
 from tui.render.markdown import parse
@@ -21,6 +20,7 @@ from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row
 from tui.render.tables import column_widths
 from tui.render.wrap import Run, wrap
+from tui.text.clean import clean_text
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -11,7 +11,7 @@ from textual.widgets import Input, Static
 
 from tui.screens.base import Panel
 from tui.screens.hints import clickable
-from tui.widgets.cells import plain
+from tui.text.cells import plain
 
 
 class AskText(Panel[str]):

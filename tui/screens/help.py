@@ -14,10 +14,10 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.widgets import Static
 
-from tui.commands import Command
+from tui.commands.registry import Command
 from tui.screens.base import Panel
 from tui.screens.hints import CLOSE, clickable
-from tui.widgets.cells import clip, pad
+from tui.text.cells import clip, pad
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tui.commands import match
+from tui.commands.registry import match
 
 
 @dataclass(frozen=True, slots=True)

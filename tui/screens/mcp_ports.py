@@ -11,8 +11,8 @@ from tui.messages import Attachment
 if TYPE_CHECKING:
     from tui.chat.server_files import ProjectFile
     from tui.chat.servers import ServerLine
-    from tui.tools.mcp_patterns import Gap, ServerPattern
-    from tui.tools.mcp_results import Content, ServerPrompt, ServerResource
+    from tui.tools.mcp.patterns import Gap, ServerPattern
+    from tui.tools.mcp.results import Content, ServerPrompt, ServerResource
 
 
 class ServersLike(Protocol):

@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tui.commands import match
-from tui.paths import at_home, is_file
-from tui.widgets.completion import Choice
-from tui.widgets.figures import bytes_short
+from tui.commands.registry import match
+from tui.config.paths import at_home, is_file
+from tui.text.numbers import bytes_short
+from tui.widgets.composer.completion import Choice
 
 MOST_FILES = 20_000
 """Files of the working directory looked at for completion."""

@@ -17,12 +17,12 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.render.clean import TAB_SIZE, clean_line, clean_output
-from tui.render.words import plural
 from tui.render.wrap import plain_rows
 from tui.screens.base import Panel
 from tui.screens.hints import CLOSE, clickable
-from tui.widgets.cells import clip, plain
+from tui.text.cells import clip, plain
+from tui.text.clean import TAB_SIZE, clean_line, clean_output
+from tui.text.names import plural
 
 LONGEST = 20_000
 """Characters of a line that can be scrolled to."""

@@ -20,7 +20,7 @@ from textual.worker import WorkerError
 from tui.screens.base import Panel
 from tui.screens.hints import CLOSE, clickable
 from tui.screens.items import Item, Source
-from tui.widgets.cells import clip, pad, plain
+from tui.text.cells import clip, pad, plain
 
 log = logging.getLogger(__name__)
 

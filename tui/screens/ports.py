@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tui.context.limits import ModelLimits
+from tui.context.usage.limits import ModelLimits
 from tui.messages import Attachment
 
 if TYPE_CHECKING:
-    from tui.chat.model_list import Listing
-    from tui.chat.provider_setup import ProviderSetup
+    from tui.chat.models.model_list import Listing
+    from tui.chat.models.provider_setup import ProviderSetup
     from tui.chat.usage_report import Call
-    from tui.context.trimming import TrimLog
+    from tui.context.reduction.trimming import TrimLog
     from tui.screens.mcp_ports import ServersLike
     from tui.screens.session_ports import SessionLike
 

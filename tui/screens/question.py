@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 from tui.screens.base import Panel
 from tui.screens.hints import clickable
 from tui.screens.items import Item
-from tui.widgets.cells import pad, plain
+from tui.text.cells import pad, plain
 
 
 class Question(Panel[str]):

@@ -7,14 +7,14 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tui.chat.events import SessionEvent
+from tui.chat.conversation.events import SessionEvent
 from tui.messages import Attachment, Message
 
 if TYPE_CHECKING:
     from tui.chat.memory_files import MemoryFiles
-    from tui.context.usage import ContextUsage
+    from tui.context.usage.usage import ContextUsage
     from tui.providers.base import Capabilities
-    from tui.screens.summary_subject import SummariesLike
+    from tui.screens.summary.summary_subject import SummariesLike
     from tui.screens.tool_ports import SessionToolsLike
 
 

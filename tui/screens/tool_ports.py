@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from tui.chat.session_tools import ToolLine
+    from tui.chat.calling.session_tools import ToolLine
     from tui.context.deferral import ToolPlan
-    from tui.context.rows import UsageItem
+    from tui.context.usage.rows import UsageItem
     from tui.tools.approval import Decision, Remembered
 
 

@@ -19,8 +19,8 @@ from textual.widgets import Static
 from tui.chat.usage_report import Call, Totals, by_day, by_model, inherited, totals
 from tui.screens.base import Panel
 from tui.screens.hints import CLOSE, clickable
-from tui.widgets.cells import plain
-from tui.widgets.usage_table import NO_TRIMS, usage_lines
+from tui.text.cells import plain
+from tui.views.usage_table import NO_TRIMS, usage_lines
 
 if TYPE_CHECKING:
     from tui.screens.ports import WorkspaceLike

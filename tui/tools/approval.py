@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
-from tui.context.digests import tool_digest
-from tui.tool_settings import Rule
+from tui.config.tools import Rule
+from tui.context.counting.digests import tool_digest
 from tui.tools.base import Tool
 
 Decision: TypeAlias = Literal["once", "session", "always", "no", "never"]

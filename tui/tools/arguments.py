@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tui.json_text import parse_json
 from tui.messages import ToolSchema
+from tui.text.json_text import parse_json
 from tui.tools.base import ToolError
 
 MAX_DEPTH = 12  # recursive schemas end here

@@ -10,12 +10,12 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.widgets.context_bar import context_bar
-from tui.widgets.figures import money, percent, tokens_short
-from tui.widgets.urgency import alarm, mark, urgency
+from tui.text.numbers import money, percent, tokens_short
+from tui.views.context_bar import context_bar
+from tui.views.urgency import alarm, mark, urgency
 
 if TYPE_CHECKING:
-    from tui.context.usage import ContextUsage
+    from tui.context.usage.usage import ContextUsage
 
 GAP = 3
 """Blanks between two pieces."""

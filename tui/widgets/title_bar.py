@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.widgets.cells import clip, plain
+from tui.text.cells import clip, plain
 
 
 def title_line(title: str, model: str, width: int) -> Content:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.widgets.cells import plain
-from tui.widgets.context_picture import CATEGORIES
-from tui.widgets.figures import tokens_short
+from tui.text.cells import plain
+from tui.text.numbers import tokens_short
+from tui.views.context_picture import CATEGORIES
 
 if TYPE_CHECKING:
-    from tui.context.usage import ContextUsage
+    from tui.context.usage.usage import ContextUsage
 
 TRY = (
     ("ask anything", "enter sends, ctrl+j new line"),

@@ -1,0 +1,212 @@
+"""Compaction as a session does it: how often it is tried, what it is asked with, what it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace, real_tokens
+from tui.chat.attachments import make_attachment
+from tui.chat.conversation.events import (
+    CompactionFinished,
+    CompactionStarted,
+    ContextTrimmed,
+    Notice,
+    SessionEvent,
+    TurnFailed,
+)
+from tui.messages import Message, Request
+from tui.providers.base import ProviderError
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04" + bytes(100)
+LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
+
+
+def is_summary(request: Request) -> bool:
+    return request.messages[-1].id == "summary-request"
+
+
+async def test_one_try_for_each_measurement_also_when_the_server_refuses_after_it(tmp_path: Path) -> None:
+    def reply(request: Request) -> Answer:
+        return [ProviderError("auth", "no")] if is_summary(request) else answer("Noted.")
+
+    provider = ScriptedProvider(window=2_000, claimed=100_000, fallback=reply)
+    async with open_workspace(tmp_path, provider, compaction=1_600) as workspace:
+        session = await workspace.new_session()
+        for number in range(6):
+            await drain(session.send(f"{number} {LONG}"))
+        assert not any(map(is_summary, provider.requests))
+        del provider.requests[:]
+        events = await drain(session.send(LONG * 4))
+        assert not [e for e in events if isinstance(e, TurnFailed)]
+        assert [is_summary(request) for request in provider.requests] == [True, True, False, False]  # refused, repeated
+        assert len([e for e in events if isinstance(e, CompactionStarted)]) == 1
+
+
+async def test_after_an_overflow_no_summary_is_asked_behind_the_conversation_that_overflowed(tmp_path: Path) -> None:
+    def reply(request: Request) -> Answer:
+        if not is_summary(request) and real_tokens(request) > 3_000:
+            return [ProviderError("overflow_input", "too long")]
+        return answer("Noted. " * 10)
+
+    provider = ScriptedProvider(window=None, claimed=100_000, report_usage=False, fallback=reply)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        events: list[object] = []
+        for number in range(18):
+            events += await drain(session.send(f"{number} {LONG}"))
+        assert [e for e in events if isinstance(e, CompactionFinished)]
+        asked = [request for request in provider.requests if is_summary(request)]
+        assert asked
+        assert all(len(request.messages) == 1 for request in asked)
+
+
+async def test_pinned_messages_go_out_word_for_word_behind_the_summary(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG}"))
+        pinned = session.messages[2]
+        await session.pin(pinned.id, True)
+        assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
+        await drain(session.send("on"))
+        assert provider.requests[-1].messages[1] == pinned
+        assert session.not_sent.get(pinned.id) is None
+
+
+async def test_esc_before_the_summary_is_asked_for_keeps_it_from_being_asked_for(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG}"))
+        del provider.requests[:]
+
+        async def stopped(events: AsyncIterator[SessionEvent]) -> str:
+            """What is said when it is cancelled as soon as a compaction begins."""
+            said = []
+            async for event in events:
+                said += [event.text] if isinstance(event, (Notice, TurnFailed)) else []
+                if isinstance(event, CompactionStarted):
+                    session.cancel()
+            return said[-1]
+
+        assert "Nothing was changed" in await stopped(session.compact())
+        await session.set_window(1_800)
+        assert "Nothing was sent" in await stopped(session.send("on"))
+        assert not provider.requests
+        assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
+
+
+async def test_a_failed_compaction_says_what_becomes_of_the_request(tmp_path: Path) -> None:
+    def reply(request: Request) -> Answer:
+        return [ProviderError("auth", "no")] if is_summary(request) else answer("Noted.")
+
+    async with open_workspace(tmp_path, ScriptedProvider(window=2_400, fallback=reply), compaction=50.0) as workspace:
+        session = await workspace.new_session()
+        fits: list[str] = []
+        over: list[str] = []
+        for number in range(10):
+            events = await drain(session.send(f"{number} {LONG}"))
+            said = [e.text for e in events if isinstance(e, Notice) and "Compaction failed" in e.text]
+            (over if [e for e in events if isinstance(e, ContextTrimmed)] else fits).extend(said)
+        assert fits
+        assert all(text.endswith("The request still fits") for text in fits)
+        assert over
+        assert all(text.endswith("Old content is left out instead") for text in over)
+
+
+async def test_what_was_left_out_when_no_summary_could_be_had_comes_back_once_there_is_room(tmp_path: Path) -> None:
+    def reply(request: Request) -> Answer:
+        return [ProviderError("auth", "no")] if is_summary(request) else answer("Noted.")
+
+    provider = ScriptedProvider(window=2_400, fallback=reply)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(10):
+            await drain(session.send(f"{number} {LONG}"))
+        assert "trimmed" in session.not_sent.values()
+        provider.window = 50_000
+        await session.set_window(50_000)
+        await drain(session.send("on"))
+        assert session.not_sent == {}
+        assert len(provider.requests[-1].messages) == 21
+
+
+async def test_that_compacting_is_of_no_use_is_said_again_after_it_was_of_use(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=4_096, fallback=lambda _: answer("Noted. " * 10))
+    system = LONG * 13
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+
+        async def said(turns: int) -> int:
+            """How often it is said in so many turns that this window cannot hold the conversation."""
+            events: list[object] = []
+            for number in range(turns):
+                events += await drain(session.send(f"{number} hi"))
+            return len([e for e in events if isinstance(e, Notice) and "cannot hold" in e.text])
+
+        await session.set_system(system)
+        assert await said(3) == 1
+        await session.set_system("")
+        while not [e for e in await drain(session.send(LONG)) if isinstance(e, CompactionFinished)]:
+            assert len(session.messages) < 60
+        await session.set_system(system)
+        assert await said(3) == 1
+
+
+def test_what_was_done_is_one_line_for_the_screen_and_the_command_line() -> None:
+    summary = Message("user", (), kind="summary")
+    assert CompactionFinished(142, 121_400, 18_300, summary).line == (
+        "Compacted 142 messages: 121,400 -> 18,300 tokens (-85 %)"
+    )
+    assert CompactionFinished(3, 9_000, 4_000, None).line == "Cleared 3 old tool results: 9,000 -> 4,000 tokens (-56 %)"
+    assert ContextTrimmed(1, 38_400, ("m",)).line == "Context trimmed: 1 message, 38,400 tokens left out"
+
+
+async def test_a_summary_asked_behind_the_conversation_sees_its_pictures(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        picture = make_attachment("a.png", PNG)
+        workspace.store.put_blob(picture.sha256, PNG)
+        await drain(session.send("see", [picture]))
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG}"))
+        assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
+        [asked] = [request for request in provider.requests if is_summary(request)]
+        assert len(asked.messages) > 8  # the cache of the server holds all but the wish for a summary
+        assert dict(asked.blobs) == {picture.sha256: PNG} == dict(provider.requests[0].blobs)
+
+
+async def test_what_was_learned_of_the_tokenizer_counts_for_the_summarys_requests_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.chat.fakes.real_tokens", lambda request: int(2.3 * real_tokens(request)))
+    provider = ScriptedProvider(window=40_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(25):
+            await drain(session.send(f"{number} {LONG}"))
+        provider.window = 4_000
+        await session.set_window(4_000)
+        assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
+        asked = [request for request in provider.requests if is_summary(request)]
+        assert len(asked) > 3  # in parts, as large as they may be
+        assert provider.refused == 0
+
+
+async def test_a_model_with_fewer_tokens_than_our_tokenizer_has_is_not_taken_for_a_server_that_cuts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.chat.fakes.real_tokens", lambda request: int(0.52 * real_tokens(request)))
+    provider = ScriptedProvider(window=40_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(25):
+            await drain(session.send(f"{number} {LONG}"))
+        assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
+        assert len([request for request in provider.requests if is_summary(request)]) == 1

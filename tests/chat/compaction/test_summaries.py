@@ -1,0 +1,290 @@
+"""Summaries that a person sees before a compaction is made, and changes afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, open_workspace, real_tokens
+from tui.chat.compaction.summaries import StandingSummary
+from tui.chat.compaction.summarize import HEADER, SummaryFailedError
+from tui.chat.turn.session import ChatSession
+from tui.context.reduction.compaction import CompactionRefusedError
+from tui.messages import Request
+
+LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
+
+
+def summary_calls(provider: ScriptedProvider) -> list[Request]:
+    return [request for request in provider.requests if request.messages[-1].id == "summary-request"]
+
+
+async def talked(workspace: FakeWorkspace, turns: int = 8) -> ChatSession:
+    session = await workspace.new_session()
+    for number in range(turns):
+        await drain(session.send(f"{number} {LONG}"))
+    return session
+
+
+async def compacted(
+    workspace: FakeWorkspace, text: str = "They spoke of boats."
+) -> tuple[ChatSession, StandingSummary]:
+    session = await talked(workspace)
+    await session.summaries.accept(await session.summaries.draft(), text)
+    standing = session.summaries.standing()
+    assert standing is not None
+    return session, standing
+
+
+def first_text(session: ChatSession) -> str:
+    return session._conversation.request().messages[0].text
+
+
+async def test_a_draft_changes_nothing_and_what_is_accepted_is_what_was_written(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await talked(workspace)
+        before = await session.refresh_usage()
+        stamp, request = session._conversation.stamp, session._conversation.request()
+        provider.script = [answer("They spoke of boats.")]
+        draft = await session.summaries.draft("mind the gulls")
+        assert draft.text == "They spoke of boats."
+        assert "mind the gulls" in summary_calls(provider)[0].messages[-1].text
+        assert (session._conversation.stamp, session._conversation.request()) == (stamp, request)
+
+        written = "Boats and gulls, 9 of them, src/港.py. " * 3
+        weight = await session.summaries.weigh(draft, written)
+        assert weight.problem == ""
+        done = await session.summaries.accept(draft, written)
+        assert (done.before, done.after) == (before.total, weight.after) == (weight.before, weight.after)
+        assert (await session.refresh_usage()).total == done.after
+        assert weight.before - weight.replaced + weight.summary == weight.after
+        assert first_text(session) == f"{HEADER}\n\n{written.strip()}"
+        await drain(session.send("on"))
+        assert "Boats and gulls" in provider.requests[-1].messages[0].text
+        rows = workspace.services.calls.rows(session.id)
+        assert [row.kind for row in rows].count("compaction") == 1
+
+
+async def test_weighing_follows_the_text_by_the_same_numbers(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session = await talked(workspace)
+        draft = await session.summaries.draft()
+        weights = [await session.summaries.weigh(draft, "word " * count) for count in (10, 400)]
+        grown = real_tokens(Request("t", "m", (session.summaries._message("word " * 400),))) - real_tokens(
+            Request("t", "m", (session.summaries._message("word " * 10),))
+        )
+        assert weights[1].after - weights[0].after == pytest.approx(grown, rel=0.1)
+        assert weights[1].summary - weights[0].summary == pytest.approx(grown, rel=0.1)
+        assert weights[1].replaced == pytest.approx(weights[0].replaced, abs=15)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("  \n", "empty"), (LONG * 6, "hardly help"), (LONG * 80, "hardly help")],
+    ids=["nothing", "as long", "much longer"],
+)
+async def test_what_no_compaction_may_be_is_refused_and_nothing_is_changed(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session = await talked(workspace)
+        draft = await session.summaries.draft()
+        stamp = session._conversation.stamp
+        assert (await session.summaries.weigh(draft, text)).problem
+        with pytest.raises(CompactionRefusedError, match=words):
+            await session.summaries.accept(draft, text)
+        assert session._conversation.stamp == stamp
+
+
+async def test_a_draft_of_a_conversation_that_went_on_is_refused(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session = await talked(workspace)
+        draft = await session.summaries.draft()
+        await drain(session.send("one more thing"))
+        with pytest.raises(CompactionRefusedError, match="gone on"):
+            await session.summaries.accept(draft, draft.text)
+
+
+async def test_a_draft_can_be_cancelled_and_of_nothing_there_is_none(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("hi"))
+        with pytest.raises(CompactionRefusedError, match="nothing older"):
+            await session.summaries.draft()
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG}"))
+        provider.script = [[30.0]]
+        provider.asked.clear()
+        draft = asyncio.create_task(session.summaries.draft())
+        await provider.asked.wait()
+        running = [session.running]
+        session.cancel()
+        with pytest.raises(SummaryFailedError, match="cancelled"):
+            await draft
+        assert [*running, session.running] == [True, False]
+        assert provider.closed == len(provider.requests)
+
+
+async def test_a_draft_cancelled_before_the_call_makes_none(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await talked(workspace)
+        draft = asyncio.create_task(session.summaries.draft())
+        await asyncio.sleep(0)
+        assert session.running
+        session.cancel()
+        with pytest.raises(SummaryFailedError, match="cancelled"):
+            await draft
+        assert summary_calls(provider) == []
+
+
+async def test_a_task_that_is_cancelled_is_not_taken_for_the_persons_wish(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await talked(workspace)
+        provider.script = [[30.0]]
+        provider.asked.clear()
+        draft = asyncio.create_task(session.summaries.draft())
+        await provider.asked.wait()
+        draft.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await draft
+
+
+async def test_of_several_compactions_the_newest_summary_is_the_one_in_force(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session, first = await compacted(workspace)
+        await drain(session.send(f"on {LONG}"))
+        await session.summaries.accept(await session.summaries.draft(), "And then of gulls.")
+        assert session.summaries.standing(first.message.id) is None
+        second = session.summaries.standing()
+        assert second is not None
+        assert second.text == "And then of gulls."
+        await session.pin(second.message.id, True)  # stays beside the next one
+        for number in range(3):
+            await drain(session.send(f"{number} {LONG}"))
+        await session.summaries.accept(await session.summaries.draft(), "And then of sails.")
+        assert sum(m.kind == "summary" for m in session._conversation.request().messages) == 2
+        newest = session.summaries.standing()
+        assert newest is not None
+        assert newest.text == "And then of sails."
+
+
+async def test_edits_are_taken_back_level_by_level_also_after_restarts(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    sizes: list[int] = []
+    async with open_workspace(tmp_path, provider) as workspace:
+        session, standing = await compacted(workspace)
+        whole = session.messages[0].text.strip()
+        sizes.append((await session.refresh_usage()).total)
+        for text in ("Boats, and 9 gulls.", "Boats, 9 gulls and a very long word: " + "港" * 60):
+            edit, message = await session.summaries.edit(standing, text)
+            sizes.append((await session.refresh_usage()).total)
+            assert (edit.before, edit.after) == (sizes[-2], sizes[-1])
+            assert session.messages[-1] is message
+            found = session.summaries.standing()
+            assert found is not None
+            assert found.text == text
+            standing = found
+        usage = session.usage
+        assert usage is not None
+        assert usage.basis.compactions == 1
+        await drain(session.send("on"))  # the edited one goes out, and is measured
+        assert "港" in provider.requests[-1].messages[0].text
+        assert session.usage is not None
+        assert session.usage.source == "exact"
+    texts: list[str] = []
+    for _ in range(3):
+        async with open_workspace(tmp_path, provider) as workspace:
+            session = await workspace.resume()
+            line = await session.undo()
+            assert line is not None
+            assert line.startswith("Taken back: Edited" if len(texts) < 2 else "Taken back: Compacted")
+            texts.append(first_text(session))
+    assert [text.removeprefix(HEADER).strip() for text in texts] == [
+        "Boats, and 9 gulls.",
+        "They spoke of boats.",
+        whole,
+    ]
+    async with open_workspace(tmp_path, provider) as workspace:
+        assert await (await workspace.resume()).undo() is None
+
+
+async def test_only_the_summary_in_force_can_be_edited(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session, standing = await compacted(workspace)
+        assert session.summaries.standing(standing.message.id) is not None
+        assert session.summaries.standing(session.messages[0].id) is None
+        await session.summaries.edit(standing, "Boats, and 9 gulls.")
+        assert session.summaries.standing(standing.message.id) is None
+        with pytest.raises(CompactionRefusedError, match="not in force"):
+            await session.summaries.edit(standing, "other")
+        with pytest.raises(CompactionRefusedError, match="empty"):
+            found = session.summaries.standing()
+            assert found is not None
+            await session.summaries.edit(found, " ")
+        await session.undo()
+        await session.undo()
+        assert session.summaries.standing() is None
+
+
+async def test_an_edit_that_leaves_no_room_is_refused(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session, standing = await compacted(workspace)
+        weight = await session.summaries.weigh(standing, LONG * 60)
+        assert "too long" in weight.problem
+        with pytest.raises(CompactionRefusedError, match="too long"):
+            await session.summaries.edit(standing, LONG * 60)
+        assert session.summaries.standing() == standing
+
+
+async def test_what_a_person_writes_outlives_the_program_until_it_is_forgotten(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("hi"))
+        assert await session.summaries.kept() == ""
+        await session.summaries.keep("Boats, 港")
+    async with open_workspace(tmp_path, provider) as workspace:
+        assert await (await workspace.new_session()).summaries.kept() == ""
+        session = await workspace.resume()
+        assert await session.summaries.kept() == "Boats, 港"
+        await session.summaries.keep("")
+        assert await session.summaries.kept() == ""
+
+
+async def test_what_was_compacted_is_found_and_so_is_the_summary(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send(f"The cormorant sat on the crane. {LONG}"))
+        for number in range(7):
+            await drain(session.send(f"{number} {LONG}"))
+        await session.summaries.accept(await session.summaries.draft(), "They spoke of a kittiwake.")
+        assert session.not_sent[session.messages[0].id] == "compacted"
+        other = await workspace.new_session()
+        await drain(other.send("A heron."))
+        for word in ("cormorant", "kittiwake"):
+            assert [info.id for info in await workspace.sessions(word)] == [session.id]
+
+
+async def test_edits_go_along_into_a_fork_and_through_an_export(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session, standing = await compacted(workspace)
+        await session.summaries.edit(standing, "Boats, and 9 gulls.")
+        await drain(session.send("on"))
+        fork = await workspace.fork(session.id, session.messages[-1].id)
+        await session.export(tmp_path / "talk.jsonl")
+        info = await workspace.import_file(tmp_path / "talk.jsonl", again=True)
+        copy = await workspace.resume(info.id)
+        for other in (fork, copy):
+            found = other.summaries.standing()
+            assert found is not None
+            assert found.text == "Boats, and 9 gulls."
+            assert other._conversation.request().messages == session._conversation.request().messages
+            assert "Edited" in (await other.undo() or "")
+            assert first_text(other).endswith("They spoke of boats.")

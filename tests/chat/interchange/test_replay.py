@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
+from tui.chat.interchange.foreign import read_recording
+from tui.chat.interchange.replay import Scored, replay, run, summary, table
+
+WORDS = "the quick brown fox jumps over the lazy dog and runs away again "
+
+
+@dataclass
+class Arguments:
+    files: list[Path]
+    json: bool = False
+    no_learning: bool = False
+    method: Literal["hybrid", "chars4"] = "hybrid"
+    unused: dict[str, object] = field(default_factory=dict)
+
+
+def recorded(path: Path, calls: int = 30, per_call: float = 1.3) -> Path:
+    """A conversation whose server counts 1.3 tokens for each that o200k_base counts."""
+    lines = []
+    total = 20_000.0
+    for number in range(calls):
+        words = 1 + number * 7 % 40
+        lines.append(claude_line("user", WORDS * words))
+        total += per_call * 13 * words + 3
+        answer = [{"type": "text", "text": WORDS * 2}]
+        lines.append(claude_answer(answer, f"r{number}", 34, cache_read_input_tokens=round(total) - 23))
+        total += 34
+    return write(path, *lines)
+
+
+def test_every_call_after_the_first_is_predicted_before_it_is_looked_at(tmp_path: Path) -> None:
+    found = replay(read_recording(recorded(tmp_path / "a.jsonl")), "a")
+    assert (found.calls, len(found.scored)) == (30, 29)
+    assert [call.number for call in found.scored] == list(range(1, 30))
+    late = [abs(call.error_percent) for call in found.scored[15:]]
+    assert max(late) < 0.05
+    assert all(call.actual <= call.upper_bound for call in found.scored)
+
+
+def test_learning_helps_and_can_be_left_out(tmp_path: Path) -> None:
+    recording = read_recording(recorded(tmp_path / "a.jsonl", per_call=1.6))
+    with_it, without = (replay(recording, "a", learn=learn).scored[-10:] for learn in (True, False))
+    assert sum(abs(c.error_percent) for c in with_it) < 0.3 * sum(abs(c.error_percent) for c in without)
+
+
+def test_the_naive_method_is_there_to_compare(tmp_path: Path) -> None:
+    recording = read_recording(recorded(tmp_path / "a.jsonl"))
+    naive, hybrid = (replay(recording, "a", method=method).scored for method in ("chars4", "hybrid"))
+    assert sum(abs(c.error_percent) for c in naive) > 3 * sum(abs(c.error_percent) for c in hybrid)
+
+
+def test_the_call_after_a_compaction_only_anchors(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "a.jsonl", 4)
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines[4:4] = [claude_line("user", "what happened") | {"isCompactSummary": True}]
+    found = replay(read_recording(write(path, *lines)), "a")
+    assert (found.calls, len(found.scored)) == (4, 2)
+
+
+def test_calls_without_usage_are_no_calls(tmp_path: Path) -> None:
+    recording = read_recording(recorded(tmp_path / "a.jsonl", 5))
+    messages = list(recording.messages)
+    messages[5] = replace(messages[5], usage=None)
+    assert replay(replace(recording, messages=tuple(messages)), "a").calls == 4
+
+
+def test_the_command_prints_a_table_or_json(tmp_path: Path) -> None:
+    files = [recorded(tmp_path / "a.jsonl"), recorded(tmp_path / "b.jsonl", 5)]
+    out = io.StringIO()
+    assert run(Arguments(files), out) == 0
+    lines = out.getvalue().splitlines()
+    assert [line.split()[0] for line in lines] == ["file", "a.jsonl", "b.jsonl", "all"]
+    out = io.StringIO()
+    assert run(Arguments(files, json=True), out) == 0
+    data = json.loads(out.getvalue())
+    assert [row["file"] for row in data["files"]] == ["a.jsonl", "b.jsonl"]
+    assert list(data["all"]) == [
+        *("file", "calls", "predicted", "median_abs_error_percent", "p95_abs_error_percent", "p99_abs_error_percent"),
+        *("bias_percent", "covered_by_upper_bound_percent", "median_upper_bound_width_percent"),
+        *("worst_underestimate_percent", "seconds"),
+    ]
+    assert (data["all"]["calls"], data["all"]["predicted"]) == (35, 33)
+
+
+def test_a_bad_file_is_named_and_the_others_are_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = io.StringIO()
+    assert run(Arguments([tmp_path / "none.jsonl", recorded(tmp_path / "a.jsonl", 3)]), out) == 1
+    assert "none.jsonl" in capsys.readouterr().err
+    assert len(out.getvalue().splitlines()) == 3
+
+
+def test_figures() -> None:
+    scored = [Scored(n, 1_000 + error, 1_020, 1_000, "delta") for n, error in enumerate((-30, -10, 0, 10, 20), 1)]
+    found = summary("x", 6, scored, 1.0)
+    assert found["median_abs_error_percent"] == 1.0
+    assert found["bias_percent"] == pytest.approx(-0.2)
+    assert found["worst_underestimate_percent"] == 3.0
+    assert found["covered_by_upper_bound_percent"] == 100.0
+    nothing = summary("x", 1, [], 0.0)
+    assert nothing["median_abs_error_percent"] is None
+    assert "-" in table([nothing])

@@ -1,0 +1,27 @@
+"""What the first screen says of where a model runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tui.chat.models.choosing import where_it_runs
+from tui.providers.config import ProviderConfig
+from tui.providers.models.presets import PRESETS
+
+
+@pytest.mark.parametrize(
+    ("name", "base_url", "said"),
+    [
+        ("local", None, "It runs on this machine: nothing you write leaves it."),
+        ("demo", None, "It runs on this machine: nothing you write leaves it."),
+        # Ollama answers some models from its cloud, and a gateway sends all of it on.
+        ("ollama", None, "Its server is on this machine, at 127.0.0.1:11434."),
+        ("gateway", "http://me:secret@localhost:4000/v1", "Its server is on this machine, at localhost:4000."),
+        ("six", "http://[::1]:8080/v1", "Its server is on this machine, at [::1]:8080."),
+        ("far", "https://127.evil.example/v1", "It runs at 127.evil.example: what you write is sent there."),
+        ("openai", None, "It runs at api.openai.com: what you write is sent there."),
+    ],
+)
+def test_where_it_runs(name: str, base_url: str | None, said: str) -> None:
+    config = PRESETS[name] if base_url is None else ProviderConfig(name, base_url=base_url)
+    assert where_it_runs(name, {name: config}) == said

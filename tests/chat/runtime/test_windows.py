@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chat.fakes import Answer, ScriptedProvider, drain, of, open_workspace
+from tui.chat.conversation.events import Notice
+from tui.chat.runtime.windows import Windows
+from tui.chat.store.store import SessionStore
+from tui.config.settings import ModelSettings, Settings
+from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
+from tui.messages import Usage
+from tui.providers.base import ProviderError, StreamEnd, TextDelta, UsageUpdate
+from tui.views.context_table import headline
+
+ASKED = ModelLimits(200_000, 150_000, 64_000, "probe", "the server")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SessionStore]:
+    store = SessionStore(tmp_path / "chatctx.db")
+    yield store
+    store.close()
+
+
+def windows(store: SessionStore, says: ModelLimits = ASKED, set_to: int | None = None) -> Windows:
+    async def lookup(_provider: str, _model: str) -> ModelLimits:
+        return says
+
+    models = {"p/m": ModelSettings(window=set_to)}
+    return Windows(store, Settings(models=models), lookup)
+
+
+async def test_a_setting_goes_before_what_was_learned_before_what_the_server_says(store: SessionStore) -> None:
+    asked = windows(store)
+    assert await asked.find("p", "m") == ASKED
+    asked.learn("p", "m", 100_000)
+    learned = await asked.find("p", "m")
+    assert (learned.context, learned.input, learned.output, learned.source) == (100_000, None, 64_000, "learned")
+    by_file = await windows(store, set_to=120_000).find("p", "m")
+    assert (by_file.context, by_file.source) == (120_000, "setting")
+    asked.set("p", "m", 50_000)
+    by_hand = await windows(store, set_to=120_000).find("p", "m")
+    assert (by_hand.context, by_hand.output, by_hand.source) == (50_000, 50_000, "setting")
+
+
+async def test_what_was_set_and_learned_is_forgotten_on_request(store: SessionStore) -> None:
+    asked = windows(store)
+    asked.learn("p", "m", 100_000)
+    asked.set("p", "m", 50_000)
+    asked.reset("p", "m")
+    assert await asked.find("p", "m") == ASKED
+
+
+async def test_a_learned_limit_over_what_the_server_says_means_nothing(store: SessionStore) -> None:
+    asked = windows(store)
+    asked.learn("p", "m", 300_000)
+    assert await asked.find("p", "m") == ASKED
+
+
+async def test_a_learned_limit_is_shown_with_its_source_outlives_the_program_and_is_reset(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=2_000, claimed=8_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("words " * 2_600))  # refused: the server names its limit
+        ident = session.id
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.resume(ident)
+        limits = (await session.refresh_usage()).limits
+        assert (limits.context, limits.source, limits.detail) == (2_000, "learned", "named by the server's refusal")
+        assert "2k window (named by the server's refusal)" in "\n".join(
+            line.plain for line in headline(await session.refresh_usage(), 100)
+        )
+        await session.set_window(None)
+        assert session.usage is not None and session.usage.limits.context == 8_000
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.resume(ident)
+        assert (await session.refresh_usage()).limits.source == "probe"
+
+
+async def test_nothing_is_learned_below_what_has_been_seen_to_fit(store: SessionStore) -> None:
+    asked = windows(store)
+    await asked.find("p", "m")
+    assert not asked.seen("p", "m", 140_000, 9)
+    asked.learn("p", "m", 121_815)
+    assert await asked.find("p", "m") == ASKED
+    again = windows(store)
+    again.learn("p", "m", 130_000)
+    assert await again.find("p", "m") == ASKED
+
+
+async def test_more_than_was_believed_raises_the_belief_also_a_setting(store: SessionStore) -> None:
+    asked = windows(store)
+    asked.set("p", "m", 1_000)
+    assert asked.seen("p", "m", 1_000, 500)
+    assert (await asked.find("p", "m")).context == 1_500
+    assert not asked.seen("p", "m", 1_400, 9)
+    by_file = windows(store, set_to=1_200)
+    assert (await by_file.find("p", "m")).context == 1_500
+
+
+async def test_a_silent_server_does_not_make_a_known_window_unknown(store: SessionStore) -> None:
+    await windows(store).find("p", "m")
+    silent = windows(store, UNKNOWN_LIMITS)
+    assert silent.known("p", "m") == ASKED
+    assert await silent.find("p", "m") == ASKED
+    assert (await silent.find("p", "other")).context is None
+
+
+async def test_a_server_that_wrote_past_its_window_is_believed_when_it_names_it(store: SessionStore) -> None:
+    asked = windows(store, UNKNOWN_LIMITS)
+    asked.seen("p", "m", 1_500, 9_000)
+    asked.learn("p", "m", 2_048)
+    assert (await asked.find("p", "m")).context == 2_048
+
+
+async def test_the_longest_answer_that_a_refusal_names_holds_from_then_on(tmp_path: Path) -> None:
+    refusal = ProviderError("overflow_output", "max_tokens: 16000 > 900, which is the maximum", most_output=900)
+    provider = ScriptedProvider([[refusal]], window=64_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("one"))
+        await drain(session.send("two"))
+        assert [m.status for m in session.messages if m.role == "assistant"] == ["complete", "complete"]
+        assert [r.max_output for r in provider.requests] == [16_000, 900, 900]
+        ident = session.id
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.resume(ident)
+        usage = await session.refresh_usage()
+        assert (usage.limits.context, usage.limits.output) == (64_000, 900)  # the window is as it was
+        assert usage.budget.max_input == 63_100
+        await session.set_window(None)
+        assert session.usage is not None and session.usage.limits.output is None
+
+
+async def test_what_another_program_was_told_of_a_window_stays(store: SessionStore) -> None:
+    here, there = windows(store), windows(store)
+    await here.find("p", "m")
+    await there.find("p", "m")
+    there.set("p", "m", 50_000)
+    assert here.seen("p", "m", 20_000, 10) is False
+    assert (await here.find("p", "m")).context == 50_000
+    assert (await windows(store).find("p", "m")).context == 50_000
+
+
+class Loading(ScriptedProvider):
+    """Says its window only once a model is loaded, and cuts what does not fit it (Ollama)."""
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        self.counted += 1
+        return ModelLimits(self.claimed, source="probe") if self.requests and self.claimed else None
+
+
+async def test_a_server_that_loads_its_model_when_asked_is_asked_again_then(tmp_path: Path) -> None:
+    provider = Loading(window=None, claimed=4_096)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        assert (await session.refresh_usage()).limits.context is None
+        await drain(session.send("one"))
+        assert session.usage is not None and session.usage.limits.context == 4_096
+        await drain(session.send("two"))
+        assert provider.counted == 2
+    started_anew = Loading(window=None, claimed=32_768)
+    async with open_workspace(tmp_path, started_anew) as workspace:
+        session = await workspace.new_session()
+        assert (await session.refresh_usage()).limits.context == 4_096  # as it was said last
+        await drain(session.send("three"))
+        assert session.usage is not None and session.usage.limits.context == 32_768
+
+
+async def test_a_server_that_never_says_its_window_is_asked_twice_in_a_run(tmp_path: Path) -> None:
+    provider = Loading(window=None)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for text in ("one", "two", "three"):
+            await drain(session.send(text))
+        assert provider.counted == 2
+
+
+async def test_a_prompt_cut_in_the_first_turn_is_noticed(tmp_path: Path) -> None:
+    cut: Answer = [TextDelta("Sure."), UsageUpdate(Usage(2_050, 3)), StreamEnd("stop", "stop")]
+    provider = Loading([cut], window=None, claimed=4_096, report_usage=False)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        events = await drain(session.send("word " * 9_000))
+        assert any("The server cut the prompt" in event.text for event in of(Notice, events))
+        assert session.usage is not None and session.usage.total > 8_000  # not what the server read

@@ -1,0 +1,376 @@
+from __future__ import annotations
+
+import operator
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tui.chat.conversation.conversation import Conversation
+from tui.chat.conversation.projection import Target
+from tui.chat.store import ids
+from tui.chat.store.calls import CallLog
+from tui.chat.store.database import StoreError
+from tui.chat.store.ids import new_id
+from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
+from tui.chat.store.search import values
+from tui.chat.store.store import SessionInfo, SessionStore
+from tui.messages import (
+    Attachment,
+    BilledPass,
+    Message,
+    Reasoning,
+    Request,
+    SealedSummary,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from tui.providers.base import ReasoningDelta, ReasoningMeta, TextDelta, UsageUpdate
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SessionStore]:
+    store = SessionStore(tmp_path / "chatctx.db")
+    yield store
+    store.close()
+
+
+def add_session(store: SessionStore, title: str = "", at: float = 1.0) -> str:
+    ident = new_id()
+    store.create_session(SessionInfo(ident, title, "local", "smollm2", at, at))
+    return ident
+
+
+def user(text: str, at: float = 1.0) -> Message:
+    return Message("user", (Text(text),), id=new_id(), created_at=at)
+
+
+EVERYTHING = Message(
+    "assistant",
+    (
+        Reasoning("hm", "p", "m", signature="", encrypted="e", item_id="rs_1", details="[]", tokens=3),
+        Text("text with \x00, \ud800 and 你好"),
+        ToolCall("c1", "read_file", '{"path": "a"}', extra="{}"),
+        ToolResult("c1", "read_file", "…", is_error=True),
+        Attachment("image", "a.png", "image/png", "00", 10, 4, 5),
+    ),
+    id="01",
+    created_at=2.0,
+    provider="p",
+    model="m",
+    finish_reason="stop",
+    usage=Usage(10, 5, 3, None, 2),
+)
+
+
+def test_messages_survive_unchanged(store: SessionStore) -> None:
+    session = add_session(store)
+    store.add_message(session, EVERYTHING)
+    assert store.messages(session) == [EVERYTHING]
+
+
+def test_a_finished_message_cannot_be_changed(store: SessionStore) -> None:
+    session = add_session(store)
+    store.add_message(session, EVERYTHING)
+    with pytest.raises(StoreError, match="never changed"):
+        store.finish_message(session, EVERYTHING)
+
+
+def test_records_cannot_be_changed(store: SessionStore) -> None:
+    session = add_session(store)
+    record = store.add_record(session, "pin", {"id": "x"})
+    assert store.records(session) == [record]
+    with pytest.raises(StoreError, match="never changed"), store.transaction() as db:
+        db.execute("UPDATE records SET data = '{}'")
+
+
+def test_streaming_message_grows_then_is_final(store: SessionStore) -> None:
+    session = add_session(store)
+    draft = Message("assistant", (), id=new_id(), status="streaming", created_at=1.0, provider="p", model="m")
+    store.add_message(session, draft)
+    store.append_events(session, draft.id, [ReasoningDelta("a"), ReasoningMeta(signature="s")])
+    store.append_events(session, draft.id, [TextDelta("he"), TextDelta("llo"), UsageUpdate(Usage(5, 2))])
+    [grown] = store.messages(session)
+    assert grown.parts == (Reasoning("a", "p", "m", signature="s"), Text("hello"))
+    assert grown.usage == Usage(5, 2)
+    final = Message(**{**{f: getattr(grown, f) for f in grown.__dataclass_fields__}, "status": "complete"})
+    store.finish_message(session, final)
+    assert store.messages(session) == [final]
+    assert store.query("SELECT count(*) FROM deltas") == [(0,)]
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from tui.chat.store.store import SessionStore, SessionInfo
+from tui.messages import Message
+from tui.providers.base import TextDelta
+store = SessionStore(Path(sys.argv[1]))
+store.create_session(SessionInfo("s", "", "p", "m", 1.0, 1.0))
+store.add_message("s", Message("assistant", (), id="m1", status="streaming", created_at=1.0))
+store.append_events("s", "m1", [TextDelta("kept")])
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_killed_writer_leaves_an_interrupted_message_and_a_live_one_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        store = SessionStore(path)
+        try:
+            assert store.recover() == 0
+            assert store.messages("s")[0].status == "streaming"
+            child.kill()
+            child.wait()
+            assert store.recover() == 1
+            [message] = store.messages("s")
+            assert (message.status, message.text) == ("interrupted", "kept")
+            assert message.error
+        finally:
+            store.close()
+
+
+def test_two_programs_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    stores = [SessionStore(path), SessionStore(path)]
+    session = add_session(stores[0])
+
+    def write(store: SessionStore) -> None:
+        for number in range(40):
+            store.add_message(session, user(str(number)))
+
+    threads = [threading.Thread(target=write, args=(store,)) for store in stores for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(stores[1].messages(session)) == 160
+    for store in stores:
+        store.close()
+
+
+def test_a_database_of_the_first_format_is_brought_forward(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    with sqlite3.connect(path) as db:
+        db.executescript(MIGRATIONS[0])
+        db.execute(
+            "INSERT INTO calls (id, session, kind, provider, model, at, status, input_total, output_total)"
+            " VALUES ('c1', 's1', 'chat', 'p', 'm', 1.0, 'success', 900, 90)"
+        )
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("PRAGMA user_version = 1")
+    db.close()
+    store = SessionStore(path)
+    calls = CallLog(store)
+    assert [(row.input_total, row.passes_input) for row in calls.rows()] == [(900, None)]
+    request = Request("p", "m", (), session="s1")
+    call = calls.begin(request, None, message=None, kind="chat")
+    several = Usage(800, 80, passes=(BilledPass(1_000, 10, 300), BilledPass(800, 80, 200)))
+    calls.finish(call, usage=several, seconds=1.0)
+    row = calls.rows()[-1]
+    assert (row.input_total, row.passes_input, row.passes_cached, row.passes_output) == (800, 1_800, 500, 90)
+    store.close()
+
+
+def test_newer_database_is_refused_and_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    SessionStore(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="newer chatctx"):
+        SessionStore(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"not a database at all", b"SQLite format 3\0 cut", b"\0" * 4096])
+def test_damaged_database_is_refused_and_untouched(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "chatctx.db"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"damaged|belongs to another") as caught:
+        SessionStore(path)
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == content
+
+
+def test_damage_inside_gives_one_clear_line(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    store = SessionStore(path)
+    session = add_session(store)
+    for _ in range(50):
+        store.add_message(session, user("x" * 2000))
+    store.close()
+    data = bytearray(path.read_bytes())
+    data[4096:] = os.urandom(len(data) - 4096)
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match="damaged") as caught, closing(SessionStore(path)) as opened:
+        opened.messages(session)
+    assert "\n" not in str(caught.value)
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA application_id = 7")
+        db.execute("CREATE TABLE t (x)")
+    db.close()
+    with pytest.raises(StoreError, match="another program"):
+        SessionStore(path)
+
+
+def test_unwritable_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="CHATCTX_DATA_DIR"):
+        SessionStore(tmp_path / "file" / "chatctx.db")
+
+
+def test_full_disk_says_so_and_keeps_what_was_there(store: SessionStore) -> None:
+    session = add_session(store)
+    store.add_message(session, user("kept"))
+    (pages,) = store.query("PRAGMA page_count")[0]
+    store.query(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError, match="disk is full"):
+        store.add_message(session, user("x" * 500_000))
+    store.query("PRAGMA max_page_count = 1000000")
+    assert [m.text for m in store.messages(session)] == ["kept"]
+    store.add_message(session, user("again"))
+    assert [m.text for m in store.messages(session)] == ["kept", "again"]
+
+
+def test_session_is_found_by_the_beginning_of_its_id_if_that_is_clear(store: SessionStore) -> None:
+    for ident in ("abc1", "abc2", "xyz"):
+        store.create_session(SessionInfo(ident, "", "p", "m", 1.0, 1.0))
+    assert store.session("x") is not None
+    assert store.session("abc") is None
+    assert store.session("abc1") is not None
+    assert store.session("") is None
+    assert store.session("*") is None
+
+
+def test_sessions_are_searched_by_title_and_text(store: SessionStore) -> None:
+    first, second = add_session(store, "About Parsers", 1.0), add_session(store, at=2.0)
+    store.add_message(second, user('Grüße, "quoted"', at=2.0))
+    assert [s.id for s in store.sessions()] == [second, first]
+    assert [s.id for s in store.sessions("parser")] == [first]
+    assert [s.id for s in store.sessions("GRÜSSE".replace("SS", "ß"))] == [second]
+    assert [s.id for s in store.sessions('"quoted"')] == [second]
+    assert [s.id for s in store.sessions('grüsse, "QUOTED')] == [second]
+    assert store.sessions("nothing like it") == []
+
+
+def test_a_search_finds_what_can_be_read_and_nothing_else(store: SessionStore) -> None:
+    """Not the store's own words, not ids, not what is signed or sealed; case-folded beyond ASCII."""
+    session = add_session(store, "x", 1.0)
+    parts = (
+        Text("ÜBER den Wolken\nmuß die 東京 𠮷野家 sein"),
+        Reasoning("quietly", signature="c2lnbmVk", encrypted="c2VhbGVk"),
+        ToolCall("call_77", "fetch_it", '{"place":"Köln"}'),
+        ToolResult("call_77", "fetch_it", "Dom"),
+        Attachment("text", "Notes.md", "text/markdown", "ab" * 32, 9, text="inside"),
+        SealedSummary("openai", "m", "gAAAsealed"),
+    )
+    store.add_message(session, Message("assistant", parts, id=new_id()))
+    for found in [
+        "über",
+        "WOLKEN",
+        "MUß",
+        "Quietly",
+        "FETCH_IT",
+        "köln",
+        "dom",
+        "notes.MD",
+        "Inside",
+        "den wolken\nmuß",
+        "東京",
+        "Die 東京 𠮷野",
+    ]:
+        assert store.sessions(found), found
+    first = {query: values(query)["stored"] for query in ("a", "ÜBER Den", "muß", "東京 a")}  # what SQL looks for
+    assert list(first.values()) == ["a", "den", "", "\\u6771\\u4eac"]
+    for missed in [
+        "type",
+        "signature",
+        "c2lnbmVk",
+        "c2VhbGVk",
+        "call_77",
+        "sealed",
+        "markdown",
+        "abab",
+        "assistant",
+        "wolken muß",
+    ]:
+        assert not store.sessions(missed), missed
+
+
+def test_prompts_come_back_oldest_first(store: SessionStore) -> None:
+    for text in "abc":
+        store.add_prompt(text)
+    assert store.prompts(2) == ["b", "c"]
+
+
+def test_state_is_remembered_and_forgotten(store: SessionStore) -> None:
+    assert store.get_state("k") is None
+    store.put_state("k", "1")
+    store.put_state("k", "2")
+    assert store.get_state("k") == "2"
+    store.put_state("k", None)
+    assert store.get_state("k") is None
+
+
+def test_sessions_in_which_nothing_was_said_are_forgotten_after_a_day(store: SessionStore) -> None:
+    now = time.time()
+    for name, at, draft in (("old", now - 100_000, ""), ("drafted", now - 100_000, "hm"), ("new", now, "")):
+        store.create_session(SessionInfo(name, "", "p", "m", at, at, draft=draft))
+    spoken = add_session(store, at=1.0)
+    store.add_message(spoken, user("hi"))
+    store.recover()
+    assert {info.id for info in store.sessions()} == {"drafted", "new", spoken}
+
+
+def test_of_what_two_programs_remember_at_once_nothing_is_lost(store: SessionStore) -> None:
+    with closing(SessionStore(store.path)) as other:
+
+        def remember(where: SessionStore, name: str) -> None:
+            for number in range(20):
+                where.change_state("answers", partial(operator.or_, {f"{name}{number}": number}))
+
+        threads = [threading.Thread(target=remember, args=pair) for pair in ((store, "a"), (other, "b"))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(store.change_state("answers", dict)) == 40
+
+
+def test_what_comes_after_a_clock_was_set_back_stands_behind_what_was_there(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = add_session(store)
+    store.add_message(session, user("before"))
+    monkeypatch.setattr(ids, "_last", 0)  # another run of the program ...
+    monkeypatch.setattr(time, "time_ns", lambda: 1_000_000_000_000_000_000)  # ... on a day in 2001
+    info = store.session(session)
+    assert info is not None
+    Conversation(store, info, store.messages(session), store.records(session), Target("p", "m"))
+    store.add_message(session, user("after"))
+    assert [message.text for message in store.messages(session)] == ["before", "after"]
+    record = store.add_record(session, "tools", {"name": "x", "on": True})
+    monkeypatch.setattr(ids, "_last", 0)
+    Conversation(store, info, store.messages(session), store.records(session), Target("p", "m"))
+    assert store.add_record(session, "tools", {"name": "x", "on": True}).id > record.id
+    ids.follow(["", "01", "zz" * 12, "f" * 24])  # no ids of ours
+    assert ids.new_id() < "1"

@@ -1,0 +1,66 @@
+"""Room after a server refused what was thought to fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace, real_tokens
+from tests.fakes import make_usage
+from tui.chat.conversation.events import ContextTrimmed, TurnFailed
+from tui.chat.turn.room import _narrowed
+from tui.messages import Request
+from tui.providers.base import ProviderError
+
+LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
+
+
+def test_the_less_is_known_the_more_is_left_out() -> None:
+    measured, guessed = make_usage(80_000, 120_000), replace(make_usage(80_000, 120_000), source="estimated")
+    assert [b.max_input for b in _narrowed(measured)] == [72_000]
+    assert [b.max_input for b in _narrowed(guessed)] == [53_333, 60_000, 72_000]
+    named = make_usage(130_000, 120_000)  # the refusal named a limit, which is in the budget
+    assert _narrowed(named) == (named.budget,)
+    unknown = replace(make_usage(80_000, None), source="estimated")
+    assert [b.max_input for b in _narrowed(unknown)] == [53_333, 60_000, 72_000]
+
+
+@pytest.mark.parametrize("rolling", [True, False])
+async def test_a_server_that_hides_usage_and_names_no_number_refuses_a_few_times_and_no_turn_fails(
+    tmp_path: Path, rolling: bool
+) -> None:
+    """What it counts is two fifths more than the estimate, and nobody says so."""
+    refused = 0
+
+    def reply(request: Request) -> Answer:
+        nonlocal refused
+        if 1.4 * real_tokens(request) + (request.max_output or 0) > 4_000:
+            refused += 1
+            return [ProviderError("overflow_input", "too long")]
+        return answer("Noted. " * 10)
+
+    provider = ScriptedProvider(window=None, claimed=4_000, report_usage=False, fallback=reply)
+    async with open_workspace(tmp_path, provider, rolling_context=rolling) as workspace:
+        session = await workspace.new_session()
+        for number in range(24):
+            assert not [e for e in await drain(session.send(f"{number} {LONG}")) if isinstance(e, TurnFailed)]
+    assert 1 <= refused <= 6
+
+
+async def test_usage_hears_of_every_request_under_rolling_context_and_of_every_trim(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=4_000, fallback=lambda _: answer("Noted. " * 10))
+    async with open_workspace(tmp_path, provider, rolling_context=True) as workspace:
+        session = await workspace.new_session()
+        events: list[object] = []
+        for number in range(20):
+            events += await drain(session.send(f"{number} {LONG}"))
+        trims = [e for e in events if isinstance(e, ContextTrimmed)]
+        log = await workspace.trims()
+        assert (log.requests, log.trimmed) == (20, len(trims))
+        assert trims
+        assert [(r.messages, r.tokens) for r in log.recent] == [(e.messages, e.tokens) for e in trims]
+        assert all(r.utilisation_after < 100 < r.utilisation_before for r in log.recent)
+        assert log.average_utilisation is not None
+        assert 20 < log.average_utilisation < 100

@@ -1,0 +1,250 @@
+"""`chatctx --plain`: line by line, in pipes and at a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from tests.chat.fakes import ScriptedProvider, drain, open_workspace
+from tests.cli.conftest import Run, one_line
+from tests.fakes import make_usage
+from tui.chat.conversation.events import (
+    ApprovalAsked,
+    ContextTrimmed,
+    ReplyDelta,
+    ReplyFinished,
+    ReplyStarted,
+    SessionEvent,
+    TurnFailed,
+)
+from tui.chat.store.ids import new_id
+from tui.chat.store.store import SessionStore
+from tui.cli.lines import Lines
+from tui.cli.plain.plain import PlainChat
+from tui.cli.plain.turn import Speaker
+from tui.messages import Message, Text, ToolCall
+
+
+def test_mcp_servers_in_lines(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[mcpServers.mail]\ncomand = "x"\n')
+    done = run("--plain", stdin="/mcp\n/mcp restart nobody\n/mcp dance\n", CHATCTX_CONFIG=str(tmp_path / "config.toml"))
+    assert done.returncode == 0
+    assert re.search(r"mail: failed, ", done.stdout)
+    assert "did you mean command?" in " ".join(done.stdout.split())
+    news, nobody, usage = done.stderr.splitlines()
+    assert "MCP server mail: " in news
+    assert "There is no MCP server 'nobody'; there is: mail." in nobody
+    assert "/mcp restart NAME" in usage
+
+
+def test_a_conversation_in_a_pipe(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("some notes")
+    lines = [
+        '"""', "first @notes.txt", "second", '"""', "/context", "/find second", "/rename a talk",
+        "/nope", "/theme", "/rolling-context perhaps", "/sessions talk", "/help", "/quit", "never said",
+    ]  # fmt: skip
+    done = run("--plain", stdin="\n".join(lines), cwd=tmp_path)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "You wrote 23 characters" in done.stdout
+    assert re.search(r"~[\d,]+ / 8,192 tokens", done.stdout)
+    assert re.search(r"\n  messages +[\d,]+ +\d", done.stdout)
+    assert "user: second" in done.stdout
+    assert re.search(r"2  a talk", done.stdout)
+    assert "/window" in done.stdout
+    assert not re.search("[▀-▟▸▾]", done.stdout)
+    errors = done.stderr.splitlines()
+    assert [line.split(" ")[1:4] for line in errors] == [
+        ["There", "is", "no"],
+        ["/theme", "needs", "the"],
+        ["/rolling-context", "takes", "on"],
+    ]
+    store = SessionStore(tmp_path / "data" / "chatctx.db")
+    [session] = store.sessions()
+    parts = store.messages(session.id)[0].parts
+    store.close()
+    assert (session.title, session.messages) == ("a talk", 2)
+    assert {type(part).__name__ for part in parts} == {"Text", "Attachment"}
+    assert Text("first @notes.txt\nsecond") in parts
+
+
+def test_a_turn_that_fails_leaves_the_next_line_its_turn(run: Run) -> None:
+    done = run("--plain", stdin="hi\n/find hi\n", CHATCTX_MODEL="anthropic/claude-opus-5")
+    assert done.returncode == 0
+    assert "ANTHROPIC_API_KEY" in done.stderr
+    assert "user: hi" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_terminal_the_screen_says_what_to_do(run: Run) -> None:
+    done = run(stdin="hi")
+    assert done.returncode == 2
+    assert "--plain" in one_line(done.stderr)
+
+
+def _take_terminal() -> None:
+    """Make standard input the terminal that ctrl+c of this process comes from."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def test_two_interrupts_at_a_simple_terminal_leave(tmp_path: Path) -> None:
+    """TERM=dumb is enough: a terminal that can't move its cursor gets the plain chat."""
+    own = {
+        "TERM": "dumb", "CHATCTX_CONFIG": str(tmp_path / "config.toml"), "CHATCTX_DATA_DIR": str(tmp_path / "data"),
+        "CHATCTX_LOG_DIR": str(tmp_path / "log"), "CHATCTX_MODEL": "demo",
+    }  # fmt: skip
+    (tmp_path / "config.toml").touch()
+    main, other = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tui"], stdin=other, stdout=other, stderr=other, start_new_session=True,
+        env={**os.environ, **own}, preexec_fn=_take_terminal,
+    )  # fmt: skip
+    os.close(other)
+    seen = ""
+
+    def until(words: str) -> None:
+        nonlocal seen
+        end = time.monotonic() + 20
+        while words not in seen:
+            assert time.monotonic() < end, seen
+            if select.select([main], [], [], 0.1)[0]:
+                seen += os.read(main, 65_536).decode()
+
+    try:
+        until("you: ")
+        os.write(main, b"hello\n")
+        until(" of 8,192 tokens")
+        os.write(main, b"\x03")
+        until("press ctrl+c again")
+        os.write(main, b"\x03")
+        assert process.wait(20) == 130
+    finally:
+        process.kill()
+        process.wait()
+        os.close(main)
+    assert "guide:" in seen
+    assert "\x1b" not in seen
+
+
+async def test_lines_are_whole_however_they_arrive() -> None:
+    ours, theirs = os.pipe()
+    lines = Lines(ours)
+    for piece in (b"one\r\ntw", "o ü".encode()[:-1], "ü".encode()[-1:] + b'\n"""\na\n\nb\n', b'"""\nla', b"st"):
+        os.write(theirs, piece)
+        await asyncio.sleep(0)
+    os.close(theirs)
+    assert [await lines.message() for _ in range(5)] == ["one", "two ü", "a\n\nb", "last", None]
+    os.close(ours)
+
+
+async def test_what_was_written_before_a_question_is_no_answer_to_it() -> None:
+    ours, theirs = os.pipe()
+    lines = Lines(ours)
+    os.write(theirs, b"first\ny\n")
+    while True:
+        if lines._arrived.qsize() == 2:
+            break
+        await asyncio.sleep(0.01)
+    answer = asyncio.create_task(lines.fresh(lines.next))
+    await asyncio.sleep(0)
+    os.write(theirs, b"n\n")
+    assert await answer == "n"
+    text = asyncio.create_task(lines.fresh(lines.message))
+    await asyncio.sleep(0)
+    os.write(theirs, b'"""\nmine\n\nall of it\n"""\nlast\n')
+    os.close(theirs)
+    assert await text == "mine\n\nall of it"
+    assert [await lines.next() for _ in range(4)] == ["first", "y", "last", None]
+    assert await lines.fresh(lines.next) is None
+    os.close(ours)
+
+
+async def test_whoever_waits_for_a_line_is_told_when_there_will_be_none() -> None:
+    ours, theirs = os.pipe()
+    lines = Lines(ours)
+    waiting = asyncio.create_task(lines.message())
+    await asyncio.sleep(0)
+    lines.end()
+    assert await waiting is None
+    assert await lines.next() is None
+    os.close(theirs)
+    os.close(ours)
+
+
+def test_a_model_with_a_window_too_small_is_asked_about(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        '[providers.tiny]\nbase_url = "http://127.0.0.1:9/v1"\n[models."tiny/m"]\nwindow = 300\n'
+    )
+    lines = ["words " * 300, "/model tiny/m", "/model tiny/m --anyway", "/model demo/guide"]
+    done = run("--plain", stdin="\n".join(lines))
+    assert done.returncode == 0
+    assert "tiny/m, which takes 225: /model tiny/m --compact summarises it first, with guide" in one_line(done.stderr)
+    assert done.stdout.count("answers from now on") == 2
+
+
+async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ToolCall("c1", "write_file", '{"path": "a\x1b[2J"}')
+    reply = Message("assistant", (Text("hi"), call), "m1", status="cancelled", model="vendor/model-x")
+    answers, decided = ["s"], []
+
+    async def ask(question: str) -> str:
+        assert "y yes" in question
+        return answers.pop()
+
+    async def events() -> AsyncIterator[SessionEvent]:
+        yield ReplyStarted("m1", "p", "vendor/model-x")
+        yield ReplyDelta("m1", "reasoning", "hm")
+        yield ReplyDelta("m1", "text", "hi \x1b[31mred")
+        yield ReplyFinished(reply)
+        yield ApprovalAsked("a1", call, "files", "writes", "")
+        yield ContextTrimmed(2, 300, ())
+        yield TurnFailed("It did not work. /retry asks again.")
+
+    tools = SimpleNamespace(approve=lambda ask_id, decision: decided.append((ask_id, decision)))
+    chat = SimpleNamespace(talks=True, ask=ask, session=SimpleNamespace(usage=make_usage(52_100), tools=tools))
+    await Speaker(cast("PlainChat", chat)).turn(events())
+    said = capsys.readouterr()
+    assert said.out == "model-x:\nhi ␛[31mred\n(52,100 of 200,000 tokens, 26 %)\n"
+    assert decided == [("a1", "session")]
+    lines = said.err.splitlines()
+    assert "\x1b" not in said.err
+    assert lines[0].startswith("chatctx: calls write_file")
+    assert "stopped by you" in lines[1]
+    assert lines[2].startswith("chatctx: wants to run write_file (files)")
+    assert lines[3:] == [
+        "chatctx: Context trimmed: 2 messages, 300 tokens left out", "chatctx: It did not work. /retry asks again.",
+    ]  # fmt: skip
+    chat.talks = False
+    await Speaker(cast("PlainChat", chat)).turn(events())
+    assert decided[1:] == [("a1", "no")]
+    assert "write_file was not run: nobody can be asked here" in capsys.readouterr().err
+
+
+async def test_leaving_writes_what_a_full_disk_kept_back(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("hello"))
+        answer = replace(session.messages[-1], id=new_id(), parts=(Text("kept back"),))
+        session._conversation.unsaved.append(answer)
+
+        async def end() -> None:
+            return None
+
+        lines = cast("Lines", SimpleNamespace(message=end))
+        assert await PlainChat(workspace, session, lines, talks=False).talk() == 0
+        assert workspace.store.messages(session.id)[-1].text == "kept back"

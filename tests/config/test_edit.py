@@ -1,0 +1,74 @@
+"""One table of the config file is changed, the rest of the file is not."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.config.edit import with_provider, write_provider
+from tui.config.settings import load_settings
+
+OLD = """# mine
+model = "work/x"   # the usual
+
+[providers.work]
+# our box
+base_url = "http://box/v1"
+api_key_command = "pass show box"
+
+[models."work/x"]
+window = "128k"
+"""
+
+
+def test_a_table_is_added_at_the_end_or_changed_in_its_place() -> None:
+    assert with_provider("", "groq", {"api_key_env": "G"}) == '[providers.groq]\napi_key_env = "G"\n'
+    added = with_provider(OLD, "groq", {"api_key_env": "G"})
+    assert added == OLD + '\n[providers.groq]\napi_key_env = "G"\n'
+    changed = with_provider(OLD, "work", {"api_key_env": "W", "api_key_command": None})
+    assert "# our box" in changed and "# mine" in changed and "pass show" not in changed
+    assert tomllib.loads(changed)["providers"]["work"] == {"api_key_env": "W", "base_url": "http://box/v1"}
+    assert tomllib.loads(changed)["models"] == tomllib.loads(OLD)["models"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'providers = { work = { base_url = "http://box/v1" } }\n',
+        'providers.work.base_url = "http://box/v1"\n',
+        '[providers.work]\napi_key_command = """\npass show\n"""\n',
+    ],
+)
+def test_what_is_written_otherwise_is_left_alone(text: str) -> None:
+    with pytest.raises(ValueError, match="not changed by machine"):
+        with_provider(text, "work", {"api_key_command": "x", "base_url": "http://other/v1"})
+
+
+@given(st.text(max_size=30), st.from_regex(r"[a-z][a-z0-9._-]{0,8}", fullmatch=True))
+def test_any_value_survives(value: str, name: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return  # no file can hold it
+    for text in ("", OLD):
+        after = tomllib.loads(with_provider(text, name, {"api_key_command": value}))
+        assert after["providers"][name]["api_key_command"] == value
+
+
+def test_the_file_is_whole_its_rights_stay_and_a_link_stays_a_link(tmp_path: Path) -> None:
+    real, link = tmp_path / "dotfiles" / "config.toml", tmp_path / "chatctx" / "config.toml"
+    real.parent.mkdir()
+    link.parent.mkdir()
+    real.write_text(OLD)
+    real.chmod(0o600)
+    link.symlink_to(real)
+    write_provider(link, "groq", {"api_key_env": "GROQ_2"})
+    assert link.is_symlink() and real.stat().st_mode & 0o777 == 0o600
+    assert load_settings({"CHATCTX_CONFIG": str(link)}).providers["groq"].api_key_env == "GROQ_2"
+    assert [path.name for path in real.parent.iterdir()] == ["config.toml"]
+    write_provider(tmp_path / "new" / "config.toml", "groq", {"api_key_env": "G"})
+    assert (tmp_path / "new" / "config.toml").read_text() == '[providers.groq]\napi_key_env = "G"\n'

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tui.config.settings import ConfigError, load_settings, remember_theme
+from tui.config.values import parse_compaction, parse_target, parse_tokens, parse_turns
+
+
+def load(folder: Path, text: str, **env: str) -> object:
+    path = folder / "config.toml"
+    path.write_text(text)
+    return load_settings({"CHATCTX_CONFIG": str(path), "CHATCTX_DATA_DIR": str(folder), **env})
+
+
+def test_everything_in_the_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(
+        'model = "mine/big"\ncompaction = "70%"\nreserve_output = "8k"\nrolling_context = true\ngguf = "~/x.gguf"\n'
+        '[providers.mine]\nbase_url = "http://127.0.0.1:1/v1"\napi_key_env = "MINE"\n'
+        "idle_timeout = 600\n[providers.anthropic]\ncontext_management = true\n"
+        '[models."mine/big"]\nwindow = "128k"\ncompaction = "off"\n[keys]\n"composer.send" = "ctrl+s"\n'
+    )
+    settings = load_settings({"CHATCTX_CONFIG": str(path)})
+    assert settings.model == "mine/big"
+    assert settings.compaction == 70.0
+    assert settings.reserve_output == 8_000
+    assert settings.rolling_context
+    assert settings.gguf == Path.home() / "x.gguf"
+    assert settings.providers["mine"].api_key_env == "MINE"
+    assert (settings.providers["mine"].idle_timeout, settings.providers["anthropic"].context_management) == (600, True)
+    assert settings.for_model("mine/big").window == 128_000
+    assert settings.for_model("mine/big").compaction == "off"
+    assert settings.for_model("mine/other").compaction == 70.0
+    assert settings.keys == {"composer.send": "ctrl+s"}
+
+
+def test_a_file_of_an_editor_that_marks_utf_8_is_read_and_other_encodings_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    env = {"CHATCTX_CONFIG": str(path), "CHATCTX_DATA_DIR": str(tmp_path)}
+    path.write_bytes(b"\xef\xbb\xbfmodel = 'a/b'")
+    assert load_settings(env).model == "a/b"
+    path.write_bytes(b"\xff\xfem\0")
+    with pytest.raises(ConfigError, match=r"config\.toml is not UTF-8 text: save it as UTF-8"):
+        load_settings(env)
+
+
+def test_a_file_that_may_not_be_looked_at_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"xxx can't be read \(File name too long\)"):
+        load_settings({"CHATCTX_CONFIG": f"/{'x' * 300}", "CHATCTX_DATA_DIR": str(tmp_path)})
+    with pytest.raises(ConfigError, match=r"none\.toml, which does not exist: create it or unset"):
+        load_settings({"CHATCTX_CONFIG": f"{tmp_path}/none.toml", "CHATCTX_DATA_DIR": str(tmp_path)})
+
+
+def test_without_any_home_the_way_on_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> None:
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.setattr("tui.config.settings._default_dirs", nobody)
+    with pytest.raises(ConfigError, match="set HOME"):
+        load_settings({})
+
+
+def test_a_variable_with_a_home_that_nobody_has(tmp_path: Path) -> None:
+    for name in ("CHATCTX_CONFIG", "CHATCTX_DATA_DIR", "CHATCTX_LOG_DIR"):
+        with pytest.raises(ConfigError, match=f"^{name}: '~nobody-here' is no home folder here"):
+            load_settings({name: "~nobody-here/x"})
+
+
+def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    env = {"CHATCTX_CONFIG": str(path), "CHATCTX_DATA_DIR": str(tmp_path)}
+    path.write_text("")
+    assert load_settings(env).theme == "chatctx-dark"
+    remember_theme(tmp_path, "paper")
+    assert load_settings(env).theme == "paper"
+    path.write_text('theme = "slate"\nmodel = "a/b"\n')
+    assert load_settings(env).theme == "slate"
+    assert load_settings({**env, "CHATCTX_THEME": "ember"}).theme == "ember"
+    assert load_settings({**env, "CHATCTX_THEME": "ember"}, theme="forest").theme == "forest"
+    assert load_settings(env, model=None).model == "a/b"
+    assert load_settings(env, model=None).asked_model is None
+    asked = load_settings(env, model="c/d")
+    assert (asked.model, asked.asked_model) == ("c/d", "c/d")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("model = ", "not valid TOML"),
+        ("modle = 'x'", "did you mean model?"),
+        ("model = 3", "model is 3"),
+        ("rolling_context = 'yes'", "true or false"),
+        ("reserve_output = -5", "reserve_output"),
+        ("memory_files = 'AGENTS.md'", "list of file names"),
+        ("memory_files = ['a/AGENTS.md']", "name alone"),
+        ("compaction = '120%'", "between 0 and 100"),
+        ("providers = 3", "[providers]"),
+        ("[providers.x]\nkind = 'magic'", "use one of"),
+        ("[providers.x]\nbase_url = 'localhost:80'", "http://"),
+        ("[providers.x]\napi_key = 'secret-value'", "api_key_env"),
+        ("[providers.x]\ncontext_management = 'yes'", "true or false"),
+        ("[providers.x]\nidle_timeout = 0", "seconds"),
+        ("[providers.x]\nidle_timeout = true", "seconds"),
+        ("[models.'a/b']\nwindow = 'big'", "models.a/b.window: 'big' is not a number of tokens; write it like 128000"),
+        (
+            "[models.'a/b']\ncompaction = 'sometimes'",
+            "models.a/b.compaction: 'sometimes' is not a threshold; write \"85%\"",
+        ),
+        ("compaction = 0", "not a threshold"),
+        ("compaction_target = 'off'", "compaction_target: 'off' is not a size; write \"40%\", 60000"),
+        ("compaction_target = '85%'", "compaction_target (85%) has to be below where compaction starts (85%)"),
+        (
+            "compaction = '50k'\ncompaction_target = '60k'",
+            "(60,000 tokens) has to be below where compaction starts (50,000",
+        ),
+        ("[models.'a/b']\ncompaction = '30%'\ncompaction_target = '40%'", "models.a/b.compaction_target (40%) has"),
+        ("compaction_target = '40%'\n[models.'a/b']\ncompaction = '30%'", "models.a/b.compaction_target (40%) has"),
+        ("preserve_recent_turns = 0", "preserve_recent_turns: 0 is not a number of turns; write 1 or more"),
+        (
+            "[models.'a/b']\npreserve_recent_turns = '4'",
+            "models.a/b.preserve_recent_turns: '4' is not a number of turns",
+        ),
+        ("[models.'a/b']\ntheme = 'x'", "unknown setting models.a/b.theme"),
+        ("reasoning = 'much'", "reasoning: 'much' is no effort; use one of off, low, medium, high"),
+        ("[models.gpt]\nwindow = 1", 'write the whole name, [models."provider/model"]'),
+        ("[providers.'a/b']\nbase_url = 'http://x'", "a provider's name has no slash"),
+        ("[providers.x]\nbase_url = 'http://[::1'", "providers.x.base_url: 'http://[::1' is no address"),
+        ("[providers.x]\nbase_url = 'http://x:99999'", "is no address"),
+        ("[providers.x]\nbase_url = 'http://x/v1 '", "is no address"),
+        ("[providers.x]\nidle_timeout = 1_000_000", "a number of seconds over 0 and under a million"),
+        ("gguf = '~nobody-here/x'", "gguf: '~nobody-here' is no home folder here"),
+        ("[tools]\nallow = ['~nobody-here']", "tools.allow: '~nobody-here' is no home folder here"),
+        ("reserve_output = " + "9" * 5_000, "not valid TOML"),
+        ("x = " + "[" * 5_000, "not valid TOML"),
+    ],
+)
+def test_what_can_not_be_used_is_named_with_its_file_in_one_line(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert words in str(caught.value)
+    assert str(tmp_path / "config.toml") in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "secret-value" not in str(caught.value)
+
+
+def test_a_config_file_that_is_asked_for_and_missing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="does not exist"):
+        load_settings({"CHATCTX_CONFIG": str(tmp_path / "none.toml")})
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("128k", 128_000), ("1m", 1_000_000), ("200,000", 200_000), (5, 5), ("1.5K", 1_500)]
+)
+def test_tokens(text: object, tokens: int) -> None:
+    assert parse_tokens(text) == tokens
+
+
+@pytest.mark.parametrize("text", ["", "k", "-1", 0, True, "nan", "inf", "1e30", None, [], "12 apples"])
+def test_no_tokens(text: object) -> None:
+    with pytest.raises(ValueError, match="not a number of tokens"):
+        parse_tokens(text)
+
+
+@pytest.mark.parametrize("value", [0, -1, True, 1.5, "3", 10_000, None])
+def test_no_turns(value: object) -> None:
+    with pytest.raises(ValueError, match="not a number of turns"):
+        parse_turns(value)
+
+
+def test_what_compaction_does_is_set_for_all_models_and_for_one(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(
+        'compaction = "80%"\ncompaction_target = "40%"\npreserve_recent_turns = 6\nreserve_output = "4k"\n'
+        '[models."mine/big"]\ncompaction = "120k"\ncompaction_target = "60k"\npreserve_recent_turns = 2\n'
+        'reserve_output = 9000\n[models."mine/off"]\ncompaction = "off"\n'
+    )
+    settings = load_settings({"CHATCTX_CONFIG": str(path)})
+    found = {name: settings.for_model(f"mine/{name}") for name in ("other", "big", "off")}
+    values = {name: (m.compaction, m.compaction_target, m.preserve_recent_turns) for name, m in found.items()}
+    assert values == {"other": (80.0, 40.0, 6), "big": (120_000, 60_000, 2), "off": ("off", 40.0, 6)}
+    assert [found[name].reserve_output for name in ("other", "big")] == [4_000, 9_000]
+
+
+def test_compaction() -> None:
+    assert (parse_target("40%"), parse_target("60k"), parse_target(900)) == (40.0, 60_000, 900)
+    assert parse_compaction("85%") == 85.0
+    assert parse_compaction("120k") == 120_000
+    assert parse_compaction("off") == "off"
+    with pytest.raises(ValueError, match='"off"'):
+        parse_compaction("sometimes")
+
+
+def test_memory_files_are_names(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    for text, names in (
+        ("", ("AGENTS.md",)),
+        ("memory_files = []", ()),
+        ('memory_files = ["A", "B", "A"]', ("A", "B")),
+    ):
+        path.write_text(text)
+        assert load_settings({"CHATCTX_CONFIG": str(path)}).memory_files == names

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.context.helpers import MODEL, BrokenTokenizer, WordTokenizer, call, registered, result, user
+from tui.context.counting.counting import TokenCounter, reasoning_tokens
+from tui.context.counting.priors import Prior, prior_of
+from tui.context.counting.schemas import schema_text
+from tui.context.counting.tokenizers import O200K
+from tui.messages import Attachment, Message, Reasoning, Refusal, SystemSection, Text, ToolSchema, Usage
+
+
+class Cache:
+    """A `CountCache` in memory that says how often it was asked."""
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[str, int, bytes], tuple[int, ...]] = {}
+        self.reads = 0
+
+    def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> Mapping[bytes, tuple[int, ...]]:
+        self.reads += len(digests)
+        keys = {digest: (tokenizer, version, digest) for digest in digests}
+        return {digest: self.held[key] for digest, key in keys.items() if key in self.held}
+
+    def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
+        self.held.update({(tokenizer, version, digest): value for digest, value in values.items()})
+
+
+class Tallying(WordTokenizer):
+    """Counts how often it counts."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def count(self, text: str) -> int:
+        self.calls += 1
+        return super().count(text)
+
+
+def test_a_content_is_counted_once_in_a_process() -> None:
+    tokenizer, counter = Tallying(), TokenCounter()
+    with registered(MODEL, tokenizer):
+        first = counter.count_message(user("one two three", "1"), MODEL)
+        again = counter.count_message(user("one two three", "another id"), MODEL)
+    assert first == again
+    assert tokenizer.calls == 1
+
+
+def test_a_content_is_counted_once_in_two_processes() -> None:
+    cache = Cache()
+    with registered(MODEL, Tallying()):
+        TokenCounter(cache).count_message(user("one two three"), MODEL)
+    tokenizer = Tallying()
+    with registered(MODEL, tokenizer):
+        count = TokenCounter(cache).count_message(user("one two three"), MODEL)
+    assert tokenizer.calls == 0
+    assert count.content == 3
+
+
+def test_a_failed_count_is_unknown_and_not_kept() -> None:
+    cache = Cache()
+    with registered(MODEL, BrokenTokenizer()):
+        counter = TokenCounter(cache)
+        count = counter.count_message(user("x" * 400), MODEL)
+        assert counter.count_text("x", MODEL) is None
+        assert counter.count_tool(ToolSchema("a", "b", "{}"), MODEL) is None
+        assert counter.count_section(SystemSection("system", "p", "x"), MODEL) is None
+    assert count.failed
+    assert count.tokens is None
+    assert count.size >= 100  # the character heuristic, marked
+    assert cache.held == {}
+
+
+def test_kinds_of_content_are_told_apart() -> None:
+    message = Message(
+        "assistant",
+        (Reasoning("a b", signature="s", tokens=7), Text("one two"), Refusal("no"), call("1", "look", '{"x": 1}')),
+    )
+    with registered(MODEL, WordTokenizer()):
+        count = TokenCounter().count_message(message, MODEL)
+    prior = Prior()
+    assert set(count.split) == {"text", "reasoning", "tool_calls"}
+    assert count.split["reasoning"] == 7
+    assert count.fixed == 7
+    assert count.content == 3 + 3
+    assert count.markup == prior.per_message + prior.per_call + prior.per_argument
+    assert sum(count.split.values()) == pytest.approx(count.size)
+
+
+def test_results_cost_the_same_in_one_message_as_in_several() -> None:
+    together = Message("tool", (*result("1", "a b").parts, *result("2", "c").parts))
+    with registered(MODEL, WordTokenizer()):
+        counter = TokenCounter()
+        apart = sum(counter.count_message(m, MODEL).size for m in (result("1", "a b"), result("2", "c")))
+        assert counter.count_message(together, MODEL).size == pytest.approx(apart)
+
+
+def test_reported_reasoning_beats_counting_it() -> None:
+    block = Reasoning("a b c", signature="s")
+    assert reasoning_tokens(Message("assistant", (Text("x"),))) == 0
+    assert reasoning_tokens(Message("assistant", (block,))) is None
+    assert reasoning_tokens(Message("assistant", (block,), usage=Usage(1, 50, reasoning=40))) == 40
+    assert reasoning_tokens(Message("assistant", (Reasoning("a", tokens=3), Reasoning("b", tokens=4)))) == 7
+
+
+def test_a_summary_of_reasoning_counts_as_what_its_seal_holds() -> None:
+    counter = TokenCounter()
+
+    def count(block: Reasoning) -> float:
+        return counter.count_message(Message("assistant", (block,)), "gpt-5").split["reasoning"]
+
+    shown = "The user wants a list of files."
+    plain = count(Reasoning(shown, signature="A" * 276))  # 31 bytes and a seal's own 175
+    assert plain == pytest.approx(O200K.count(shown), abs=prior_of("gpt-5").per_message + 1)
+    assert count(Reasoning(shown, signature="A" * 60_000)) > 1_000 * plain / 10
+    assert count(Reasoning("", signature="A" * 60_000)) == pytest.approx(44_825 / 4.3, rel=0.01)
+    assert count(Reasoning("", redacted="A" * 60_000)) == count(Reasoning("", encrypted="A" * 60_000))
+
+
+def test_an_image_never_costs_its_bytes() -> None:
+    small, large = (
+        Message("user", (Attachment("image", "a", "image/png", "0" * 64, size, 800, 600),)) for size in (10, 2_621_440)
+    )
+    counter = TokenCounter()
+    for model in ("gpt-5", "claude-sonnet-5", "gemini-3", "unheard-of"):
+        assert counter.count_message(small, model).size == counter.count_message(large, model).size < 2_500
+
+
+def test_a_text_file_costs_its_text() -> None:
+    message = Message("user", (Attachment("text", "a.txt", "text/plain", "0" * 64, 9, text="one two three"),))
+    with registered(MODEL, WordTokenizer()):
+        assert TokenCounter().count_message(message, MODEL).split["attachments"] == 3 + Prior().per_message
+
+
+def test_the_factor_of_a_family_applies_unless_the_tokenizer_is_the_models_own() -> None:
+    text = "word " * 1_000
+    counter = TokenCounter()
+    plain = counter.count_text(text, "unheard-of")
+    assert plain is not None
+    assert counter.count_text(text, "claude-sonnet-4-5") == round(plain * prior_of("claude-sonnet-4-5").factor)
+    with registered("claude-local", WordTokenizer()):
+        assert counter.count_text(text, "claude-local") == 1_000
+
+
+@given(st.text(max_size=60))
+def test_a_message_is_never_free(text: str) -> None:
+    with registered(MODEL, WordTokenizer()):
+        count = TokenCounter().count_message(user(text), MODEL)
+    assert count.tokens is not None
+    assert count.tokens >= 1
+
+
+def test_tools_are_written_as_openai_writes_them() -> None:
+    tool = ToolSchema(
+        "find",
+        "Find things.",
+        '{"$defs":{"Kind":{"enum":["a","b"]}},"properties":{"kind":{"$ref":"#/$defs/Kind"},"many":{"items":'
+        '{"type":"integer"},"type":"array"},"name":{"default":"x","description":"Its name.","type":"string"},'
+        '"where":{"properties":{"deep":{"type":["string","null"]}},"type":"object"}},"required":["name"]}',
+    )
+    assert schema_text(tool, "typescript") == (
+        "// Find things.\ntype find = (_: {\n"
+        'kind?: "a" | "b",\nmany?: number[],\n// Its name.\nname: string, // default: "x"\n'
+        "where?: {\ndeep?: string | null,\n},\n}) => any;\n\n"
+    )
+    assert tool.parameters in schema_text(tool, "json")
+
+
+@pytest.mark.parametrize("parameters", ["", "[]", "nonsense", '{"properties":7}', '{"properties":{"a":true}}'])
+def test_odd_schemas_are_counted_all_the_same(parameters: str) -> None:
+    tool = ToolSchema("odd", "", parameters)
+    assert "type odd" in schema_text(tool, "typescript")
+    assert (TokenCounter().count_tool(tool, "gpt-5") or 0) > 0
+
+
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    node = '{"properties":{"next":{"$ref":"#/$defs/n"}},"type":"object"}'
+    loop = f'{{"$defs":{{"n":{node}}},"properties":{{"n":{{"$ref":"#/$defs/n"}}}}}}'
+    assert "any" in schema_text(ToolSchema("tree", "", loop), "typescript")

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.context.estimate.calibration import (
+    ENOUGH_CALLS,
+    FACTOR_HIGH,
+    FACTOR_LOW,
+    KEPT,
+    KEPT_ERRORS,
+    KEPT_PREAMBLES,
+    Calibration,
+    CalibrationBook,
+    fit,
+)
+
+tokens = st.floats(0, 1e7, allow_nan=False)
+
+
+def taught(*seen: tuple[float, float, float]) -> Calibration:
+    calibration = Calibration()
+    for content, markup, actual in seen:
+        calibration = calibration.learn(content, markup, actual)
+    return calibration
+
+
+@given(st.lists(st.tuples(tokens, tokens, tokens), max_size=80))
+def test_no_learning_leaves_the_bounds(seen: list[tuple[float, float, float]]) -> None:
+    calibration = taught(*seen)
+    assert FACTOR_LOW <= calibration.factor <= FACTOR_HIGH
+    assert FACTOR_LOW <= calibration.markup_factor <= FACTOR_HIGH
+    assert len(calibration.observations) <= KEPT
+
+
+def test_a_model_nobody_called_has_factor_one() -> None:
+    assert (Calibration().factor, Calibration().markup_factor, Calibration().media_factor) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(("factor", "markup"), [(1.3, 1.0), (0.8, 1.5), (2.0, 0.7)])
+def test_the_true_factors_are_found(factor: float, markup: float) -> None:
+    chance = random.Random(1)
+    seen = []
+    for _ in range(60):
+        content, marks = chance.uniform(0, 2_000), chance.choice([4.0, 13.0, 47.0])
+        seen.append((content, marks, factor * content + markup * marks + chance.gauss(0, 2)))
+    calibration = taught(*seen)
+    assert calibration.factor == pytest.approx(factor, rel=0.02)
+    assert calibration.markup_factor == pytest.approx(markup, abs=0.15)
+
+
+def test_a_few_outliers_move_little() -> None:
+    seen = [(500.0, 10.0, 600.0)] * 30 + [(500.0, 10.0, 9_000.0)] * 3
+    assert fit(taught(*seen).observations)[0] == pytest.approx(1.18, abs=0.05)
+
+
+def test_one_tiny_message_teaches_little() -> None:
+    assert taught((2.0, 4.0, 12.0)).factor == pytest.approx(1.0, abs=0.05)
+
+
+def test_what_cannot_teach_is_ignored() -> None:
+    assert taught((0.0, 0.0, 50.0), (100.0, 4.0, -1.0)) == Calibration()
+    assert Calibration().note(0, 0, 0) == Calibration()
+    assert Calibration().learn_media(0, 5) == Calibration()
+    assert Calibration().learn_preamble("x", 10, -5) == Calibration()
+    assert Calibration().learn_change(100, -50) == Calibration()
+
+
+def test_a_gateway_that_bills_base64_is_believed_after_one_call() -> None:
+    assert Calibration().learn_media(54_000, 4_500_000).media_factor == pytest.approx(83.3, abs=0.1)
+
+
+def test_fixed_margins_until_there_are_enough_calls_then_the_models_own_errors() -> None:
+    calibration = Calibration()
+    for _ in range(ENOUGH_CALLS - 1):
+        calibration = calibration.note(1_000, 1_001, 20.0)
+    assert calibration.spread == 1.0
+    calibration = calibration.note(1_000, 1_001, 20.0)
+    assert calibration.spread == pytest.approx(1 / 20)
+
+
+@given(st.lists(st.floats(-0.4, 2.0, allow_nan=False), min_size=40, max_size=200))
+def test_the_bound_covers_about_its_share_of_what_it_was_learned_from(errors: list[float]) -> None:
+    calibration = Calibration()
+    for error in errors:
+        calibration = calibration.note(1_000, 1_000 * (1 + error), 20.0)
+    covered = sum(1_000 * error <= calibration.spread * 20.0 + 1e-6 for error in errors)
+    assert covered >= 0.95 * len(errors)
+    assert len(calibration.errors) <= KEPT_ERRORS
+
+
+def test_learned_preambles_serve_themselves_and_their_neighbours() -> None:
+    calibration = Calibration().learn_preamble("one", 1_000, 1_400)
+    assert calibration.preamble_tokens("one", 1_000) == 1_400
+    assert calibration.preamble_tokens("two", 1_100) == 1_500  # the learned one and the estimated difference
+    calibration = calibration.learn_change(100, 150)
+    assert calibration.preamble_tokens("two", 1_100) == 1_550
+    assert Calibration().preamble_tokens("two", 1_100) == 1_100
+    for number in range(50):
+        calibration = calibration.learn_preamble(str(number), 10, 10)
+    assert len(calibration.preambles) == KEPT_PREAMBLES
+
+
+class Store:
+    """A `CalibrationStore` in memory that keeps JSON."""
+
+    def __init__(self) -> None:
+        self.saved: dict[tuple[str, str], str] = {}
+
+    def load(self, provider: str, model: str) -> dict[str, object] | None:
+        text = self.saved.get((provider, model))
+        return None if text is None else json.loads(text)
+
+    def save(self, provider: str, model: str, data: object) -> None:
+        self.saved[provider, model] = json.dumps(data)
+
+
+def test_a_restart_changes_nothing() -> None:
+    store = Store()
+    calibration = taught((500.0, 10.0, 700.0)).note(1_000, 990, 20.0).learn_media(10, 20)
+    calibration = calibration.learn_preamble("x", 10, 12).learn_change(5, 6)
+    CalibrationBook(store).put("p", "m", calibration)
+    again = CalibrationBook(store).get("p", "m")
+    assert again == calibration
+    assert again.factor == calibration.factor
+    assert CalibrationBook(store).get("p", "other") == Calibration()
+
+
+@pytest.mark.parametrize("damage", ['{"factor": 2}', "[]", '{"observations": [[1]]}', "null", '{"observations": "x"}'])
+def test_damaged_state_starts_anew(damage: str) -> None:
+    store = Store()
+    store.saved["p", "m"] = damage
+    assert CalibrationBook(store).get("p", "m") == Calibration()

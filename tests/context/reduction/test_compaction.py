@@ -1,0 +1,440 @@
+"""Compaction's decisions by example: when, what, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.context.conversations import Talk, budget, count, problems, size, talks
+from tui.context.reduction.checkpoints import CLEARED, CompactionRecord, SummaryEdit, apply_compactions, clear_results
+from tui.context.reduction.compaction import (
+    ClearResults,
+    CompactionConfig,
+    CompactionPlan,
+    CompactionRefusedError,
+    Summarise,
+    accept_compaction,
+    compaction_report,
+    plan_compaction,
+    should_compact,
+    summary_allowance,
+)
+from tui.context.reduction.compaction_rules import Trigger, accept_edit
+from tui.context.reduction.groups import answered_ids, call_ids
+from tui.context.usage.limits import Budget, ModelLimits
+from tui.context.usage.usage import Basis, ContextUsage, UsageRow
+from tui.messages import Message, Text, ToolCall, ToolResult
+
+
+def usage(
+    total: int, max_input: int | None = 10_000, *, fixed: int = 0, threshold: float | None = 0.85, upper: int = 0
+) -> ContextUsage:
+    limits = ModelLimits(None if max_input is None else max_input * 4 // 3)
+    space = Budget(None, None, None, None) if max_input is None else budget(max_input, threshold)
+    rows = (
+        UsageRow("system", "system prompt", fixed // 2, "estimated"),
+        UsageRow("tools", "tools", fixed - fixed // 2, "estimated"),
+        UsageRow("user", "you", total - fixed, "estimated"),
+    )
+    return ContextUsage(
+        session="s",
+        provider="test",
+        model="model",
+        limits=limits,
+        budget=space,
+        total=total,
+        upper_bound=max(upper, total),
+        source="delta",
+        basis=Basis(),
+        rows=rows,
+        output_reserve=None,
+        compaction_buffer=None,
+        free=None,
+        over=None,
+        until_compaction=None,
+        percent=None,
+    )
+
+
+def plan(messages: Sequence[Message], max_input: int, *, fixed: int = 0, **more: Any) -> CompactionPlan:
+    return plan_compaction(messages, count, usage=usage(size(messages) + fixed, max_input, fixed=fixed), **more)
+
+
+def record(plan: Summarise, summary: str = "m999999") -> CompactionRecord:
+    return CompactionRecord(
+        id="c1",
+        at=0.0,
+        before=0,
+        after=0,
+        messages=len(plan.source),
+        first=plan.first,
+        last=plan.last,
+        summary=summary,
+        kept=plan.kept,
+        cleared=plan.cleared,
+    )
+
+
+def compacted(messages: Sequence[Message], made: Summarise) -> tuple[Message, ...]:
+    summary = Message("user", (Text("s" * 4 * made.allowance),), id="m999999", kind="summary")
+    return apply_compactions([*messages, summary], [record(made)])
+
+
+# -- when ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("total", "upper", "acts"), [(8_499, 0, False), (8_500, 0, True), (8_400, 10_001, True), (12_000, 0, True)]
+)
+def test_it_acts_at_the_threshold_of_the_shown_usage_or_when_the_bound_is_over(
+    total: int, upper: int, acts: bool
+) -> None:
+    assert should_compact(usage(total, upper=upper), measurement="call-1") is acts
+
+
+@pytest.mark.parametrize("trigger", ["auto", "overflow"])
+def test_at_most_once_for_each_measurement(trigger: Trigger) -> None:
+    full = usage(9_900)
+    assert should_compact(full, trigger=trigger, measurement="call-2", compacted_at="call-1")
+    assert not should_compact(full, trigger=trigger, measurement="call-2", compacted_at="call-2")
+
+
+@pytest.mark.parametrize(
+    ("trigger", "enabled", "acts"),
+    [
+        ("auto", True, True),
+        ("auto", False, False),
+        ("overflow", True, True),
+        ("overflow", False, False),
+        ("manual", True, True),
+        ("manual", False, True),
+    ],
+)
+def test_off_means_off_on_every_path(trigger: Trigger, enabled: bool, acts: bool) -> None:
+    full = usage(9_900)
+    assert should_compact(full, trigger=trigger, enabled=enabled, measurement="x") is acts
+
+
+def test_a_threshold_of_none_never_acts_by_itself() -> None:
+    assert not should_compact(usage(9_900, threshold=None), measurement="x")
+
+
+def test_with_an_unknown_window_only_an_overflow_acts() -> None:
+    assert not should_compact(usage(900_000, None), measurement="x")
+    assert should_compact(usage(900_000, None), trigger="overflow", measurement="x")
+
+
+def test_never_while_tools_run() -> None:
+    assert not should_compact(usage(9_900), measurement="x", tools_running=True)
+    with pytest.raises(CompactionRefusedError, match="still running"):
+        should_compact(usage(9_900), trigger="manual", tools_running=True)
+
+
+def test_a_fixed_part_over_the_threshold_is_said_and_not_compacted() -> None:
+    """Rows 50 to 52: 29k of tools in a window of 32,768 with the trigger at 27.9k compacted for ever."""
+    full = usage(29_477, 32_768, fixed=29_000)
+    with pytest.raises(CompactionRefusedError, match=r"cannot hold.*29,000"):
+        should_compact(full, measurement="x", last_message_tokens=100)
+
+
+def test_a_last_message_over_the_threshold_is_said_and_not_compacted() -> None:
+    with pytest.raises(CompactionRefusedError, match="8,600"):
+        should_compact(usage(9_900, fixed=200), measurement="x", last_message_tokens=8_600)
+
+
+# -- what ----------------------------------------------------------------------------------------------------------
+
+
+def agent(steps: int, tokens: int) -> Talk:
+    talk = Talk()
+    talk.user()
+    for _ in range(steps):
+        talk.step(tokens)
+    return talk
+
+
+def test_clearing_old_results_is_tried_first_and_can_be_enough() -> None:
+    talk = agent(30, 300)
+    made = plan(talk.messages, 10_000)
+    assert isinstance(made, ClearResults)
+    assert len(made.cleared) == 24  # not those of the last step and the five before it
+    shown = [clear_results(m, made.cleared) for m in talk.messages]
+    assert size(shown) == pytest.approx(made.expected, abs=2)
+    assert [p.text for m in shown for p in m.parts if isinstance(p, ToolResult)].count(CLEARED) == 24
+
+
+def test_errors_pins_and_small_results_are_not_cleared() -> None:
+    talk = Talk()
+    talk.user()
+    talk.step(500, failed=True)
+    _, pinned = talk.step(500)
+    talk.step(60)
+    _, plain = talk.step(500)
+    for _ in range(8):
+        talk.step(300)
+    made = plan(talk.messages, 8_000, pinned=frozenset(pinned))
+    assert isinstance(made, ClearResults)
+    assert {owner for owner, _ in made.cleared} >= set(plain)
+    assert not {owner for owner, _ in made.cleared} & set(pinned)
+    assert len(made.cleared) == 3
+
+
+def test_long_arguments_of_old_calls_are_cleared_with_the_results() -> None:
+    talk = Talk()
+    talk.user()
+    old, _ = talk.step(200, arguments=5_000)
+    short, _ = talk.step(200, arguments=500)
+    for _ in range(5):
+        talk.step(100)
+    recent, _ = talk.step(100, arguments=2_200)
+    made = plan(talk.messages, 10_000)
+    assert isinstance(made, ClearResults)
+    shown = {m.id: clear_results(m, made.cleared) for m in talk.messages}
+    arguments = {
+        m: [part.arguments for part in shown[m].parts if isinstance(part, ToolCall)] for m in (old, short, recent)
+    }
+    assert arguments[old] == ['{"cleared": "[Old arguments cleared]"}']
+    assert all("yyy" in text for m in (short, recent) for text in arguments[m])
+    assert problems(list(shown.values())) == []
+
+
+def test_a_summary_where_clearing_is_not_enough() -> None:
+    talk = Talk()
+    for _ in range(20):
+        talk.turn(user=100, assistant=350)
+    talk.user()
+    made = plan(talk.messages, 10_000)
+    assert isinstance(made, Summarise)
+    tail = [m for m in talk.messages if m.id > made.last]
+    assert sum(m.role == "user" for m in tail) == 4
+    assert tail[0].role == "user"
+    assert made.first == talk.messages[0].id
+    assert [m.id for m in made.source] == [m.id for m in talk.messages if m.id <= made.last]
+
+
+def test_asked_for_by_hand_it_summarises_even_where_clearing_would_do() -> None:
+    talk = agent(30, 300)
+    made = plan(talk.messages, 10_000, summarise=True)
+    assert isinstance(made, Summarise)
+
+
+def test_recent_turns_yield_when_they_alone_are_too_large() -> None:
+    talk = Talk()
+    for _ in range(6):
+        talk.turn(user=500, assistant=1_100)
+    talk.user()
+    made = plan(talk.messages, 10_000)
+    assert isinstance(made, Summarise)
+    tail = [m for m in talk.messages if m.id > made.last]
+    assert sum(m.role == "user" for m in tail) == 3
+    assert made.expected <= 5_000
+
+
+def test_a_running_turn_is_cut_between_its_steps_and_keeps_its_beginning() -> None:
+    talk = Talk()
+    begun = talk.user(200)
+    for _ in range(40):
+        talk.step(40, arguments=200)
+    made = plan(talk.messages, 10_000)
+    assert isinstance(made, Summarise)
+    assert made.kept == (begun,)
+    shown = compacted(talk.messages, made)
+    assert [m.id for m in shown[:2]] == ["m999999", begun]
+    assert problems(shown) == []
+    assert size(shown) <= made.expected + 4 <= 5_004  # the summary's own message costs 4
+
+
+def test_pinned_messages_stand_behind_the_summary_with_their_group() -> None:
+    talk = Talk()
+    talk.user()
+    pinned = talk.user(50)
+    asked, results = talk.step(60)
+    for _ in range(20):
+        talk.turn(user=100, assistant=350)
+    talk.user()
+    made = plan(talk.messages, 10_000, pinned=frozenset({pinned, *results}))
+    assert isinstance(made, Summarise)
+    shown = compacted(talk.messages, made)
+    assert [m.id for m in shown[:4]] == ["m999999", pinned, asked, results[0]]
+    assert shown[1] is talk.messages[1]
+    assert problems(shown) == []
+
+
+def test_an_earlier_summary_is_folded_into_the_next_source() -> None:
+    talk = Talk()
+    summary = talk.add("user", Text("s" * 2000), kind="summary")
+    for _ in range(20):
+        talk.turn(user=100, assistant=350)
+    talk.user()
+    made = plan(talk.messages, 10_000)
+    assert isinstance(made, Summarise)
+    assert made.first == summary and made.source[0].id == summary
+
+
+def test_a_summary_alone_is_not_summarised_again() -> None:
+    talk = Talk()
+    talk.add("user", Text("s" * 20_000), kind="summary")
+    talk.user()
+    with pytest.raises(CompactionRefusedError, match="nothing older"):
+        plan(talk.messages, 6_000)
+
+
+def test_the_source_reads_cleared_results_from_the_history() -> None:
+    talk = agent(30, 300)
+    pairs = [(m.id, p.call_id) for m in talk.messages for p in m.parts if isinstance(p, ToolResult)][:10]
+    active = [clear_results(m, pairs) for m in talk.messages]
+    made = plan(active, 10_000, history=talk.messages, summarise=True)
+    assert isinstance(made, Summarise)
+    assert CLEARED not in {p.text for m in made.source for p in m.parts if isinstance(p, ToolResult)}
+
+
+def test_what_was_trimmed_for_the_measured_request_does_not_make_messages_look_small() -> None:
+    talk = Talk()
+    for _ in range(40):
+        talk.turn(user=100, assistant=350)
+    talk.user()
+    sent = talk.messages[-9:]
+    measured = usage(size(sent), 20_000)
+    made = plan_compaction(talk.messages, count, usage=measured, sent=sent, summarise=True)
+    assert isinstance(made, Summarise)
+    tail = [m for m in talk.messages if m.id > made.last]
+    assert made.expected == pytest.approx(size(tail) + made.allowance, abs=4)
+
+
+def test_a_message_put_between_call_and_result_does_not_part_them() -> None:
+    talk = Talk()
+    talk.user()
+    for _ in range(40):
+        _, (answer,) = talk.step(90, arguments=200)
+        position = next(i for i, m in enumerate(talk.messages) if m.id == answer)
+        talk.add("user", Text("n" * 400), kind="injected")
+        talk.messages[position], talk.messages[position + 1] = talk.messages[position + 1], talk.messages[position]
+    for max_input in range(8_000, 20_000, 500):
+        made = plan(talk.messages, max_input)
+        assert isinstance(made, Summarise)
+        at = next(i for i, m in enumerate(talk.messages) if m.id == made.last) + 1
+        asked = {i for m in talk.messages[at:] for i in call_ids(m)}
+        answered = {i for m in talk.messages[at:] for i in answered_ids(m)}
+        assert asked == answered
+
+
+def test_one_step_has_nothing_to_summarise() -> None:
+    talk = Talk()
+    talk.user(9_000)
+    with pytest.raises(CompactionRefusedError, match="nothing older"):
+        plan(talk.messages, 10_000)
+
+
+def test_what_must_stay_and_is_too_large_is_refused_with_sizes() -> None:
+    talk = Talk()
+    talk.turn()
+    pinned = talk.user(9_000)
+    talk.assistant()
+    talk.user()
+    with pytest.raises(CompactionRefusedError, match=r"8,500.*Unpin"):
+        plan(talk.messages, 10_000, pinned=frozenset({pinned}))
+
+
+@given(talks(), st.integers(300, 30_000), st.integers(0, 60), st.booleans(), st.data())
+def test_every_plan_leaves_pairs_pins_and_the_running_step_whole(
+    messages: list[Message], max_input: int, percent: int, summarise: bool, data: st.DataObject
+) -> None:
+    pinned = frozenset(data.draw(st.sets(st.sampled_from([m.id for m in messages]), max_size=2)))
+    fixed = max_input * percent // 100
+    try:
+        made = plan(messages, max_input, fixed=fixed, pinned=pinned, summarise=summarise)
+    except CompactionRefusedError:
+        assume(False)
+        raise
+    if isinstance(made, ClearResults):
+        shown: tuple[Message, ...] = tuple(clear_results(m, made.cleared) for m in messages)
+    else:
+        shown = compacted(messages, made)
+        assert all(m.id in made.kept for m in made.source if m.id in pinned)
+    assert problems(shown) == []
+    originals = {m.id: m for m in messages}
+    assert all(originals[i] in shown for i in pinned)
+    assert shown[-1] is messages[-1]
+    assert abs(size(shown) + fixed - made.expected) <= 8
+    ceiling = int(max_input * 0.85)
+    assert made.expected < max(ceiling, size(messages) + fixed)
+
+
+# -- whether it was worth it ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fine"),
+    [
+        (785_000, 766_000, False),  # row 54: 19k of 785k
+        (12_081, 12_081, False),
+        (20_000, 19_000, True),
+        (20_000, 19_001, False),
+        (100_000, 86_000, False),  # smaller, but not under the threshold
+    ],
+)
+def test_a_result_must_be_smaller_and_under_the_threshold(before: int, after: int, fine: bool) -> None:
+    threshold = 85_000 if before == 100_000 else None
+    if fine:
+        accept_compaction(before, after, threshold)
+    else:
+        with pytest.raises(CompactionRefusedError, match="left as it was"):
+            accept_compaction(before, after, threshold)
+
+
+def test_the_target_lies_well_under_the_trigger() -> None:
+    """Row 54: compactions that end just under the trigger fire again on the next turn."""
+    for max_input in (1_536, 24_576, 184_000, 984_000):
+        talk = Talk()
+        while size(talk.messages) < 0.85 * max_input:
+            talk.turn(user=max_input // 100, assistant=max_input // 50)
+        talk.user(10)
+        made = plan(talk.messages, max_input)
+        assert made.expected <= 0.5 * max_input
+
+
+def test_a_summary_is_small_against_the_window() -> None:
+    assert [summary_allowance(budget(n)) for n in (1_536, 24_576, 984_000)] == [192, 3_072, 8_000]
+    assert summary_allowance(Budget(None, None, None, None)) > 0
+    assert summary_allowance(Budget(200_000, 196_000, 4_000, None)) == 4_000  # the model answers no longer
+
+
+def test_the_report_gives_both_sizes() -> None:
+    done = CompactionRecord("c", 0.0, 121_400, 18_300, 142, first="a", last="b", summary="s")
+    assert compaction_report(done) == "Compacted 142 messages: 121,400 -> 18,300 tokens (-85 %)"
+    cleared = CompactionRecord("c", 0.0, 9_000, 4_000, 0, cleared=(("m", "c"),))
+    assert compaction_report(cleared) == "Cleared 1 old tool result: 9,000 -> 4,000 tokens (-56 %)"
+    edit = SummaryEdit("e", 0.0, "c", "m", before=18_000, after=18_900)
+    assert compaction_report(edit) == "Edited the summary: 18,000 -> 18,900 tokens (+5 %)"
+
+
+def test_the_target_is_the_persons_where_they_set_one() -> None:
+    talk = Talk()
+    for _ in range(30):
+        talk.turn()
+    total = size(talk.messages)
+    found = {}
+    for share in (0.0, 0.3, 0.5, 0.6):
+        config = CompactionConfig(target=int(total * share) if share != 0.5 else None, preserve_recent_turns=20)
+        made = plan(talk.messages, total, summarise=True, config=config)
+        assert isinstance(made, Summarise)
+        found[share] = len(made.source)
+    assert found[0.6] < found[0.5] < found[0.3] < found[0.0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "threshold", "refused"),
+    [(500, 900, 1_000, False), (500, 1_000, 1_000, True), (1_200, 1_100, 1_000, False), (9, 10**9, None, False)],
+)
+def test_an_edit_may_not_make_the_next_request_due(
+    before: int, after: int, threshold: int | None, refused: bool
+) -> None:
+    if not refused:
+        accept_edit(before, after, threshold)
+        return
+    with pytest.raises(CompactionRefusedError, match="1,000 tokens, and 1,000 is the limit"):
+        accept_edit(before, after, threshold)

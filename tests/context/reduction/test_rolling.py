@@ -1,0 +1,348 @@
+"""Rolling context by example: each pass, what it leaves alone, and when it gives up."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.context.conversations import Talk, budget, count, estimate, problems, request, size
+from tui.context.reduction.rolling import (
+    NO_TRIM,
+    ContextOverflowError,
+    TrimResult,
+    TruncationConfig,
+    apply_trim,
+    build_final_prompt,
+    enforce_context_limit,
+)
+from tui.context.usage.limits import Budget
+from tui.messages import Message, Reasoning, Request, Text, ToolResult
+
+
+def enforce(talk: Talk, max_input: int, pinned: frozenset[str] = frozenset()) -> TrimResult:
+    return enforce_context_limit(
+        talk.messages,
+        count=count,
+        current_tokens=size(talk.messages),
+        budget=budget(max_input),
+        state=NO_TRIM,
+        pinned=pinned,
+    )
+
+
+def result_texts(messages: tuple[Message, ...]) -> list[str]:
+    return [part.text for m in messages for part in m.parts if isinstance(part, ToolResult)]
+
+
+def agent(*results: int) -> Talk:
+    talk = Talk()
+    talk.user()
+    for tokens in results:
+        talk.step(tokens)
+    return talk
+
+
+def test_nothing_happens_while_it_fits() -> None:
+    talk = agent(*[500] * 10)
+    result = enforce(talk, size(talk.messages))
+    assert result == TrimResult(NO_TRIM, 0, 0, ())
+    assert all(a is b for a, b in zip(apply_trim(talk.messages, NO_TRIM), talk.messages, strict=True))
+
+
+def test_nothing_happens_where_the_window_is_unknown() -> None:
+    talk = agent(*[5000] * 10)
+    unknown = Budget(None, None, None, None)
+    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=unknown)
+    assert result.request.messages == tuple(talk.messages)
+    assert result.max_tokens is None
+
+
+def test_results_older_than_five_steps_become_a_marker_with_age_and_size() -> None:
+    talk = agent(*[2300] * 12)
+    result = enforce(talk, 24_000)
+    texts = result_texts(apply_trim(talk.messages, result.state))
+    assert texts[0] == "[content truncated - 11 steps ago, 2,304 tokens]"
+    assert texts[5] == "[content truncated - 6 steps ago, 2,304 tokens]"
+    assert [t for t in texts[6:] if t.startswith("[content")] == []  # five steps ago is not older than five steps
+    assert result.passes == (1,)
+
+
+def test_the_marker_never_changes_afterwards() -> None:
+    talk = agent(*[2300] * 9)
+    first = enforce(talk, 16_000)
+    before = apply_trim(talk.messages, first.state)
+    talk.step(10)
+    after = apply_trim(talk.messages, first.state)
+    assert after[: len(before)] == before
+
+
+def test_small_results_and_errors_stay_but_a_large_old_error_is_capped() -> None:
+    talk = Talk()
+    talk.user()
+    talk.step(90)
+    talk.step(1500, failed=True)
+    talk.step(9000, failed=True)
+    for _ in range(7):
+        talk.step(1000)
+    result = enforce(talk, 17_000)
+    shown = apply_trim(talk.messages, result.state)
+    texts = result_texts(shown)
+    assert len(texts[0]) == 360
+    assert len(texts[1]) == 6000
+    assert texts[2].startswith("tttt") and texts[2].endswith("tttt") and "9,004 tokens]" in texts[2]
+    assert len(texts[2]) // 4 <= 2000
+
+
+def test_large_old_arguments_are_capped_and_still_json() -> None:
+    talk = Talk()
+    talk.user()
+    talk.step(10, arguments=60_000)
+    for _ in range(6):
+        talk.step(10)
+    result = enforce(talk, 10_000)
+    shown = apply_trim(talk.messages, result.state)
+    assert size(shown) < 1_000
+    assert problems(shown) == []  # loads every argument
+
+
+def test_the_second_pass_takes_younger_results_oldest_first_and_stops_at_the_target() -> None:
+    talk = agent(*[2000] * 5)
+    result = enforce(talk, 8_000)
+    texts = result_texts(apply_trim(talk.messages, result.state))
+    assert [t.startswith("[content") for t in texts] == [True, True, True, False, False]
+    assert result.passes == (2,)
+
+
+def test_the_results_the_model_is_about_to_read_stay_whole() -> None:
+    talk = agent(2000, 2000, 2000)
+    talk.step(1500, 1500)
+    result = enforce(talk, 5_500)
+    texts = result_texts(apply_trim(talk.messages, result.state))
+    assert [len(t) for t in texts[3:]] == [6000, 6000]
+
+
+def test_the_third_pass_takes_whole_turns_and_leaves_the_last_four() -> None:
+    talk = Talk()
+    for _ in range(20):
+        talk.turn(user=50, assistant=250)
+    talk.user()
+    total = size(talk.messages)
+    result = enforce(talk, total - 100)
+    shown = apply_trim(talk.messages, result.state)
+    assert result.passes == (3,)
+    assert size(shown) <= 0.6 * (total - 100) < size(shown) + 2 * 308
+    assert shown[-1] is talk.messages[-1]
+    tight = enforce(talk, 1500)
+    left = apply_trim(talk.messages, tight.state)
+    assert sum(m.role == "user" for m in left) == 4
+    assert tight.passes == (3,)
+
+
+def test_a_turn_leaves_with_its_tool_groups() -> None:
+    talk = Talk()
+    for _ in range(8):
+        talk.user(200)
+        talk.step(90, 90, apart=True)
+        talk.assistant(200)
+    talk.user()
+    result = enforce(talk, 3000)
+    shown = apply_trim(talk.messages, result.state)
+    assert problems(shown) == []
+    assert result.dropped_messages == len(talk.messages) - len(shown) > 0
+
+
+def test_pinned_messages_stay_with_their_group_and_the_beginning_of_their_turn() -> None:
+    talk = Talk()
+    first = talk.user(100)
+    talk.assistant(100)
+    begun = talk.user(100)
+    asked, results = talk.step(900)
+    talk.assistant(100)
+    for _ in range(12):
+        talk.turn(user=100, assistant=200)
+    talk.user()
+    result = enforce(talk, 3_000, pinned=frozenset({first, *results}))
+    shown = apply_trim(talk.messages, result.state)
+    ids = [m.id for m in shown]
+    assert ids[:4] == [first, begun, asked, results[0]]
+    assert len(result_texts(shown)[0]) == 3600  # not shortened either
+    assert problems(shown) == []
+
+
+def test_recent_turns_yield_before_a_conversation_is_refused() -> None:
+    talk = Talk()
+    for _ in range(5):
+        talk.turn(user=300, assistant=300)
+    talk.user(300)
+    result = enforce(talk, 1_400)
+    shown = apply_trim(talk.messages, result.state)
+    assert size(shown) <= 1_400
+    assert shown[-1] is talk.messages[-1]
+    assert 4 in result.passes
+
+
+def test_recent_turns_do_not_yield_where_the_setting_forbids_it() -> None:
+    talk = Talk()
+    for _ in range(5):
+        talk.turn(user=300, assistant=300)
+    strict = TruncationConfig(least_turns=4)
+    with pytest.raises(ContextOverflowError):
+        build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(1_400), config=strict)
+
+
+def test_a_long_running_turn_loses_its_oldest_steps_last() -> None:
+    talk = Talk()
+    begun = talk.user(100)
+    for _ in range(60):
+        talk.step(60, arguments=60)
+    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(4_000))
+    shown = result.request.messages
+    assert shown[0].id == begun
+    assert shown[-1] is talk.messages[-1]
+    assert problems(shown) == []
+    assert result.tokens <= 4_000
+
+
+def test_a_result_larger_than_the_window_is_cut_to_what_fits() -> None:
+    talk = Talk()
+    talk.turn()
+    talk.user()
+    talk.step(50_000)
+    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(3_000))
+    assert result.tokens <= 3_000
+    text = result_texts(result.request.messages)[-1]
+    assert "content truncated - 0 steps ago, 50,004 tokens" in text
+    assert len(text) > 2_000
+    assert problems(result.request.messages) == []
+
+
+@pytest.mark.parametrize("factor", [1.2, 1.6, 2.4])
+def test_results_of_the_running_step_are_cut_until_the_estimate_fits_too(factor: float) -> None:
+    talk = Talk()
+    for _ in range(6):
+        talk.turn(user=200, assistant=400)
+    talk.user()
+    talk.step(13_000, 4_000, 4_000)
+
+    def larger(prompt: Request) -> int:
+        return 9_000 + int(estimate(prompt) * factor)
+
+    result = build_final_prompt(request(talk.messages), larger, count=count, budget=budget(12_000))
+    assert result.tokens <= 12_000
+
+
+def test_a_message_larger_than_the_window_is_refused_with_sizes_and_what_to_do() -> None:
+    talk = Talk()
+    for _ in range(6):
+        talk.turn()
+    talk.user(5_000)
+    with pytest.raises(ContextOverflowError) as caught:
+        build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(3_000))
+    assert caught.value.max_tokens == 3_000
+    assert caught.value.current_tokens >= 5_000
+    assert "as short as it can be made" in str(caught.value)
+    assert "3,000" in str(caught.value)
+    assert "/model" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_pins_that_fill_the_window_are_refused_not_broken() -> None:
+    talk = Talk()
+    pins = frozenset({talk.user(1_000), talk.assistant(1_000), talk.user(1_000)})
+    talk.user()
+    with pytest.raises(ContextOverflowError):
+        build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(2_500), pinned=pins)
+
+
+def test_a_summary_outlives_the_turns() -> None:
+    talk = Talk()
+    summary = talk.add("user", Text("s" * 800), kind="summary")
+    for _ in range(10):
+        talk.turn(user=100, assistant=100)
+    talk.user()
+    result = enforce(talk, 1_500)
+    assert apply_trim(talk.messages, result.state)[0].id == summary
+
+
+def test_it_trims_again_when_the_estimate_saves_less_than_the_counts_said() -> None:
+    talk = agent(*[900] * 40)
+    calls: list[int] = []
+
+    def sceptical(prompt: Request) -> int:
+        calls.append(1)
+        return int(estimate(prompt) * 1.6)
+
+    result = build_final_prompt(request(talk.messages), sceptical, count=count, budget=budget(20_000))
+    assert result.tokens <= 20_000
+    assert len(calls) <= 9
+
+
+def test_it_looks_again_when_leaving_out_freed_less_than_the_counts_said() -> None:
+    talk = agent(*[900] * 60)
+    result = build_final_prompt(
+        request(talk.messages),
+        lambda prompt: 15_000 + int(estimate(prompt) * 0.4),
+        count=count,
+        budget=budget(20_000),
+    )
+    assert result.tokens <= 20_000
+
+
+def test_it_stays_trimmed_until_all_fits_with_room_to_spare() -> None:
+    talk = agent(*[1000] * 12)
+    small = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(9_000))
+    assert small.trimmed and not small.state.empty
+    for max_input, comes_back in ((13_000, False), (14_000, False), (16_000, True)):
+        later = build_final_prompt(
+            request(talk.messages), estimate, count=count, budget=budget(max_input), state=small.state
+        )
+        assert later.untrimmed is comes_back
+        assert later.state.empty is comes_back
+        assert not later.trimmed
+
+
+def test_reasoning_bound_to_what_left_goes_with_it_and_later_reasoning_stays() -> None:
+    talk = Talk()
+    for _ in range(12):
+        talk.user(100)
+        talk.assistant(100, reasoning=60)
+    talk.user()
+    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(2_500), prefix_bound=True)
+    assert not any(isinstance(p, Reasoning) for m in result.request.messages for p in m.parts)
+    talk.assistant(50, reasoning=60)
+    talk.user()
+    later = build_final_prompt(
+        request(talk.messages), estimate, count=count, budget=budget(2_500), state=result.state, prefix_bound=True
+    )
+    thoughtful = [m for m in later.request.messages if any(isinstance(p, Reasoning) for p in m.parts)]
+    assert [m.id for m in thoughtful] == [talk.messages[-2].id]
+
+
+def test_reasoning_stays_void_after_everything_came_back() -> None:
+    talk = Talk()
+    for _ in range(8):
+        talk.user(100)
+        talk.assistant(100, reasoning=60)
+    small = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(1_500), prefix_bound=True)
+    back = build_final_prompt(
+        request(talk.messages), estimate, count=count, budget=budget(9_000), state=small.state, prefix_bound=True
+    )
+    assert back.untrimmed
+    assert not any(isinstance(p, Reasoning) for m in back.request.messages for p in m.parts)
+
+
+def test_unbound_reasoning_is_left_alone() -> None:
+    talk = Talk()
+    for _ in range(12):
+        talk.user(100)
+        talk.assistant(100, reasoning=60)
+    talk.user()
+    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(2_500))
+    kept = [m for m in result.request.messages if m.role == "assistant"]
+    assert kept and all(isinstance(m.parts[0], Reasoning) for m in kept)
+
+
+def test_a_trim_says_which_messages_and_how_many_tokens() -> None:
+    talk = agent(*[2300] * 12)
+    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(24_000))
+    assert result.message_ids == tuple(m.id for m in talk.messages[2:14:2])
+    assert result.freed_tokens == size(talk.messages) - result.tokens

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.context.helpers import (
+    MODEL,
+    BrokenTokenizer,
+    WordTokenizer,
+    answer,
+    call,
+    estimator,
+    registered,
+    request,
+    result,
+    thinking,
+    user,
+)
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits
+from tui.context.usage.rows import apportion
+from tui.context.usage.snapshot import snapshot_from_json, snapshot_to_json
+from tui.context.usage.usage import ContextUsage, calculate_context_usage, usage_to_json
+from tui.messages import Attachment, Message, Request, SystemSection, Text, ToolSchema, Usage
+
+WINDOW = ModelLimits(200_000, source="probe")
+
+
+@pytest.fixture(autouse=True)
+def _words() -> Iterator[None]:
+    with registered(MODEL, WordTokenizer()):
+        yield
+
+
+def usage_of(
+    asked: Request,
+    known: HybridTokenEstimator | None = None,
+    limits: ModelLimits = WINDOW,
+    settings: BudgetSettings | None = None,
+) -> ContextUsage:
+    return calculate_context_usage(
+        asked, estimator=known or estimator(), limits=limits, settings=settings or BudgetSettings()
+    )
+
+
+def everything() -> Request:
+    """A request with something in every row."""
+    messages = (
+        Message("user", (Text("summary of before " * 9),), kind="summary", id="0"),
+        user("look at this please", "1"),
+        Message("user", (Attachment("image", "a.png", "image/png", "0" * 64, 9, 640, 480), Text("here")), id="2"),
+        replace(thinking("let me think about it", "I will look"), id="3"),
+        answer("looking", call("c", "look", '{"at": "it"}'), ident="4"),
+        replace(result("c", "what was found " * 20), id="5"),
+    )
+    system = (SystemSection("system", "prompt", "be kind " * 30), SystemSection("memory", "NOTES.md", "a note " * 12))
+    tools = (
+        ToolSchema("search", "find things", "{}", "files"),
+        ToolSchema("look", "look at things", '{"type":"object"}'),
+        ToolSchema("read", "read things", "{}", "files"),
+    )
+    return Request("p", MODEL, messages, system, tools, session="s")
+
+
+def check(usage: ContextUsage) -> None:
+    """The invariants of `ContextUsage`."""
+    assert sum(row.tokens for row in usage.rows) == usage.total
+    for row in usage.rows:
+        assert row.tokens >= 0
+        assert all(item.tokens >= 0 for item in row.items)
+        if row.items:
+            assert sum(item.tokens for item in row.items) == row.tokens
+    assert usage.upper_bound >= usage.total >= 0
+    if usage.limits.context:
+        spaces = (usage.output_reserve, usage.compaction_buffer, usage.free, usage.over)
+        reserve, buffer, free, over = (space if space is not None else -1 for space in spaces)
+        assert min(reserve, buffer, free, over) >= 0
+        assert usage.total + reserve + buffer + free - over == usage.limits.context
+    else:
+        assert (usage.free, usage.over, usage.percent, usage.until_compaction) == (None,) * 4
+
+
+def test_every_kind_of_content_has_its_row() -> None:
+    usage = usage_of(everything())
+    check(usage)
+    assert [row.key for row in usage.rows] == [
+        *("system", "memory", "tools", "user", "assistant", "reasoning", "tool_calls", "tool_results"),
+        *("attachments", "summaries"),
+    ]
+    assert usage.source == "estimated"
+    assert {row.source for row in usage.rows} == {"estimated"}
+    tools = next(row for row in usage.rows if row.key == "tools")
+    assert [(item.name, item.group) for item in tools.items] == [
+        ("look", "built-in"),
+        ("search", "files"),
+        ("read", "files"),
+    ]
+    assert [item.ref for item in next(row for row in usage.rows if row.key == "user").items] == ["1", "2"]
+
+
+def test_measured_messages_are_shown_as_such() -> None:
+    known = estimator()
+    asked = everything()
+    known.record(asked, answer("done", ident="6"), Usage(3_000, 40), learn=True, at=0.0)
+    grown = replace(asked, messages=(*asked.messages, answer("done", ident="6"), user("thanks", "7")))
+    usage = usage_of(grown, known)
+    check(usage)
+    rows = {row.key: row for row in usage.rows}
+    assert {item.ref: item.source for item in rows["assistant"].items}["6"] == "measured"
+    assert rows["unattributed"].tokens > 0.01 * usage.total  # 3,000 is more than all that is seen
+    assert (usage.basis.last_input, usage.basis.last_output, usage.basis.new_message_count) == (3_000, 40, 1)
+    assert usage.basis.new_messages == usage.total - 3_040
+
+
+def test_estimates_larger_than_the_total_are_scaled_down_and_said() -> None:
+    known = estimator()
+    asked = request(user("hi"), system="word " * 5_000)
+    known.record(asked, answer("a"), Usage(100, 4), learn=False, at=0.0)
+    usage = usage_of(asked, known)
+    check(usage)
+    assert usage.total == 100
+    assert [row.key for row in usage.rows] == ["system"]
+    assert len(usage.warnings) == 1
+    assert "scaled down" in usage.warnings[0]
+
+
+def test_an_unknown_window_shows_tokens_and_nothing_made_up() -> None:
+    for context in (None, 0, -1):
+        usage = usage_of(everything(), limits=replace(UNKNOWN_LIMITS, context=context))
+        assert usage.total > 0
+        assert (usage.percent, usage.free, usage.over, usage.output_reserve, usage.until_compaction) == (None,) * 5
+
+
+def test_looking_changes_nothing() -> None:
+    known = estimator()
+    asked = everything()
+    known.record(asked, answer("done"), Usage(3_000, 40), learn=True, at=0.0)
+    first = usage_to_json(usage_of(asked, known))
+    assert all(usage_to_json(usage_of(asked, known)) == first for _ in range(10))
+
+
+def test_the_json_is_as_fixed() -> None:
+    data = usage_to_json(usage_of(everything()))
+    assert list(data) == [
+        *("session", "provider", "model", "window", "total", "upper_bound", "source", "percent", "basis", "rows"),
+        *("output_reserve", "compaction_buffer", "free", "over", "until_compaction"),
+    ]
+    assert json.loads(json.dumps(data)) == data
+    window, basis, rows = data["window"], data["basis"], data["rows"]
+    assert window == {"context": 200_000, "input": None, "output": None, "source": "probe"}
+    assert isinstance(basis, dict)
+    assert list(basis) == [
+        *("last_input", "last_output", "last_output_sent_back", "new_messages", "last_error_percent", "factor"),
+    ]
+    assert isinstance(rows, list)
+    assert sum(row["tokens"] for row in rows) == data["total"]
+    assert all(sum(item["tokens"] for item in row["items"]) == row["tokens"] for row in rows if row["items"])
+
+
+def test_items_asked_for_later_still_add_up() -> None:
+    known = estimator()
+    first = usage_of(request(user("one two"), answer("three"), user("four five six")), known)
+    usage_of(request(user("something else")), known)
+    usage_of(request(user("one two"), answer("three"), user("four five six"), answer("seven")), known)
+    check(first)
+    assert first == usage_of(request(user("one two"), answer("three"), user("four five six")))
+
+
+def test_a_failed_count_is_shown_not_zero() -> None:
+    with registered("broken-1", BrokenTokenizer()):
+        usage = usage_of(replace(everything(), model="broken-1"))
+    check(usage)
+    assert all(row.tokens > 0 for row in usage.rows)
+
+
+def test_a_snapshot_holds_for_its_history_only() -> None:
+    known = estimator()
+    asked = everything()
+    known.record(asked, answer("done"), Usage(3_000, 40), learn=True, at=0.0)
+    usage = usage_of(asked, known)
+    data = json.loads(json.dumps(snapshot_to_json(usage, "stamp")))
+    again = snapshot_from_json(data, "stamp")
+    assert again is not None
+    check(replace(again, rows=tuple(replace(row, items=()) for row in again.rows)))
+    assert replace(again, rows=()) == replace(usage, rows=())
+    assert [(row.key, row.tokens, row.source) for row in again.rows] == [
+        (row.key, row.tokens, row.source) for row in usage.rows
+    ]
+    assert snapshot_from_json(data, "another") is None
+    assert snapshot_from_json({**data, "version": 0}, "stamp") is None
+    assert snapshot_from_json({**data, "rows": [{}]}, "stamp") is None
+    assert snapshot_from_json({}, "stamp") is None
+
+
+@given(st.integers(0, 10**9), st.lists(st.floats(0, 1e9, allow_nan=False), min_size=1, max_size=50))
+def test_sharing_out_is_exact_and_fair(total: int, weights: list[float]) -> None:
+    shares = apportion(total, weights)
+    assert sum(shares) == total
+    assert all(share >= 0 for share in shares)
+    whole = sum(weights)
+    if whole > 0:
+        assert all(abs(s - total * w / whole) <= 1 + 1e-6 * total for s, w in zip(shares, weights, strict=True))
+
+
+texts = st.text(alphabet="ab \n", max_size=40)
+messages = st.one_of(
+    texts.map(user),
+    texts.map(answer),
+    st.builds(lambda text: answer(text, call("1", "look", text)), texts),
+    st.builds(lambda text: result("1", text), texts),
+    st.builds(thinking, texts, texts),
+    st.builds(lambda text: Message("user", (Text(text),), kind="summary"), texts),
+)
+
+
+@given(
+    st.lists(messages, max_size=6),
+    st.text(alphabet="ab ", max_size=60),
+    st.integers(0, 3),
+    st.integers(0, 400),
+    st.integers(0, 200),
+    st.sampled_from([None, 10, 300, 4_000]),
+    st.sampled_from([BudgetSettings(), BudgetSettings(rolling=True), BudgetSettings(compaction_percent=None)]),
+)
+def test_rows_always_add_up(
+    talk: list[Message],
+    system: str,
+    tools: int,
+    measured: int,
+    output: int,
+    context: int | None,
+    settings: BudgetSettings,
+) -> None:
+    known = estimator()
+    offered = tuple(ToolSchema(f"t{n}", "a b c", "{}") for n in range(tools))
+    asked = request(*talk, system=system, tools=offered)
+    check(usage_of(asked, known, ModelLimits(context), settings))
+    known.record(asked, answer("reply"), Usage(measured, output), learn=True, at=0.0)
+    for messages_then in (talk, [*talk, answer("reply")], [*talk, answer("reply"), user("more of it")], talk[1:]):
+        check(usage_of(request(*messages_then, system=system, tools=offered), known, ModelLimits(context), settings))

@@ -1,0 +1,165 @@
+"""Requests in the words of Anthropic Messages, on plain values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.providers.wire_values import (
+    GONE,
+    IMAGE,
+    NOTE,
+    PDF,
+    TOOL,
+    TOOL_TURN,
+    assistant,
+    request,
+    results,
+    thought,
+    user,
+)
+from tui.messages import Reasoning, Refusal, Request, SystemSection, ToolCall, ToolResult
+from tui.providers.anthropic import wire as anthropic_wire
+
+
+class TestAnthropic:
+    def body(self, req: Request, **options: Any) -> dict[str, Any]:
+        return anthropic_wire.to_wire(req, **options)
+
+    def test_a_tool_turn(self) -> None:
+        body = self.body(request(*TOOL_TURN, tools=(TOOL,)), cache=False)
+        assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+        assert [block["type"] for block in body["messages"][1]["content"]] == ["text", "tool_use", "tool_use"]
+        last = body["messages"][2]["content"]
+        assert last == [
+            {"type": "tool_result", "tool_use_id": "c1", "content": "A"},
+            {"type": "tool_result", "tool_use_id": "c2", "content": "(no output)", "is_error": True},
+            {"type": "text", "text": "Thanks"},
+        ]
+        assert body["tools"][0]["input_schema"]["type"] == "object"
+
+    def test_results_come_first_in_their_message(self) -> None:
+        history = (
+            user("Read"),
+            assistant(ToolCall("c1", "look", "{}")),
+            user("Wait"),
+            results(ToolResult("c1", "look", "A")),
+        )
+        content = self.body(request(*history), cache=False)["messages"][2]["content"]
+        assert [block["type"] for block in content] == ["tool_result", "text"]
+
+    def test_thinking_goes_back_verbatim_and_in_order(self) -> None:
+        message = assistant(
+            thought("first", signature="s1"),
+            thought("", redacted="blob"),
+            "Looking.",
+            thought("second", signature="s2"),
+            ToolCall("c1", "look", "{}"),
+        )
+        blocks = self.body(request(user("x"), message, results(ToolResult("c1", "look", "A"))))["messages"][1][
+            "content"
+        ]
+        assert blocks == [
+            {"type": "thinking", "thinking": "first", "signature": "s1"},
+            {"type": "redacted_thinking", "data": "blob"},
+            {"type": "text", "text": "Looking."},
+            {"type": "thinking", "thinking": "second", "signature": "s2"},
+            {"type": "tool_use", "id": "c1", "name": "look", "input": {}},
+        ]
+
+    @pytest.mark.parametrize(
+        "part",
+        [
+            thought("cancelled"),
+            thought("of another model", model="n", signature="s"),
+            thought("of another provider", provider="q", signature="s"),
+        ],
+    )
+    def test_a_thought_that_would_be_refused_is_not_sent(self, part: Reasoning) -> None:
+        blocks = self.body(request(user("x"), assistant(part, "y"), user("z")), cache=False)["messages"][1]["content"]
+        assert blocks == [{"type": "text", "text": "y"}]
+
+    def test_an_empty_signature_is_a_signature(self) -> None:
+        blocks = self.body(request(user("x"), assistant(thought("t", signature=""), "y"), user("z")))["messages"][1][
+            "content"
+        ]
+        assert blocks[0] == {"type": "thinking", "thinking": "t", "signature": ""}
+
+    def test_nothing_empty_is_sent(self) -> None:
+        body = self.body(
+            request(
+                user("x"),
+                assistant("  \n", thought("t", signature="s")),
+                user(" ", "y"),
+                assistant(Refusal("no")),
+                user("z"),
+            ),
+            cache=False,
+        )
+        assert body["messages"] == [
+            {"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "no"}]},
+            {"role": "user", "content": [{"type": "text", "text": "z"}]},
+        ]
+
+    def test_only_an_answer_to_be_continued_loses_its_last_blanks(self) -> None:
+        body = self.body(request(user("x"), assistant("a \n"), user("z"), assistant("b \n")), cache=False)
+        assert body["messages"][1]["content"][0]["text"] == "a \n"
+        assert body["messages"][3]["content"][0]["text"] == "b"
+
+    def test_two_cache_marks(self) -> None:
+        system = (SystemSection("system", "prompt", "Be brief."), SystemSection("memory", "CHAT.md", "I am Ada."))
+        body = self.body(request(*TOOL_TURN, system=system, tools=(TOOL,)))
+        marked = [block for block in body["system"] if "cache_control" in block]
+        assert [block["text"] for block in marked] == ["I am Ada."]
+        assert "cache_control" in body["messages"][-1]["content"][-1]
+        assert json.dumps(body).count("cache_control") == 2
+        assert "cache_control" not in json.dumps(self.body(request(*TOOL_TURN, system=system), cache=False))
+
+    def test_attachments(self) -> None:
+        content = self.body(request(user("See", IMAGE, PDF, NOTE, GONE)), cache=False)["messages"][0]["content"]
+        assert [block["type"] for block in content] == ["text", "image", "document", "text", "text"]
+        assert content[1]["source"] == {"type": "base64", "media_type": "image/png", "data": "aW1n"}
+
+    @pytest.mark.parametrize(
+        ("model", "wanted", "kind"),
+        [
+            ("claude-sonnet-4-5", None, None),
+            ("claude-sonnet-4-5", "high", "enabled"),
+            ("claude-sonnet-4-5", "off", "disabled"),
+            ("claude-3-5-haiku-latest", "high", None),
+            ("claude-opus-4-6", None, None),
+            ("claude-opus-4-6", "low", "adaptive"),
+            ("claude-opus-4-8", "off", "disabled"),
+            ("claude-opus-5-5", None, "adaptive"),
+            ("claude-opus-5-5", "off", "adaptive"),
+            ("claude-fable-5", "off", "adaptive"),
+        ],
+    )
+    def test_thinking_mode_by_model(self, model: str, wanted: str | None, kind: str | None) -> None:
+        body = self.body(request(user("x"), model=model, reasoning=wanted, max_output=16_000))
+        assert body.get("thinking", {}).get("type") == kind
+        if kind == "enabled":
+            assert 1024 <= body["thinking"]["budget_tokens"] < body["max_tokens"]
+        if kind == "adaptive" and wanted not in (None, "off"):
+            assert body["output_config"] == {"effort": wanted}
+
+    @pytest.mark.parametrize(
+        ("types", "wanted", "kind"),
+        [
+            ({"adaptive", "disabled"}, "high", "adaptive"),
+            ({"adaptive", "disabled"}, "off", "disabled"),
+            ({"adaptive"}, "off", "adaptive"),
+            ({"enabled", "disabled"}, "high", "enabled"),
+            ({"enabled", "disabled"}, None, None),
+            ({"disabled"}, "high", None),
+        ],
+    )
+    def test_the_server_knows_better_than_the_name(self, types: set[str], wanted: str | None, kind: str | None) -> None:
+        for model in ("claude-sonnet-4-5", "claude-opus-5-5", "one-of-tomorrow"):
+            body = self.body(
+                request(user("x"), model=model, reasoning=wanted, max_output=16_000), types=frozenset(types)
+            )
+            assert body.get("thinking", {}).get("type") == kind

@@ -1,0 +1,149 @@
+"""Proxies and certificates of the environment: what is said where they are in the way."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.providers.collect import collect
+from tests.providers.replay import Answer, replay_server
+from tests.providers.serving import DIALECTS, REQUEST, serving
+from tui.config.settings import ProviderSettings
+from tui.providers.base import ErrorKind, ProviderError
+from tui.providers.config import Dialect, ProviderConfig
+from tui.providers.http.route import not_reached, nothing_there, proxy_for
+from tui.providers.registry import make_provider, provider_config
+
+AWAY = "http://llm.example.com/v1"
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+async def failure(dialect: Dialect, url: str = AWAY) -> ProviderError:
+    provider = make_provider("p", ProviderConfig("p", dialect, url))
+    got = await collect(provider, REQUEST)
+    await provider.close()
+    assert got.error is not None
+    return got.error
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("name", "value", "kind", "words"),
+    [
+        ("ALL_PROXY", "socks5h://127.0.0.1:1", "bad_request", "pip install socksio"),
+        ("HTTP_PROXY", "foo://127.0.0.1:1", "bad_request", "foo://127.0.0.1:1 is no usable address of a proxy"),
+        ("HTTP_PROXY", "http://me:hunter2@127.0.0.1:1", "network", "through the proxy http://[key]@127.0.0.1:1"),
+    ],
+)
+async def test_a_proxy_that_is_in_the_way(
+    dialect: Dialect, name: str, value: str, kind: ErrorKind, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    error = await failure(dialect)
+    assert error.kind == kind and words in str(error) and "hunter2" not in str(error)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("url", ["https://llm.example.com/v1", "https://127.0.0.1:1/v1"])
+async def test_certificates_that_are_not_there(
+    dialect: Dialect, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    error = await failure(dialect, url)
+    assert error.kind == "bad_request" and "Check SSL_CERT_FILE" in str(error)
+
+
+def test_a_certificate_that_is_not_trusted_is_not_waited_for() -> None:
+    error = not_reached("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed", "p", AWAY)
+    assert error.kind == "protocol" and "SSL_CERT_FILE" in str(error)
+
+
+async def test_a_server_that_does_not_speak_tls() -> None:
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        error = await failure("openai-chat", f"https://127.0.0.1:{port}/v1")
+    assert error.kind == "bad_request" and f"Set base_url to http://127.0.0.1:{port}/v1" in str(error)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_address_that_is_wrong_is_shown(dialect: Dialect) -> None:
+    async with serving(dialect) as (server, provider):
+        server.json({"detail": "Not Found"}, 404)
+        error = (await collect(provider, REQUEST)).error
+        asked = f"{server.url}{server.asked[0].path}"
+    assert error is not None and f"HTTP 404: Not Found. Nothing answers at {asked}: check base_url" in str(error)
+
+
+@pytest.mark.parametrize("host", [True, False], ids=["another host", "another port"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_key_goes_nowhere_else(dialect: Dialect, host: bool) -> None:
+    async with serving(dialect, api_key_command="echo key-0001") as (server, provider), replay_server() as elsewhere:
+        other = server.url.replace("127.0.0.1", "localhost") if host else elsewhere.url
+        server.answers += [
+            Answer(status=307, headers={"location": "/v1/here"}),
+            Answer(status=307, headers={"location": f"{other}/v1/there"}),
+            Answer([b"{}"], 400),
+        ]
+        elsewhere.json({}, 400)
+        await collect(provider, REQUEST)
+        shown = ["key-0001" in str(asked.headers) for asked in (*server.asked, *elsewhere.asked)]
+    assert shown == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("404 page not found", "Nothing answers at"),  # Go: Ollama
+        ("File Not Found", "Nothing answers at"),  # llama.cpp
+        ("Route not found", "Nothing answers at"),
+        ("Invalid URL (POST /chat/completions)", "Nothing answers at"),  # OpenAI
+        ("Unknown request URL: POST /openai/chat. Please check the URL for typos", "Nothing answers at"),  # Groq
+        ("Unexpected endpoint or method. (POST /chat/completions)", "Nothing answers at"),  # LM Studio
+        ("no Route matched with those values", "Nothing answers at"),  # Kong: Mistral
+        ("Cannot POST /chat/completions", "Nothing answers at"),  # Express
+        ("", "Check the model's name with /model, and base_url"),
+        ("model 'x' not found", ""),
+        ("No endpoints found for x/y.", ""),  # OpenRouter, of a model
+        ("The model `x` does not exist", ""),
+    ],
+)
+def test_a_path_that_is_not_there_and_a_model_that_is_not_there(said: str, hint: str) -> None:
+    told = nothing_there(404, said, f"{AWAY}/chat/completions")
+    assert told.startswith(hint) and bool(told) == bool(hint)
+    assert nothing_there(404, said, "") == nothing_there(400, said, AWAY) == ""
+    assert AWAY in nothing_there(405, said, AWAY)
+
+
+@pytest.mark.parametrize(
+    ("pasted", "meant"),
+    [
+        ("http://h/v1/chat/completions", "http://h/v1"),
+        ("http://h/v1/messages/", "http://h/v1"),
+        ("http://h/v1/responses", "http://h/v1"),
+        ("http://h/v1/", "http://h/v1/"),
+        ("https://x.services.ai.azure.com/models", "https://x.services.ai.azure.com/models"),
+    ],
+)
+def test_a_route_at_the_end_of_the_address_is_left_off(pasted: str, meant: str) -> None:
+    assert provider_config("mine", ProviderSettings(base_url=pasted)).base_url == meant
+
+
+def test_which_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert proxy_for(AWAY) == ""
+    monkeypatch.setenv("ALL_PROXY", "http://proxy:3128")
+    assert proxy_for(AWAY) == proxy_for("https://llm.example.com/v1") == "http://proxy:3128"
+    assert proxy_for("http://127.0.0.1:8080/v1") == ""
+    monkeypatch.setenv("NO_PROXY", "llm.example.com")
+    assert proxy_for(AWAY) == ""

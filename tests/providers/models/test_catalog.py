@@ -1,0 +1,144 @@
+"""Limits by the order of truth, and prices with the cache taken into account."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from tui.context.usage.limits import ModelLimits
+from tui.messages import BilledPass, Request, Usage
+from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
+from tui.providers.models.catalog import list_price, price, prices_limits, resolve_limits, table_limits
+
+
+class Asked:
+    """A provider that says `answer` about windows."""
+
+    dialect = "test"
+
+    def __init__(self, name: str, answer: ModelLimits | ProviderError | None = None) -> None:
+        self.name = name
+        self._answer = answer
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        if isinstance(self._answer, ProviderError):
+            raise self._answer
+        return self._answer
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        raise AssertionError("not asked")
+
+    def capabilities(self, model: str) -> Capabilities:
+        return Capabilities()
+
+    async def models(self) -> list[ModelInfo]:
+        return []
+
+    async def count_tokens(self, request: Request) -> int | None:
+        return None
+
+    async def close(self) -> None:
+        pass
+
+
+PROBED = ModelLimits(131_072, source="probe", detail="the server's model list")
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "context", "given", "output", "source"),
+    [
+        (Asked("openai", PROBED), "gpt-5", 131_072, None, None, "probe"),
+        (Asked("openai"), "gpt-5", 400_000, 272_000, 128_000, "table"),
+        (Asked("openai", ProviderError("network", "gone")), "gpt-4o", 128_000, None, 16_384, "table"),
+        (Asked("anthropic"), "claude-sonnet-4-5", 200_000, None, None, "prices"),
+        (Asked("somewhere"), "own-model", None, None, None, "unknown"),
+        (Asked("ollama"), "qwen3", None, None, None, "unknown"),
+    ],
+)
+async def test_order_of_truth(
+    provider: Asked, model: str, context: int | None, given: int | None, output: int | None, source: str
+) -> None:
+    limits = await resolve_limits(provider, model)
+    assert (limits.context, limits.input, limits.output, limits.source) == (context, given, output, source)
+
+
+@pytest.mark.parametrize(
+    ("model", "context", "given"),
+    [
+        ("gpt-5.6", 1_050_000, 922_000),
+        ("gpt-6.2-sol", 1_050_000, 922_000),
+        ("openai/gpt-5-mini", 400_000, 272_000),
+        ("GPT-5.4-nano", 400_000, 272_000),
+        ("gpt-5-chat-latest", 128_000, None),
+        ("o4-mini", 200_000, None),
+    ],
+)
+def test_the_input_limit_is_not_the_window(model: str, context: int, given: int | None) -> None:
+    limits = table_limits(model)
+    assert limits is not None
+    assert (limits.context, limits.input) == (context, given)
+    if limits.input is not None and limits.context is not None and limits.output is not None:
+        assert limits.input == limits.context - limits.output
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5", "llama3", "my-gpt-5-clone", "ogre-3", "o200"])
+def test_other_models_are_not_in_the_table(model: str) -> None:
+    assert table_limits(model) is None
+
+
+def test_prices_know_windows_and_admit_what_they_do_not_know() -> None:
+    known = prices_limits("anthropic", "claude-haiku-4-5")
+    assert known is not None
+    assert (known.context, known.source) == (200_000, "prices")
+    assert prices_limits("anthropic", "claude-does-not-exist") is None
+    assert prices_limits("my-server", "llama3") is None
+
+
+def test_cached_tokens_cost_less_and_written_ones_more() -> None:
+    plain = price(Usage(1_000_000, 0), "anthropic", "claude-sonnet-4-5")
+    cached = price(Usage(1_000_000, 0, input_cached=1_000_000), "anthropic", "claude-sonnet-4-5")
+    written = price(Usage(1_000_000, 0, input_cache_write=1_000_000), "anthropic", "claude-sonnet-4-5")
+    assert plain is not None
+    assert cached == plain / 10
+    assert written == plain * Decimal("1.25")
+
+
+@pytest.mark.parametrize(
+    ("usage", "provider", "model", "cost"),
+    [
+        (Usage(100, 100), "somewhere", "own-model", None),
+        (Usage(None, 100), "openai", "gpt-4o", None),
+        (Usage(100, None), "openai", "gpt-4o", None),
+        (Usage(100, 100), "local", "smollm2-135m", Decimal(0)),
+        (Usage(100, 100), "ollama", "qwen3", Decimal(0)),
+        (Usage(100, 100), "ollama", "gpt-oss:120b-cloud", None),
+        (Usage(10, 10, input_cached=50), "anthropic", "claude-sonnet-4-5", None),
+    ],
+)
+def test_what_is_unknown_has_no_price(usage: Usage, provider: str, model: str, cost: Decimal | None) -> None:
+    assert price(usage, provider, model) == cost
+
+
+def test_each_pass_of_a_call_is_priced_by_itself() -> None:
+    """A long context has a price of its own: two passes of 150k are not one of 300k; an advisor is another model."""
+    one, model = BilledPass(150_000, 1_000), "claude-sonnet-4-5"
+    single = price(Usage(150_000, 1_000), "anthropic", model)
+    whole = price(Usage(300_000, 2_000), "anthropic", model)
+    twice = price(Usage(150_000, 1_000, passes=(one, one)), "anthropic", model)
+    assert single is not None and whole is not None
+    assert twice == 2 * single < whole
+    advised = replace(one, model="claude-opus-4-5")
+    advice = price(Usage(150_000, 1_000), "anthropic", "claude-opus-4-5")
+    assert advice is not None and advice != single
+    assert price(Usage(150_000, 1_000, passes=(one, advised)), "anthropic", model) == single + advice
+    unknown = replace(one, model="claude-nobody-knows")
+    assert price(Usage(150_000, 1_000, passes=(one, unknown)), "anthropic", model) is None
+
+
+def test_list_prices() -> None:
+    assert list_price("openai", "gpt-5") == (Decimal("1.25"), Decimal(10))
+    assert list_price("local", "smollm2-135m") == (Decimal(0), Decimal(0))
+    assert list_price("somewhere", "own-model") is None

@@ -1,0 +1,214 @@
+"""What servers say about themselves, under whatever key they say it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.providers.replay import replay_server
+from tests.providers.serving import serving
+from tui.messages import Message, Request, Text
+from tui.providers.config import Dialect, ProviderConfig
+from tui.providers.models.discovery import entry_limits
+from tui.providers.models.for_chat import is_for_chat
+from tui.providers.registry import make_provider
+
+
+@pytest.mark.parametrize(
+    ("entry", "limits"),
+    [
+        ({"id": "m", "max_model_len": 32768}, (32768, None, None)),  # vLLM
+        ({"id": "m", "context_window": 131072, "max_completion_tokens": 8192}, (131072, None, 8192)),  # Groq
+        ({"id": "m", "max_context_length": 262144}, (262144, None, None)),  # Mistral
+        ({"id": "m", "context_length": 131072}, (131072, None, None)),  # Together
+        (
+            {
+                "id": "m",
+                "context_length": 200000,
+                "top_provider": {"context_length": 128000, "max_completion_tokens": 4096},
+            },
+            (128000, None, 4096),
+        ),  # OpenRouter: the server that will answer has less
+        ({"id": "m", "meta": {"n_ctx": 8192, "n_ctx_train": 131072}}, (8192, None, None)),  # llama.cpp
+        ({"id": "m", "meta": {"n_ctx_train": 131072}}, None),  # what it was trained for is not what it runs with
+        (
+            {
+                "id": "m",
+                "capabilities": {
+                    "limits": {
+                        "max_context_window_tokens": 400000,
+                        "max_prompt_tokens": 272000,
+                        "max_output_tokens": 128000,
+                    }
+                },
+            },
+            (400000, 272000, 128000),
+        ),  # Copilot
+        ({"id": "m", "context_length": "32768"}, (32768, None, None)),
+        ({"id": "m", "context_length": 0}, None),
+        ({"id": "m", "context_length": True}, None),
+        ({"id": "m", "limits": None, "context_length": None}, None),
+    ],
+)
+def test_limits_in_a_model_list(entry: dict[str, Any], limits: tuple[int, int | None, int | None] | None) -> None:
+    found = entry_limits(entry, "test")
+    assert (found and (found.context, found.input, found.output)) == limits
+
+
+async def asked(
+    paths: dict[str, Any], model: str = "m", dialect: Dialect = "openai-chat", **config: Any
+) -> tuple[int | None, str] | None:
+    """Window and its source, as found from a server that answers these paths."""
+    async with replay_server() as server:
+        for path, body in paths.items():
+            server.json(body, path=path)
+        provider = make_provider("p", ProviderConfig("p", dialect, f"{server.url}/v1", **config))
+        try:
+            limits = await provider.limits(model)
+        finally:
+            await provider.close()
+    return None if limits is None else (limits.context, limits.detail)
+
+
+NAMES = {"/v1/models": {"data": [{"id": "m"}, {"id": "n"}]}}
+
+
+@pytest.mark.parametrize(
+    ("paths", "context"),
+    [
+        ({"/v1/models": {"data": [{"id": "n", "max_model_len": 1}, {"id": "m", "max_model_len": 4096}]}}, 4096),
+        ({"/v1/models": [{"id": "m", "context_length": 4096}]}, 4096),
+        ({"/v1/models": {"data": [{"id": "models/m", "context_length": 4096}]}}, 4096),
+        ({"/v1/models": {"data": [{"id": "m:latest", "context_length": 4096}]}}, 4096),
+        ({"/v1/models": {"data": [{"id": "other", "meta": {"n_ctx": 4096}}]}}, 4096),  # one model answers to every name
+        (NAMES | {"/api/ps": {"models": [{"model": "m", "context_length": 8192}]}}, 8192),
+        (NAMES | {"/api/ps": {"models": []}, "/api/show": {"parameters": "stop x\nnum_ctx   16384"}}, 16384),
+        (NAMES | {"/api/ps": {"models": []}, "/api/show": {"model_info": {"llama.context_length": 131072}}}, None),
+        (NAMES | {"/props": {"default_generation_settings": {"n_ctx": 2048}}}, 2048),
+        (
+            NAMES
+            | {"/api/v0/models": {"data": [{"id": "m", "max_context_length": 32768, "loaded_context_length": 4096}]}},
+            4096,
+        ),
+        (NAMES | {"/api/v0/models": {"data": [{"id": "m", "max_context_length": 32768}]}}, None),
+        (NAMES | {"/api/v1/models": {"models": [{"key": "m", "max_context_length": 9, "loaded_instances": []}]}}, None),
+        (
+            NAMES
+            | {
+                "/api/v1/models": {
+                    "models": [{"key": "m", "loaded_instances": [{"id": "m", "config": {"context_length": 4096}}]}]
+                }
+            },
+            4096,
+        ),
+        (NAMES, None),
+    ],
+)
+async def test_a_live_server(paths: dict[str, Any], context: int | None) -> None:
+    found = await asked(paths)
+    assert (found[0] if found else None) == context
+
+
+async def test_a_provider_with_a_key_is_asked_for_its_list_only() -> None:
+    paths = NAMES | {"/props": {"default_generation_settings": {"n_ctx": 2048}}}
+    assert await asked(paths, needs_key=True, api_key_command="echo some-key") is None
+
+
+async def test_anthropics_list_is_the_truth() -> None:
+    listing = {"data": [{"id": "m", "display_name": "M", "max_input_tokens": 1_000_000, "max_tokens": 128_000}]}
+    async with replay_server() as server:
+        server.json(listing, path="/v1/models")
+        provider = make_provider("p", ProviderConfig("p", "anthropic", server.url))
+        try:
+            limits, models = await provider.limits("m"), await provider.models()
+        finally:
+            await provider.close()
+    assert limits is not None
+    assert (limits.context, limits.output, limits.source) == (1_000_000, 128_000, "probe")
+    assert [(info.id, info.name) for info in models] == [("m", "M")]
+
+
+async def test_anthropics_list_says_how_thinking_is_asked_for() -> None:
+    def takes(*names: str) -> dict[str, Any]:
+        every = ("adaptive", "between_tools", "disabled", "enabled")
+        return {"thinking": {"supported": True, "types": {name: {"supported": name in names} for name in every}}}
+
+    listing = {"data": [{"id": "claude-opus-5-5", "capabilities": takes("enabled", "disabled")}, {"id": "silent"}]}
+    request = Request("p", "claude-opus-5-5", (Message("user", (Text("Hi"),)),), max_output=4_000, reasoning="high")
+    async with replay_server() as server:
+        server.json(listing, path="/v1/models")
+        server.json({"input_tokens": 37}, path="/v1/messages/count_tokens")
+        provider = make_provider("p", ProviderConfig("p", "anthropic", server.url))
+        try:
+            modes = []
+            for _ in range(2):
+                await provider.count_tokens(request)
+                modes.append("output_config" in (server.asked[-1].body or {}))
+                found = await provider.models()
+            assert modes[0] is True  # by its name it is adaptive, with an effort
+            assert modes[1] is False  # the server says that it takes a budget
+            assert [info.thinking for info in found] == [("disabled", "enabled"), None]
+        finally:
+            await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "path", "family"),
+    [
+        ("openai-chat", "/v1/chat/completions/input_tokens", "local"),
+        ("openai-responses", "/v1/responses/input_tokens", "plain"),
+        ("anthropic", "/v1/messages/count_tokens", "plain"),
+    ],
+)
+async def test_counting_endpoints(dialect: Dialect, path: str, family: Any) -> None:
+    request = Request("p", "m", (Message("user", (Text("Hi"),)),), max_output=100)
+    async with replay_server() as server:
+        provider = make_provider("p", ProviderConfig("p", dialect, f"{server.url}/v1", family=family))
+        try:
+            assert await provider.count_tokens(request) is None  # no such route
+            server.json({"input_tokens": 37}, path=path)
+            assert await provider.count_tokens(request) == 37
+            body = server.asked[-1].body
+        finally:
+            await provider.close()
+    assert "stream" not in body
+    assert "cache_control" not in str(body)
+
+
+@pytest.mark.parametrize(
+    ("entry", "own", "hosted"),
+    [
+        ({"id": "gpt-5.6"}, True, True),
+        ({"id": "gpt-4o-search-preview"}, True, True),
+        ({"id": "chatgpt-4o-latest"}, True, True),
+        ({"id": "text-embedding-3-small"}, False, False),
+        ({"id": "text-embedding-nomic-embed-text-v1.5"}, False, False),
+        ({"id": "nomic-embed-text:latest"}, False, False),
+        ({"id": "BAAI/bge-m3"}, False, False),
+        ({"id": "whisper-large-v3"}, False, False),
+        ({"id": "dall-e-3"}, True, False),
+        ({"id": "gpt-4o-mini-tts"}, True, False),
+        ({"id": "gpt-4o-transcribe"}, True, False),
+        ({"id": "gpt-realtime-mini"}, True, False),
+        ({"id": "omni-moderation-latest"}, True, False),
+        ({"id": "mistral-ocr-latest"}, True, False),
+        ({"id": "grok-2-image"}, True, False),
+        ({"id": "grok-imagine-video"}, True, False),
+        ({"id": "grok-4.3"}, True, True),
+        ({"id": "my-veo-tune"}, True, True),
+        ({"id": "m", "type": "embedding"}, False, False),
+        ({"id": "m", "type": "chat"}, True, True),
+        ({"id": "m", "capabilities": {"completion_chat": False}}, False, False),
+        ({"id": "m", "capabilities": ["completion"]}, True, True),
+    ],
+)
+def test_what_can_be_talked_to(entry: dict[str, Any], own: bool, hosted: bool) -> None:
+    name = entry["id"]
+    assert (is_for_chat(entry, name, hosted=False), is_for_chat(entry, name, hosted=True)) == (own, hosted)
+
+
+async def test_a_list_leaves_out_what_cannot_be_talked_to() -> None:
+    async with serving("openai-chat") as (server, provider):
+        server.json({"data": [{"id": "nomic-embed-text"}, {"id": "qwen3"}]}, path="/v1/models")
+        assert [model.id for model in await provider.models()] == ["qwen3"]

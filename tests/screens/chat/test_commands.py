@@ -1,0 +1,404 @@
+"""Slash commands, completion, pickers, themes, help."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+from textual import events
+
+from tests.fakes import FakeInfo, FakeSession, FakeSettings, FakeWorkspace, assistant, user
+from tests.screens.conftest import SIZES, running
+from tui.commands import registry as commands
+
+INFOS = (FakeInfo("s7", "refactor the parser"), FakeInfo("s8", "why is the build slow"))
+
+
+def test_names_and_aliases_are_unique() -> None:
+    names = [name for command in commands.COMMANDS for name in (command.name, *command.aliases)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("text", "yes"),
+    [
+        ("/help", True),
+        ("/etc/passwd?", False),
+        ("//x", False),
+        ("/", False),
+        ("/a\nb", False),
+        (" /help", False),
+        ("x", False),
+    ],
+)
+def test_what_is_meant_as_a_command(text: str, yes: bool) -> None:
+    assert commands.is_command(text) is yes
+
+
+@pytest.mark.parametrize(
+    ("query", "best"), [("co", "context"), ("cont", "context"), ("rol", "rolling-context"), ("rc", "rolling-context")]
+)
+def test_letters_in_order_find_a_command(query: str, best: str) -> None:
+    ranked = sorted(commands.COMMANDS, key=lambda command: -commands.match(query, command.name))
+    assert ranked[0].name == best
+
+
+def test_what_does_not_fit_scores_nothing() -> None:
+    assert commands.match("xyz", "context") == 0
+    assert commands.match("", "context") > 0
+
+
+async def test_completion_is_offered_taken_and_run() -> None:
+    async with running() as run:
+        await run.type("/rol")
+        await run.shows("/rolling-context [on|off]", "leave old content out")
+        await run.press("tab")
+        assert run.chat.composer.value == "/rolling-context "
+        await run.shows("trim old content when it gets tight")
+        await run.press("enter")
+        await run.until(lambda: run.session.log == ["rolling True"])
+        await run.shows("Rolling context is on", "rolling on")
+
+
+async def test_enter_takes_the_choice_and_esc_closes_the_list() -> None:
+    async with running() as run:
+        await run.type("/he")
+        await run.shows("commands and keys")
+        await run.press("escape")
+        await run.until(lambda: not run.chat.composer.completions.open)
+        await run.type("l")
+        await run.shows("commands and keys")
+        await run.press("enter")
+        await run.shows("Commands", "/rolling-context [on|off]", "Help")
+
+
+async def test_the_list_lies_over_the_conversation() -> None:
+    async with running(size=(60, 20)) as run:
+        place = run.chat.composer.region
+        await run.type("/")
+        await run.shows("what fills the context")
+        assert run.chat.composer.region == place
+        await run.press("down", "up", "up")
+        assert run.chat.composer.completions.current is not None
+        assert run.chat.composer.completions.current.label == "/quit"
+
+
+async def test_an_unknown_command_is_named_and_the_text_stays() -> None:
+    async with running() as run:
+        await run.command("/contxt please")
+        await run.shows("There is no command /contxt. Did you mean /context?")
+        assert run.chat.composer.value == "/contxt please"
+        assert run.session.sent == []
+
+
+async def test_a_blank_before_a_slash_makes_it_a_message() -> None:
+    async with running() as run:
+        await run.command(" /help is a command")
+        await run.until(lambda: run.session.sent == ["/help is a command"])
+
+
+@pytest.mark.parametrize(
+    "line", ["/rolling-context maybe", "/window lots", "/theme nowhere", "/find absent", "/copy", "/undo"]
+)
+async def test_a_bad_argument_is_one_clear_line(line: str) -> None:
+    async with running() as run:
+        await run.command(line)
+        await run.shows("!")
+        assert run.app.screen is run.chat
+
+
+async def test_new_starts_an_empty_conversation() -> None:
+    session = FakeSession(messages=[user("old"), assistant("older")], title="old")
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.command("/new")
+        await run.shows("new conversation", "ask anything")
+        assert run.session.id == "s1n"
+
+
+async def test_a_model_is_picked_by_search() -> None:
+    async with running() as run:
+        await run.command("/model")
+        await run.shows("Models and their windows", "openai/gpt-x", "128k", "200k", "models API", "?")
+        await run.type("gpt")
+        await run.until(lambda: "local/smol" not in run.text)
+        await run.press("enter")
+        await run.until(lambda: run.session.log == ["model openai/gpt-x"])
+        await run.shows("openai/gpt-x answers from now on.")
+        assert run.text.splitlines()[0].endswith("openai/gpt-x")
+
+
+async def test_a_model_is_named_without_its_provider() -> None:
+    async with running() as run:
+        await run.command("/model smol")
+        await run.until(lambda: run.session.log == ["model local/smol"])
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_conversation_is_found_and_opened(size: tuple[int, int]) -> None:
+    workspace = FakeWorkspace(infos=INFOS)
+    async with running(workspace, size=size) as run:
+        await run.press("ctrl+r")
+        await run.shows("Conversations", "refactor the parser", "why is the build slow")
+        await run.type("slow")
+        await run.until(lambda: "refactor" not in run.text)
+        await run.press("enter")
+        await run.until(lambda: workspace.resumed == ["s8"])
+        await run.shows("older", "why is the build")
+
+
+async def test_nothing_found_is_said_and_esc_changes_nothing() -> None:
+    async with running(FakeWorkspace(infos=INFOS)) as run:
+        await run.press("ctrl+r")
+        await run.type("zzz")
+        await run.shows("no conversation fits")
+        await run.press("enter")
+        await run.until(lambda: run.app.screen is run.chat)
+        assert run.workspace.resumed == []
+
+
+async def test_a_list_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(self: FakeWorkspace) -> None:
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(FakeWorkspace, "models", fails)
+    async with running() as run:
+        await run.command("/model")
+        await run.shows("no route to host")
+
+
+async def test_themes_are_tried_on_and_kept_or_not(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("colors = 1", encoding="utf-8")
+    async with running(settings=FakeSettings(themes_dir=tmp_path)) as run:
+        await run.command("/theme")
+        await run.shows("Themes", "chatctx-dark", "ember", "terminal colours")
+        await run.type("ember")
+        await run.until(lambda: run.app.theme == "ember")
+        await run.press("escape")
+        await run.until(lambda: run.app.theme == "chatctx-dark")
+        await run.shows("theme bad.toml: colors is a table")
+        await run.press("escape")
+        await run.command("/theme ember")
+        await run.until(lambda: run.workspace.theme == "ember" and run.app.theme == "ember")
+
+
+@pytest.mark.parametrize(
+    "name", ["chatctx-light", "chatctx-contrast", "chatctx-terminal", "paper", "nord", "ansi-light"]
+)
+async def test_every_theme_draws_every_screen(name: str) -> None:
+    async with running(settings=FakeSettings(theme=name)) as run:
+        await run.press("f2", "m", "escape", "h", "escape", "f", "escape", "escape", "f1", "escape", "ctrl+o")
+        await run.shows("Models")
+
+
+async def test_a_theme_that_is_not_there_is_said_and_the_default_stands_in() -> None:
+    async with running(settings=FakeSettings(theme="nowhere")) as run:
+        await run.shows("There is no theme 'nowhere'")
+        assert run.app.theme == "chatctx-dark"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_help_lists_every_command(size: tuple[int, int]) -> None:
+    async with running(size=size) as run:
+        await run.press("f1")
+        await run.shows("Help", "/context")
+        await run.press("end")
+        await run.until(lambda: "Commands" not in run.text and "close" in run.text)
+
+
+async def test_the_palette_offers_the_same_commands() -> None:
+    async with running() as run:
+        titles = [command.title for command in run.app.get_system_commands(run.app.screen)]
+        preview = "/compact --preview: see and change the summary first"
+        assert [title for title in titles if title != preview] == [f"/{c.name}: {c.help}" for c in commands.COMMANDS]
+        await run.press("ctrl+p")
+        await run.type("summary first")
+        await run.shows(preview)
+        await run.press("down", "enter")
+        await run.shows("Compaction, not made yet")
+        await run.press("escape")
+        await run.press("ctrl+p")
+        await run.type("what fills")
+        await run.shows("/context: what fills")
+        await run.press("enter")
+        await run.shows("next request, as it would be sent")
+
+
+async def test_a_command_that_needs_words_is_begun_in_an_empty_prompt() -> None:
+    async with running() as run:
+        await run.press("ctrl+p")
+        await run.type("rename")
+        await run.shows("/rename TITLE")
+        await run.press("enter")
+        await run.until(lambda: run.chat.composer.value == "/rename ")
+        assert "needs a title" not in run.text
+        run.chat.composer.value = "a draft"
+        run.app._chosen("rename", True)
+        await run.shows("needs a title")
+        assert run.chat.composer.value == "a draft"
+
+
+async def test_commands_wait_for_the_answer_where_they_must() -> None:
+    import asyncio
+
+    session = FakeSession(gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.type("x")
+        await run.press("enter")
+        await run.command("/new")
+        await run.shows("An answer is still coming: Esc stops it")
+        assert run.session is session
+
+
+async def test_commands_before_the_workspace_is_there_say_so() -> None:
+    import asyncio
+
+    async with running(gate=asyncio.Event(), wait=False) as run:
+        await run.command("/model")
+        await run.shows("Still starting: try again in a moment.")
+
+
+async def test_find_goes_to_the_words() -> None:
+    messages = [user(f"question {n}", f"m{n}") for n in range(60)]
+    async with running(FakeWorkspace(session=FakeSession(messages=messages))) as run:
+        await run.command("/find question 7")
+        await run.shows("1 of 1", "question 7")
+
+
+async def test_the_window_is_set_and_reset() -> None:
+    async with running() as run:
+        await run.command("/window 128k")
+        await run.shows("The window of this model is 128k tokens (models API).", "/ 128k")
+        await run.command("/window reset")
+        await run.until(lambda: run.session.log == ["window 128000", "window None"])
+
+
+async def test_copy_says_only_what_it_knows() -> None:
+    session = FakeSession(messages=[user("q"), assistant("the answer")])
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.command("/copy")
+        await run.shows("Sent 10 characters to the terminal's clipboard")
+        assert run.app.clipboard == "the answer"
+
+
+async def test_a_conversation_is_named_written_out_and_deleted(tmp_path: Path) -> None:
+    session = FakeSession(messages=[user("old"), assistant("older")], title="old")
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.command("/rename the new name")
+        await run.until(lambda: run.text.startswith(" the new name ─"))
+        target = tmp_path / "out.md"
+        await run.command(f"/export {target}")
+        await run.until(target.exists)
+        await run.command(f"/export {target}")
+        await run.shows("is there already:")
+        await run.command(f"/export {tmp_path / 'out.docx'}")
+        await run.shows("Not written: the ending says the form")
+        await run.command(f"/export {tmp_path / 'no' / 'out.md'}")
+        await run.until(lambda: "(No such file or directory); name another place" in " ".join(run.text.split()))
+        await run.command("/delete")
+        await run.shows("'the new name' is deleted", "new conversation")
+        assert run.workspace.deleted == ["s1"]
+        await run.command("/delete undo")
+        await run.until(lambda: run.workspace.deleted == [] and run.workspace.resumed == ["s1"])
+
+
+async def test_instructions_and_effort_are_shown_and_changed() -> None:
+    async with running() as run:
+        await run.command("/system")
+        await run.shows("There is no system prompt.")
+        await run.command("/system Be brief.")
+        await run.until(lambda: run.session.system == "Be brief.")
+        await run.command("/thinking high")
+        await run.shows("Reasoning effort: high.")
+        await run.command("/thinking lots")
+        await run.shows("/thinking takes off, low, medium, high or default")
+        assert run.session.reasoning == "high"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_usage_adds_up_the_calls(size: tuple[int, int]) -> None:
+    from tests.chat.test_usage_report import CALL
+
+    now = time.time()
+    calls = [replace(CALL, at=now), replace(CALL, at=now, session="s2", model="y", input_total=2_000_000)]
+    async with running(FakeWorkspace(stored_calls=calls), size=size) as run:
+        await run.command("/usage")
+        await run.shows("Usage", "here", "today", "total")
+        assert "$0.25" in run.text and "$0.50" in run.text
+        if size[0] > 40:
+            await run.shows("3 of 10 requests trimmed")
+        await run.press("end")
+        await run.shows("last 30 days" if size[1] > 15 else f"{date.fromtimestamp(now):%d %b}")
+
+
+async def test_the_draft_is_changed_in_an_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from contextlib import contextmanager
+
+    resumed: list[str] = []
+
+    @contextmanager
+    def suspend(_app: object) -> Iterator[None]:
+        yield  # as Textual's own: an error in the body means that the terminal is not taken back
+        resumed.append("terminal")
+
+    editor = tmp_path / "editor.sh"
+    editor.write_text("#!/bin/sh\nsed -i s/draft/text/ $1\n", encoding="utf-8")
+    editor.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(editor))
+    async with running() as run:
+        monkeypatch.setattr(type(run.app), "suspend", suspend)
+        await run.type("a draft")
+        await run.press("ctrl+g")
+        await run.until(lambda: run.chat.composer.value == "a text")
+        monkeypatch.setenv("VISUAL", "/nonexistent/editor")
+        await run.press("ctrl+g")
+        await run.shows("could not be started")
+        monkeypatch.setenv("VISUAL", "false")
+        await run.press("ctrl+g")
+        await run.shows("'false' ended with code 1; the draft is as it was.")
+        assert run.chat.composer.value == "a text"
+        assert len(resumed) == 3
+
+
+async def test_letters_before_enter_are_sent_and_letters_after_it_are_not() -> None:
+    async with running() as run:
+        for key in (*"one", "enter", *"two", "enter", *"/nope", "enter", *"three"):  # faster than the screen follows
+            run.app.post_message(
+                events.Key(key if len(key) > 1 or key.isalpha() else "slash", key if len(key) < 2 else None)
+            )
+        await run.until(lambda: run.session.sent == ["one", "two"])
+        await run.until(lambda: run.chat.composer.value == "/nopethree")
+
+
+async def test_help_lists_the_keys_as_they_are_set_and_a_wrong_name_is_said() -> None:
+    settings = FakeSettings(keys={"chat.context": "f9", "chat.contxt": "f8"})
+    async with running(settings=settings, size=(120, 60)) as run:
+        await run.shows("keys.chat.contxt")
+        await run.command("/help")
+        await run.shows("chat.context")
+        row = next(line for line in run.text.splitlines() if "chat.context " in line)
+        assert "f9" in row and "What fills the window" in row
+
+
+def test_every_key_has_a_name_of_its_own() -> None:
+    from textual.dom import DOMNode
+
+    from tui.app import ChatApp
+    from tui.screens.chat.screen import ChatScreen
+    from tui.screens.context.messages import MessagesPanel
+    from tui.screens.context.panel import ContextPanel
+    from tui.screens.help import keys_of
+    from tui.widgets.composer.composer import PromptArea
+    from tui.widgets.transcript.transcript import Transcript
+
+    keys = keys_of([PromptArea, ChatScreen, ChatApp, Transcript, ContextPanel, MessagesPanel], {})
+    names = [key.id for key in keys]
+    assert len(names) == len(set(names))
+    assert all(key.what for key in keys)
+    groups: list[list[type[DOMNode]]] = [[PromptArea, ChatScreen, ChatApp], [ContextPanel], [MessagesPanel]]
+    for nodes in groups:
+        taken = [one for key in keys_of(nodes, {}) for one in key.keys.split() if one != "escape"]
+        assert len(taken) == len(set(taken)), taken

@@ -1,0 +1,76 @@
+"""Letters while the conversation has the keys: commands where they are some, else the beginning of the next message."""
+
+from __future__ import annotations
+
+from textual import events
+
+from tests.fakes import FakeSession, FakeWorkspace, assistant, user
+from tests.screens.conftest import running
+from tui.screens.chat.message_keys import message_keys
+
+
+def talk() -> FakeWorkspace:
+    return FakeWorkspace(session=FakeSession(messages=[user("one", "m1"), assistant("two", "m2")]))
+
+
+async def test_what_is_typed_over_a_chosen_message_goes_to_the_prompt() -> None:
+    async with running(talk()) as run:
+        await run.press("alt+up")
+        await run.type("hello")  # e is a key of the message; not once a word has begun
+        assert run.chat.composer.value == "hello"
+        assert run.chat.transcript.cursor_id is None
+        assert run.session.log == []
+        assert "c copy" not in run.text
+
+
+async def test_a_paste_over_a_chosen_message_goes_to_the_prompt() -> None:
+    async with running(talk()) as run:
+        await run.press("alt+up")
+        run.app.post_message(events.Paste("cry"))
+        await run.until(lambda: run.chat.composer.value == "cry")
+
+
+async def test_without_a_chosen_message_letters_are_no_commands() -> None:
+    async with running(talk()) as run:
+        await run.press("tab")
+        assert run.app.focused is run.chat.transcript
+        await run.type("every")
+        assert run.chat.composer.value == "every"
+
+
+async def test_next_and_previous_hit_are_keys_during_a_search() -> None:
+    async with running(talk()) as run:
+        await run.command("/find o")
+        await run.shows("of 2")
+        await run.press("tab", "n", "N")
+        assert run.chat.composer.value == ""
+        await run.press("escape", "tab")
+        await run.type("no")
+        assert run.chat.composer.value == "no"
+
+
+async def test_the_keys_are_shown_as_long_as_they_hold() -> None:
+    async with running(talk()) as run:
+        await run.press("alt+up")
+        await run.shows("c copy")
+        await run.press("f2", "escape")
+        await run.pilot.resize_terminal(60, 20)
+        await run.shows("c copy  e edit  r again  f fork  p pin  x out  esc back")
+        await run.pilot.click("PromptArea")
+        await run.until(lambda: "c copy" not in run.text)
+
+
+def test_as_many_keys_as_fit_and_always_the_way_back() -> None:
+    for width in range(8, 90):
+        for on_result in (False, True):
+            line = message_keys({}, width, on_result=on_result, folds=on_result)
+            assert len(line) <= width
+            assert line.endswith("esc back")
+
+
+def test_the_keys_are_those_of_the_person() -> None:
+    line = message_keys({"transcript.copy": "k,ctrl+k", "transcript.leave": "q"}, 90, on_result=False)
+    assert line.startswith("k copy · e edit") and line.endswith("q back")
+    assert message_keys({}, 36, on_result=False) == "c copy  e edit  r again  esc back"
+    assert message_keys({}, 90, on_result=True).startswith("o open · c copy")
+    assert message_keys({}, 120, on_result=True, folds=True).startswith("o open · enter unfold · c copy")

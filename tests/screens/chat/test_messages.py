@@ -1,0 +1,148 @@
+"""What a reader can do with one message, and with all of them."""
+
+from __future__ import annotations
+
+import pytest
+from textual.app import App
+
+from tests.fakes import FakeSession, FakeWorkspace, assistant, user
+from tests.screens.conftest import running
+from tui.messages import Message, Reasoning, Text
+from tui.screens.chat.message_commands import has_browser
+
+CODE = "First:\n\n```python\nprint(1)\n```\n\nthen\n\n```sh\nls\n```\n"
+
+
+def talk() -> FakeWorkspace:
+    messages = [user("one", "m1"), assistant(CODE, "m2"), user("two", "m3"), assistant("no code here", "m4")]
+    return FakeWorkspace(session=FakeSession(messages=messages, title="a talk"))
+
+
+async def test_a_fork_is_opened_from_a_message_and_says_what_it_is() -> None:
+    async with running(talk()) as run:
+        await run.press("alt+up", "alt+up", "alt+up", "f")
+        await run.shows("This is a fork: what you write here leaves the other conversation as it is.")
+        assert run.session.id == "s1f"
+        assert [message.id for message in run.session.messages] == ["m1", "m2"]
+        assert "two" not in run.text
+        await run.type("on")
+        assert run.chat.composer.value == "on"
+
+
+async def test_a_fork_of_a_question_says_how_it_is_answered() -> None:
+    async with running(talk(), size=(60, 9)) as run:  # the message before it fills the screen
+        await run.press("alt+up", "alt+up", "f")
+        await run.shows("/retry answers the")
+
+
+async def test_a_fork_that_fails_is_said_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fork(self: FakeWorkspace, session_id: str, message_id: str) -> FakeSession:
+        raise OSError("no room")
+
+    monkeypatch.setattr(FakeWorkspace, "fork", fork)
+    async with running(talk()) as run:
+        await run.press("alt+up", "f")
+        await run.shows("no room")
+        await run.press("f")
+        await run.until(lambda: run.text.count("no room") == 2)
+
+
+async def test_copies_say_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr("tui.screens.clipboard.tool_for", lambda _environ: None)
+    async with running(talk()) as run:
+        monkeypatch.setattr(App, "copy_to_clipboard", lambda _app, text: copied.append(text))
+        await run.press("alt+up", "y")
+        await run.shows("There is no code block in this message.")
+        await run.press("alt+up", "alt+up", "y")
+        await run.shows("code block 2 of 2")
+        await run.press("y")
+        await run.shows("code block 1 of 2")
+        await run.press("c")
+        await run.until(lambda: len(copied) == 3)
+        assert copied == ["ls", "print(1)", CODE]
+
+
+async def test_beginning_and_end_are_a_key_away_and_leave_the_draft_alone() -> None:
+    messages = [user(f"message {number} of many", f"m{number:03}") for number in range(60)]
+    async with running(FakeWorkspace(session=FakeSession(messages=messages)), size=(60, 20)) as run:
+        await run.type("draft")
+        await run.press("ctrl+home")
+        await run.shows("message 0 of many")
+        await run.press("ctrl+end")
+        await run.shows("message 59 of many")
+        assert run.chat.composer.value == "draft" and run.chat.transcript.following
+
+
+async def test_the_block_cursor_moves_both_ways_from_the_prompt() -> None:
+    async with running(talk()) as run:
+
+        def chosen() -> str | None:
+            return run.chat.transcript.cursor_id
+
+        await run.press("alt+down")
+        assert chosen() is None
+        await run.press("alt+up", "alt+up")
+        assert chosen() == "m3"
+        run.chat.composer.focus_prompt()
+        await run.press("alt+down")
+        assert chosen() == "m4"
+        await run.press("alt+down")
+        assert chosen() is None
+        await run.type("hello")
+        assert run.chat.composer.value == "hello"
+
+
+@pytest.mark.parametrize("how", ["/fold", "f3"])
+async def test_everything_is_unfolded_and_folded(how: str) -> None:
+    thought = Message("assistant", (Reasoning("deep thoughts"), Text("so")), id="m2", provider="a", model="b")
+    async with running(FakeWorkspace(session=FakeSession(messages=[user("q"), thought]))) as run:
+
+        async def do() -> None:
+            await (run.command(how) if how.startswith("/") else run.press(how))
+
+        assert "deep thoughts" not in run.text
+        await do()
+        await run.shows("deep thoughts")
+        await do()
+        await run.until(lambda: "deep thoughts" not in run.text)
+
+
+async def test_times_are_shown_and_hidden_and_stay_for_the_next_conversation() -> None:
+    async with running(talk()) as run:
+        await run.press("f4")
+        await run.shows("1970")
+        await run.press("alt+up", "f")
+        await run.shows("This is a fork", "1970")
+        await run.command("/times")
+        await run.until(lambda: "1970" not in run.text)
+
+
+async def test_a_link_is_shown_where_no_browser_can_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setenv("SSH_CONNECTION", "here")
+    async with running(talk()) as run:
+        monkeypatch.setattr(type(run.app), "open_url", lambda _app, url: opened.append(url))
+        await run.chat.commands.open_link("https://example.org/x")
+        await run.shows("The link: https://example.org/x")
+        assert opened == []
+        monkeypatch.delenv("SSH_CONNECTION")
+        monkeypatch.setenv("DISPLAY", ":0")
+        await run.chat.commands.open_link("https://example.org/y")
+        assert opened == ["https://example.org/y"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "platform", "yes"),
+    [
+        ({}, "linux", False),
+        ({"DISPLAY": ":0"}, "linux", True),
+        ({"WAYLAND_DISPLAY": "w"}, "linux", True),
+        ({"DISPLAY": ":0", "SSH_CONNECTION": "x"}, "linux", False),
+        ({}, "darwin", True),
+        ({"SSH_CONNECTION": "x"}, "darwin", False),
+        ({}, "win32", True),
+    ],
+)
+def test_where_a_browser_can_open(environ: dict[str, str], platform: str, yes: bool) -> None:
+    assert has_browser(environ, platform) is yes

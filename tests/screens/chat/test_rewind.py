@@ -1,0 +1,37 @@
+"""What an edit says it will set aside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.fakes import assistant, user
+from tui.screens.chat.rewind import rewind_line, set_aside
+
+LONG = "messages, 1,234 tokens"
+TALK = [user("a", "m1"), assistant("b", "m2"), user("c", "m3"), assistant("d", "m4")]
+
+
+def test_what_is_set_aside_already_is_not_counted_again() -> None:
+    assert [m.id for m in set_aside(TALK, {}, "m2")] == ["m2", "m3", "m4"]
+    assert [m.id for m in set_aside(TALK, {"m3": "set aside", "m4": "trimmed"}, "m2")] == ["m2", "m4"]
+    summary = replace(TALK[0], id="m5", kind="summary")
+    assert [m.id for m in set_aside([*TALK, summary], {}, "m4")] == ["m4"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "width", "line"),
+    [
+        ({"m1": (1_000, "measured"), "m2": (234, "derived")}, 80, f"sets aside 2 {LONG} · esc keeps them"),
+        ({"m1": (1_000, "measured"), "m2": (234, "estimated")}, 40, "sets aside 2, ~1.2k tok · esc keeps"),
+        ({"m1": (1_000, "measured")}, 80, "sets aside 2 messages, ? tokens · esc keeps them"),
+        (
+            {"m1": (1_000, "measured"), "m2": (None, "estimated")},
+            80,
+            "sets aside 2 messages, ? tokens · esc keeps them",
+        ),
+    ],
+)
+def test_the_line(counts: dict[str, tuple[int | None, str]], width: int, line: str) -> None:
+    assert rewind_line(TALK[:2], counts, width) == line

@@ -1,0 +1,606 @@
+"""The chat screen over a scripted session: what is typed, what is shown, what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual import events
+from textual.geometry import Size
+from textual.worker import Worker
+
+from tests.fakes import FakeSession, FakeSettings, FakeWorkspace, assistant, make_usage, opener, user
+from tests.screens.conftest import SIZES, running, wait_until
+from tui.app import ChatApp
+from tui.chat.conversation.events import ContextTrimmed, Notice, RetryScheduled, SessionEvent, TurnFailed
+from tui.context.usage.usage import ContextUsage
+from tui.screens.base import BaseScreen, Panel
+from tui.screens.chat.screen import ChatScreen
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_message_is_answered_and_the_numbers_follow(size: tuple[int, int]) -> None:
+    async with running(size=size) as run:
+        await run.type("hello there")
+        await run.press("enter")
+        await run.shows("hello there", "You said: hello there.")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert run.session.sent == ["hello there"]
+        assert run.chat.composer.value == ""
+        await run.shows("52.2k / 200k · 26 %")
+        lines = run.text.splitlines()
+        assert lines[0].startswith(" hello there ─")
+        assert lines[-2].startswith(" › ask, or / for commands")
+        assert all(len(line) <= size[0] for line in lines)
+
+
+async def test_keys_and_messages_before_the_workspace_is_there_are_not_lost() -> None:
+    gate = asyncio.Event()
+    async with running(gate=gate, wait=False) as run:
+        await run.type("first")
+        await run.press("enter")
+        await run.type("and a draft")
+        await run.shows("queued  first", "› and a draft", "starting …")
+        assert run.session.sent == []
+        gate.set()
+        await run.shows("You said: first.")
+        assert run.chat.composer.value == "and a draft"
+        assert "queued" not in run.text
+
+
+async def test_keys_before_the_prompt_is_there_are_not_lost() -> None:
+    class Hasty(ChatApp):
+        def on_load(self) -> None:  # before there is a screen
+            for key in "ahoy":
+                self.post_message(events.Key(key, key))
+            self.post_message(events.Paste(" there"))
+            self.post_message(events.Key("enter", "\r"))
+            self.post_message(events.Key("x", "x"))
+
+    workspace = FakeWorkspace()
+    async with Hasty(FakeSettings(), opener(workspace)).run_test() as pilot:
+        await wait_until(pilot, lambda: workspace.session.sent == ["ahoy there"])
+        assert isinstance(pilot.app, Hasty)
+        chat = pilot.app.chat
+        await wait_until(pilot, lambda: chat.composer.value == "x")
+
+
+async def test_a_low_window_says_all_of_the_welcome() -> None:
+    session = FakeSession(provider="local", model="smol")
+    async with running(FakeWorkspace(session=session), size=(60, 12)) as run:
+        await run.shows("smol", "enter sends", "/context", "/model", "/provider")
+
+
+@pytest.mark.parametrize("size", [(40, 12), (60, 20), (120, 40)])
+async def test_a_long_draft_leaves_its_cursor_and_all_else_on_screen(size: tuple[int, int]) -> None:
+    async with running(size=size) as run:
+        run.chat.composer.value = "\n".join(f"line {number}" for number in range(14))
+        await run.shows("line 13", "52.1k / 200k")
+        run.chat.turns.waiting.extend(["first thing " * 9, "second"])
+        run.chat.turns._show_queue()
+        await run.pilot.pause()
+        await run.shows("line 13", "52.1k / 200k", "queued  first thing")
+        assert run.chat.transcript.size.height >= 1
+        await run.pilot.resize_terminal(size[0] - 8, size[1])
+        await run.until(lambda: run.chat.queue_list.size == Size(size[0] - 8 - 2, 2))
+
+
+async def test_what_is_typed_meanwhile_does_not_replace_the_draft_of_last_time() -> None:
+    gate = asyncio.Event()
+    async with running(FakeWorkspace(session=FakeSession(draft="a long thought")), gate=gate, wait=False) as run:
+        await run.type("new")
+        gate.set()
+        await run.shows("The up key brings back the draft", "› new")
+        await run.press("up")
+        assert run.chat.composer.value == "a long thought"
+        await run.press("down")
+        assert run.chat.composer.value == "new"
+
+
+async def test_an_empty_conversation_teaches() -> None:
+    session = FakeSession(provider="local", model="smol", usage=make_usage(120, 8_192, source="estimated"))
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.shows("smol  8.2k token window", "It runs on this machine", "ask anything", "/context", "/model")
+        await run.type("x")
+        await run.press("enter")
+        await run.shows("You said: x.")
+        assert "ask anything" not in run.text
+
+
+async def test_esc_stops_the_answer_and_keeps_what_arrived() -> None:
+    session = FakeSession(gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.type("go on")
+        await run.press("enter")
+        await run.shows("● answering", "esc stops")
+        await run.press("escape")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert session.messages[-1].status == "cancelled"
+        assert "● answering" not in run.text
+
+
+async def test_messages_wait_for_the_running_turn_in_order() -> None:
+    session = FakeSession(gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        for text in ("one", "two", "three"):
+            await run.type(text)
+            await run.press("enter")
+        await run.shows("queued  two", "queued  three")
+        assert session.sent == ["one"]
+        assert session.gate is not None
+        session.gate.set()
+        await run.until(lambda: session.sent == ["one", "two", "three"] and not run.chat.turns.busy)
+        await run.shows("You said: three.")
+        assert "queued" not in run.text
+
+
+async def test_the_last_waiting_message_comes_back_with_up_and_esc_brings_all() -> None:
+    session = FakeSession(gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        for text in ("one", "two", "three", "four"):
+            await run.type(text)
+            await run.press("enter")
+        await run.press("up")
+        await run.until(lambda: run.chat.composer.value == "four")
+        await run.press("escape")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert run.chat.composer.value == "two\n\nthree\n\nfour"
+        assert session.sent == ["one"]
+
+
+async def test_a_failed_turn_says_so_and_does_not_send_what_waits() -> None:
+    async def fails(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
+        await session.pause()
+        yield TurnFailed("The server can't be reached. Nothing was lost: /retry when it is back.")
+
+    session = FakeSession(script=fails, gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        for text in ("one", "two"):
+            await run.type(text)
+            await run.press("enter")
+        assert session.gate is not None
+        session.gate.set()
+        await run.shows("The server can't be reached. Nothing was lost: /retry when it is back.")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert run.chat.composer.value == "two"
+        assert session.sent == ["one"]
+
+
+async def test_an_error_of_the_program_is_one_line_and_the_screen_lives_on() -> None:
+    async def breaks(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
+        if text == "break":
+            raise ZeroDivisionError("division by\nzero")
+        yield Notice("info", "fine again")
+
+    settings = FakeSettings(log_file=Path("/somewhere/chatctx.log"))
+    async with running(FakeWorkspace(session=FakeSession(script=breaks)), settings=settings) as run:
+        await run.type("break")
+        await run.press("enter")
+        await run.shows("ZeroDivisionError: division by zero", "/somewhere/chatctx.log")
+        assert "Traceback" not in run.text
+        await run.type("again")
+        await run.press("enter")
+        await run.shows("fine again")
+
+
+async def test_what_happens_on_the_way_is_shown() -> None:
+    async def script(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
+        yield ContextTrimmed(12, 38_400, ("m1",))
+        yield RetryScheduled(5, 1, "rate limit")
+        await session.pause()
+        yield Notice("warning", "The server cut the prompt: set num_ctx.")
+
+    session = FakeSession(script=script, gate=asyncio.Event())
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.type("x")
+        await run.press("enter")
+        await run.shows("Context trimmed: 12 messages, 38,400 tokens left out", "attempt 2 · rate limit")
+        for left in ("5 s", "4 s"):  # it counts down while one looks
+            await run.shows(f"asking again in {left} · esc stops")
+        assert session.gate is not None
+        session.gate.set()
+        await run.shows("The server cut the prompt: set num_ctx.")
+
+
+async def test_compaction_reports_what_it_did() -> None:
+    async with running() as run:
+        await run.command("/compact keep the plan")
+        await run.shows("Compacted 142 messages: 121,400 -> 18,300 tokens (-85 %)")
+        assert run.session.log == ["compact keep the plan"]
+
+
+@pytest.mark.parametrize("key", ["shift+enter", "ctrl+j", "alt+enter"])
+async def test_a_new_line_is_not_a_message(key: str) -> None:
+    async with running() as run:
+        await run.type("one")
+        await run.press(key)
+        await run.type("two")
+        assert run.chat.composer.value == "one\ntwo"
+        await run.press("enter")
+        await run.until(lambda: run.session.sent == ["one\ntwo"])
+
+
+async def test_the_prompt_grows_and_the_lines_below_stay() -> None:
+    async with running(size=(60, 20)) as run:
+        for _ in range(20):
+            await run.press("ctrl+j")
+        await run.pilot.pause()
+        assert run.chat.composer.area.size.height == 10
+        assert run.chat.status_bar.region.y == 19
+        assert run.chat.transcript.size.height > 0
+
+
+async def test_up_and_down_go_through_earlier_prompts_and_keep_the_draft() -> None:
+    async with running(FakeWorkspace(prompts=["older", "two\nlines"])) as run:
+        await run.type("draft")
+        await run.press("up")
+        assert run.chat.composer.value == "two\nlines"
+        await run.press("up")
+        assert run.chat.composer.value == "older"
+        await run.press("down", "down", "down")
+        assert run.chat.composer.value == "draft"
+
+
+async def test_prompts_are_remembered_for_later_runs() -> None:
+    async with running() as run:
+        await run.type("remember me")
+        await run.press("enter")
+        await run.until(lambda: run.workspace.prompts == ["remember me"])
+
+
+async def test_the_draft_is_counted_and_its_cost_does_not_grow_with_what_was_pasted() -> None:
+    async with running() as run:
+        await run.type("a" * 40)
+        await run.shows("draft ~10 tok · +0.0 %")
+        big = "line of text\n" * 80_000
+        run.chat.composer.area.post_message(events.Paste(big))
+        await run.shows("[paste 1: 80,001 lines, 1.0 MB]", "draft ~260,010 tok · +130.0 % !")
+        before = len(run.session.counted)
+        await run.type("!")
+        await run.shows("draft ~260,011 tok")
+        assert max(run.session.counted[before:]) < 100
+        await run.press("enter")
+        await run.until(lambda: run.session.sent == ["a" * 40 + big + "!"])
+
+
+async def test_a_chip_is_deleted_whole() -> None:
+    async with running() as run:
+        run.chat.composer.area.post_message(events.Paste("x" * 3_000))
+        await run.until(lambda: "[paste 1" in run.chat.composer.area.text)
+        await run.press("backspace")
+        assert run.chat.composer.area.text == ""
+
+
+async def test_the_draft_is_kept_and_comes_back() -> None:
+    session = FakeSession()
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.type("unfinished")
+        await run.until(lambda: session.draft == "unfinished")
+    async with running(FakeWorkspace(session=session)) as run:
+        assert run.chat.composer.value == "unfinished"
+        await run.press("enter")
+        await run.until(lambda: session.sent == ["unfinished"] and session.draft == "")
+
+
+async def test_leaving_stops_the_answer_keeps_the_draft_and_closes() -> None:
+    session = FakeSession(gate=asyncio.Event())
+    workspace = FakeWorkspace(session=session)
+    async with running(workspace) as run:
+        await run.type("one")
+        await run.press("enter")
+        await run.type("two")
+        await run.press("enter")
+        await run.type("three")
+        await run.press("ctrl+q")
+        await run.until(lambda: workspace.closed)
+    assert session.messages[-1].status == "cancelled"
+    assert session.draft == "two\n\nthree"
+
+
+async def test_ctrl_c_stops_then_clears_then_leaves() -> None:
+    session = FakeSession(gate=asyncio.Event())
+    workspace = FakeWorkspace(session=session)
+    async with running(workspace) as run:
+        await run.type("one")
+        await run.press("enter")
+        await run.type("draft")
+        await run.press("ctrl+c")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert run.chat.composer.value == "draft"
+        await run.press("ctrl+c")
+        assert run.chat.composer.value == ""
+        await run.press("up")
+        assert run.chat.composer.value == "draft"
+        await run.press("ctrl+c", "ctrl+c")
+        assert not workspace.closed
+        await run.press("ctrl+c")
+        await run.until(lambda: workspace.closed)
+
+
+async def test_ctrl_c_closes_a_panel_and_nothing_else() -> None:
+    async with running() as run:
+        await run.type("draft")
+        for keys in (["f2"], ["f2", "m"], ["ctrl+o"]):
+            await run.press(*keys)
+            await run.until(lambda: isinstance(run.app.screen, Panel))
+            await run.press(*["ctrl+c"] * len(keys))
+            await run.until(lambda: run.app.screen is run.chat)
+        assert run.chat.composer.value == "draft"
+
+
+async def test_a_workspace_that_does_not_open_ends_with_one_line_and_code_1() -> None:
+    async def fails() -> FakeWorkspace:
+        raise OSError("disk full")
+
+    app = ChatApp(FakeSettings(), fails)
+    async with app.run_test() as pilot:
+        await pilot.pause(0.1)
+    assert app.return_code == 1
+
+
+async def test_a_workspace_that_does_not_open_keeps_what_was_typed() -> None:
+    gate = asyncio.Event()
+
+    async def fails() -> FakeWorkspace:
+        await gate.wait()
+        raise OSError("disk full")
+
+    app = ChatApp(FakeSettings(), fails)
+    async with app.run_test() as pilot:
+        await pilot.press(*"precious")
+        gate.set()
+        await pilot.pause(0.1)
+        assert app.is_running
+        assert app.chat.composer.value == "precious"
+
+
+async def test_history_shows_stored_messages_with_their_tokens() -> None:
+    session = FakeSession(messages=[user("old question"), assistant("old answer")], title="old times")
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.shows("old question", "old answer", "old times", "6.0k tok", "9.6k tok")
+
+
+async def test_numbers_that_are_not_there_yet_are_fetched() -> None:
+    async with running(FakeWorkspace(session=FakeSession(usage=None))) as run:
+        await run.shows("/ 200k")
+
+
+async def test_keys_can_be_changed_by_id() -> None:
+    async with running(settings=FakeSettings(keys={"chat.context": "f9"})) as run:
+        await run.press("f2")
+        assert run.app.screen is run.chat
+        await run.press("f9")
+        await run.shows("next request, as it would be sent")
+
+
+async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running() as run:
+        gone = BaseScreen.get_widget_and_offset_at
+
+        def stale(self: BaseScreen, x: int, y: int) -> object:
+            from textual.geometry import Offset
+            from textual.screen import Screen
+            from textual.widgets import Static
+
+            monkeypatch.setattr(Screen, "get_widget_and_offset_at", lambda *_: (Static("gone"), Offset(1, 1)))
+            return gone(self, x, y)
+
+        monkeypatch.setattr(BaseScreen, "get_widget_and_offset_at", stale)
+        await run.pilot.mouse_down(offset=(5, 5))
+        await run.pilot.mouse_up(offset=(5, 5))
+        assert run.app.is_running
+
+
+async def test_a_message_is_edited_and_sent_in_its_place() -> None:
+    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
+    async with running(FakeWorkspace(session=session)) as run:
+        run.chat.transcript.focus()
+        await run.press("alt+up", "alt+up", "e")
+        await run.until(lambda: run.chat.composer.value == "first")
+        await run.shows("sets aside 3 messages, ? tokens · esc keeps them")
+        await run.type(" again")
+        await run.press("enter")
+        await run.until(lambda: session.sent == ["first again"])
+        assert session.log == ["rewind m1"]
+        await run.until(lambda: "sets aside" not in run.text)
+
+
+async def test_asking_an_older_message_again_waits_for_enter() -> None:
+    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
+    async with running(FakeWorkspace(session=session)) as run:
+        run.chat.transcript.focus()
+        await run.press("alt+up", "alt+up", "r")
+        await run.shows("Enter asks this again", "sets aside 3 messages")
+        assert session.sent == []
+        await run.press("enter")
+        await run.until(lambda: session.sent == ["first"])
+
+
+async def test_messages_are_chosen_from_the_prompt_and_the_keys_are_shown() -> None:
+    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2")])
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.type("draft")
+        await run.press("alt+up")
+        await run.shows("c copy · e edit · r again · f fork · p pin · x leave out · y copy code · esc back")
+        await run.press("escape")
+        await run.until(lambda: run.app.focused is run.chat.composer.area)
+        assert "x leave out" not in run.text
+        assert run.chat.composer.value == "draft"
+
+
+async def test_esc_lets_go_of_an_edit() -> None:
+    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2")])
+    async with running(FakeWorkspace(session=session)) as run:
+        run.chat.transcript.focus()
+        await run.press("alt+up", "e")
+        await run.until(lambda: run.chat.composer.value == "first")
+        await run.press("escape")
+        await run.until(lambda: run.chat.composer.value == "")
+        await run.type("new")
+        await run.press("enter")
+        await run.until(lambda: session.sent == ["new"])
+        assert session.log == []
+
+
+async def test_a_message_is_sent_again_pinned_and_left_out_by_key() -> None:
+    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2")])
+    async with running(FakeWorkspace(session=session)) as run:
+        run.chat.transcript.focus()
+        await run.press("alt+up", "p", "x")
+        await run.until(lambda: session.log == ["pin m2 True", "exclude m2 True"])
+        await run.press("r")
+        await run.until(lambda: session.sent == ["first"])
+        assert session.log[-1] == "rewind m1"
+
+
+async def test_a_long_answer_rings_only_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rung: list[bool] = []
+    monkeypatch.setattr(ChatApp, "bell", lambda self: rung.append(self.app_focus))
+    monkeypatch.setattr("tui.screens.chat.turns.LONG", 0.0)
+    async with running() as run:
+        await run.command("one")
+        await run.until(lambda: run.session.sent == ["one"] and not run.chat.turns.busy)
+        assert rung == []
+        run.app.app_focus = False
+        run.chat.turns.ask("two")
+        await run.until(lambda: rung == [False])
+
+
+async def test_what_cannot_be_stored_is_printed_for_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(self: FakeSession, text: str) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(FakeSession, "save_draft", full)
+    left: list[object] = []
+    async with running() as run:
+        monkeypatch.setattr(run.app, "exit", lambda **values: left.append(values))
+        await run.type("precious")
+        await run.shows("disk full")
+        assert run.text.count("disk full") == 1
+        await run.press("ctrl+q")
+        await run.until(lambda: bool(left))
+    assert isinstance(left[0], dict)
+    assert left[0]["return_code"] == 1
+    assert "disk full" in str(left[0]["message"]) and "precious" in str(left[0]["message"])
+
+
+async def test_a_draft_that_is_still_to_be_kept_when_the_store_closes_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = FakeSession()
+    workspace = FakeWorkspace(session=session)
+
+    async def closed(_text: str) -> None:
+        raise OSError("the store is closed")
+
+    async def close() -> None:
+        monkeypatch.setattr(session, "save_draft", closed)
+        run.chat.drafts.changed("typed while it ends", ())
+        for worker in [worker for worker in run.chat.workers if worker.group == "draft-save"]:
+            await worker.wait()
+        workspace.closed = True
+
+    monkeypatch.setattr(workspace, "close", close)
+    monkeypatch.setattr("tui.screens.chat.drafts.SAVE_PAUSE", 0.1)
+    async with running(workspace) as run:
+        await run.type("unfinished")
+        await run.press("ctrl+q")
+        await run.until(lambda: workspace.closed)
+    assert session.draft == "unfinished"
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def test_what_is_typed_while_a_draft_cannot_be_kept_is_kept_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.screens.chat.drafts.SAVE_PAUSE", 0.0)
+    session = FakeSession()
+    keep = session.save_draft
+
+    async def fails_once(_text: str) -> None:
+        monkeypatch.setattr(session, "save_draft", keep)
+        run.chat.drafts.changed("more", ())
+        raise OSError("the store is busy")
+
+    async with running(FakeWorkspace(session=session)) as run:
+        monkeypatch.setattr(session, "save_draft", fails_once)
+        await run.type("x")
+        await run.until(lambda: session.draft == "x")
+
+
+async def test_without_a_workspace_a_message_stays_in_the_prompt_and_the_reason_is_said_again() -> None:
+    gate = asyncio.Event()
+
+    async def fails() -> FakeWorkspace:
+        await gate.wait()
+        raise OSError("database is from a newer version")
+
+    app = ChatApp(FakeSettings(), fails)
+    async with app.run_test() as pilot:
+        await pilot.press(*"precious")
+        gate.set()
+        async with asyncio.timeout(5):
+            while not app.chat.broken:
+                await pilot.pause(0.01)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.chat.composer.value == "precious"
+        assert not app.chat.turns.waiting
+
+
+async def test_draft_and_queue_outlive_a_compaction() -> None:
+    """Known failures 96 and 97: what was typed and what waited were gone, or the queue stuck."""
+    async with running() as run:
+        run.session.gate = asyncio.Event()
+        await run.command("/compact")
+        await run.shows("compacting")
+        for text in ("one", "two"):
+            run.chat.composer.value = text
+            await run.press("enter")
+        await run.type("a draft")
+        assert run.session.sent == []
+        run.session.gate.set()
+        await run.until(lambda: run.session.sent == ["one", "two"])
+        assert run.chat.composer.value == "a draft"
+
+
+async def test_a_number_kept_from_last_time_is_shown_at_once_and_then_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = FakeSession(messages=[user("first", "m1")], usage=make_usage(1_000))
+
+    async def measured() -> ContextUsage:
+        session.usage = make_usage(2_000)
+        return session.usage
+
+    monkeypatch.setattr(session, "refresh_usage", measured)
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.shows("2.0k / 200k")
+
+
+async def test_a_burst_of_keys_starts_no_worker_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A paste without brackets is thousands of keys: each would wait for the workers of all before it."""
+    started: list[str] = []
+    begin = ChatScreen.run_worker
+
+    def counted(self: ChatScreen, *args: Any, **kwargs: Any) -> Worker[Any]:
+        started.append(str(kwargs.get("group")))
+        return begin(self, *args, **kwargs)
+
+    monkeypatch.setattr(ChatScreen, "run_worker", counted)
+    words = "as fast as it comes " * 20
+    async with running() as run:
+        started.clear()
+        await run.type(words)
+        await run.until(lambda: run.session.draft == words)
+        await run.shows("draft ~")
+        assert len(started) < len(words) / 4, started
+
+
+async def test_typed_text_that_prints_nothing_by_itself_is_kept() -> None:
+    """Joiner, non-joiner, ideographic and no-break space, private use, an emoji newer than this Python."""
+    words = "👩\u200d💻 می\u200cخواهم 日本\u3000語 dix\u00a0% \ue0b0 \U0001fae8 \U0001fadf."
+    async with running() as run:
+        await run.type(words)
+        await run.until(lambda: run.chat.composer.value == words)
+        await run.press("enter")
+        await run.until(lambda: run.session.sent == [words])

@@ -1,0 +1,136 @@
+"""Rows of `/context` that open: the text behind them, or the message where it was said. By key and by mouse."""
+
+from __future__ import annotations
+
+from textual.widgets import OptionList
+
+from tests.fakes import FakeSession, FakeWorkspace, assistant, make_usage, user
+from tests.screens.conftest import Running, running
+from tui.chat.memory_files import MemoryFile, MemoryFiles
+from tui.context.deferral import ToolPlan
+from tui.context.usage.rows import UsageItem, UsageRow
+from tui.messages import Attachment, Message, Text, ToolCall, ToolResult, ToolSchema
+from tui.screens.context.context_open import attachment_text
+from tui.screens.context.panel import ContextPanel
+from tui.screens.pager import WRAPPED, Pager, TextLines, laid_out
+
+LONG = "\n".join(f"output line {number}" for number in range(90))
+
+
+def session() -> FakeSession:
+    file = Attachment("text", "notes.txt", "text/plain", "00", 12, text="what the notes\nsay")
+    messages = [
+        Message("user", (Text("the first words"), file), id="m1"),
+        Message("assistant", (ToolCall("c1", "read_file", "{}"),), id="m2", model="m"),
+        Message("tool", (ToolResult("c1", "read_file", LONG),), id="m3"),
+        *[user(f"filler {number}\n\n" * 4, f"n{number:02}") for number in range(20)],
+        assistant("the end", "z"),
+    ]
+    rows = (
+        UsageRow("system", "System prompt", 10, "estimated", (UsageItem("prompt", 10, "estimated", "prompt"),)),
+        UsageRow("memory", "Memory", 20, "estimated", (UsageItem("AGENTS.md", 20, "estimated", "AGENTS.md"),)),
+        UsageRow("tools", "Tools", 30, "estimated", (
+            UsageItem("read_file", 25, "estimated", "read_file"), UsageItem("gone", 5, "estimated", "gone"))),
+        UsageRow("user", "User", 40, "derived", (UsageItem("the first words", 40, "derived", "m1"),)),
+        UsageRow("tool_results", "Results", 50, "derived", (UsageItem("m3", 50, "derived", "m3"),)),
+        UsageRow("attachments", "Attachments", 60, "derived", (UsageItem("the first words", 60, "derived", "m1"),)),
+    )  # fmt: skip
+    found = FakeSession(messages=messages, usage=make_usage(210, rows=rows), system="Be brief,\nplease.")
+    found.memory = MemoryFiles((MemoryFile("/x/AGENTS.md", "AGENTS.md", "# Rules\nNever guess.", "00"),))
+    parameters = '{"properties":{"path":{"type":"string"}},"type":"object"}'
+    found.tools.plan = ToolPlan((ToolSchema("read_file", "Reads a file.", parameters),))
+    return found
+
+
+async def unfold(run: Running, row: str, item: str) -> None:
+    """Open `/context`, unfold a row, put the cursor on an item of it."""
+    await run.press("f2")
+    await run.shows("210 / 200,000")
+    for _ in range(12):
+        await run.press("down")
+        if row in cursor_line(run):
+            break
+    await run.press("right")
+    await run.shows(f"{row} ▾")
+    while not cursor_line(run).strip().startswith(item):
+        await run.press("down")
+    await run.shows("enter open")
+
+
+def cursor_line(run: Running) -> str:
+    panel = run.app.screen
+    assert isinstance(panel, ContextPanel)
+    at = panel.query_one(OptionList).highlighted
+    return str(panel._lines[at].content.plain) if at is not None else ""
+
+
+SHOWN_OF = (
+    ("system prompt", "prompt", ("System prompt", "Be brief,", "please.", "~10 tokens")),
+    ("memory files", "AGENTS.md", ("# Rules", "Never guess.", "~20 tokens")),
+    ("tools", "read_file", ("read_file · built-in", "Reads a file.", '"path": {', "~25 tokens")),
+    ("attachments", "the first words", ("notes.txt", "what the notes", "60 tokens")),
+)
+
+
+async def test_a_text_is_shown_and_esc_leads_back() -> None:
+    async with running(FakeWorkspace(session=session())) as run:
+        for row, item, shown in SHOWN_OF:
+            await unfold(run, row, item)
+            await run.press("enter")
+            await run.shows(*shown, "esc close")
+            await run.press("escape")
+            await run.shows("210 / 200,000", f"{row} ▾")
+            await run.press("escape")
+
+
+async def test_a_message_is_shown_where_it_was_said_and_its_result_unfolded() -> None:
+    async with running(FakeWorkspace(session=session())) as run:
+        await unfold(run, "tool results", "m3")
+        await run.press("enter")
+        await run.until(lambda: run.app.screen is run.chat)
+        await run.shows("output line 0", "output line 9", "c copy")
+        assert run.chat.transcript.cursor_id == "m3"
+        await run.press("escape")
+        await run.until(lambda: run.chat.transcript.cursor_id is None)
+
+
+async def test_a_click_opens_too_and_what_is_gone_is_said() -> None:
+    async with running(FakeWorkspace(session=session())) as run:
+        await unfold(run, "tools", "gone")
+        await run.press("enter")
+        await run.shows("not part of the next request any more")
+        row = next(y for y, line in enumerate(run.text.splitlines()) if " read_file" in line)
+        await run.pilot.click(offset=(20, row))
+        await run.shows("Reads a file.")
+
+
+def test_text_is_harmless_and_bounded() -> None:
+    assert laid_out([("x", "a\x1b[31mb\tc\x07")], 40) == ["ab  c␇"]
+    lines = laid_out([("x", "x" * (WRAPPED + 5))], 1_000)
+    assert len(lines) == WRAPPED // 1_000 + 1
+    assert lines[-1] == "… 5 more characters are not shown here"
+
+
+def test_of_a_picture_its_size_is_told() -> None:
+    picture = Attachment("image", "a.png", "image/png", "00", 2_048, width=640, height=480)
+    assert attachment_text(picture) == "a.png\nimage/png, 2 kB, 640 × 480 pixels"
+    assert attachment_text(Attachment("pdf", "a.pdf", "application/pdf", "00", 9, pages=3)).endswith("9 B, 3 pages")
+
+
+async def test_it_wraps_again_for_another_width() -> None:
+    async with running() as run:
+        run.app.push_screen(Pager([("title", "word " * 60)], wraps=True))
+        await run.shows("title: 3 lines", "word word", "esc close")
+        await run.pilot.resize_terminal(50, 20)
+        await run.shows("title: 7 lines")
+        assert max(map(len, run.app.screen.query_one(TextLines)._lines)) <= 45
+
+
+async def test_the_end_of_the_widest_line_can_be_scrolled_to() -> None:
+    for line in ("漢" * 60 + "E", "\t" * 25 + "E", "\x1b[31m" * 9 + "a" * 90 + "E"):
+        async with running(size=(60, 20)) as run:
+            run.app.push_screen(Pager([("title", line)]))
+            await run.shows("title: 1 line")
+            lines = run.app.screen.query_one(TextLines)
+            lines.scroll_to(x=lines.max_scroll_x, animate=False)
+            await run.shows("E  │")

@@ -1,0 +1,204 @@
+"""`/context` and its views: the same numbers as the status line, and nothing changed by looking."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import pytest
+
+from tests.fakes import FakeSession, FakeWorkspace, assistant, make_usage, user
+from tests.screens.conftest import SIZES, running
+from tui.messages import Message, Text
+from tui.screens.context.panel import ContextPanel
+
+
+@pytest.mark.parametrize("size", [*SIZES, (40, 12)])
+async def test_it_lies_over_the_conversation_and_esc_closes_it(size: tuple[int, int]) -> None:
+    async with running(size=size) as run:
+        before = run.text
+        await run.command("/context")
+        await run.shows("52,100 / 200,000 tokens   26 %", "system prompt", "esc close")
+        assert run.chat.transcript.region.width == size[0]
+        await run.press("escape")
+        await run.until(lambda: run.app.screen is run.chat)
+        assert run.text == before
+
+
+async def test_looking_changes_nothing_in_the_session() -> None:
+    session = FakeSession(messages=[user("hi"), assistant("ho")])
+    async with running(FakeWorkspace(session=session)) as run:
+        before = copy.copy(session.__dict__)
+        await run.press(
+            "f2", "down", "down", "right", "left", "h", "escape", "m", "s", "escape", "f", "escape", "escape"
+        )
+        await run.until(lambda: run.app.screen is run.chat)
+        assert session.__dict__ == before
+
+
+async def test_its_total_is_the_status_lines() -> None:
+    session = FakeSession(usage=make_usage(123_456, 200_000, source="estimated"))
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.shows("~123k / 200k · 62 %")
+        await run.press("f2")
+        await run.shows("~123,456 / 200,000 tokens   62 %")
+
+
+async def test_rows_unfold_by_key_and_by_click_and_the_headline_stays() -> None:
+    async with running() as run:
+        await run.press("f2")
+        await run.shows("tools ▸")
+        place = run.text.splitlines().index(next(line for line in run.text.splitlines() if "52,100 /" in line))
+        await run.press("down", "down", "right")
+        await run.shows("tools ▾", "github: search", "read_file")
+        assert "52,100 /" in run.text.splitlines()[place]
+        await run.press("left")
+        await run.shows("tools ▸")
+        row = next(y for y, line in enumerate(run.text.splitlines()) if "messages ▾" in line)
+        await run.pilot.click(offset=(20, row))
+        await run.shows("messages ▸")
+        assert "reasoning sent back" not in run.text
+
+
+async def test_rolling_is_turned_on_from_here_and_the_threshold_goes() -> None:
+    async with running() as run:
+        await run.press("f2")
+        await run.shows("compaction buffer", "t rolling on")
+        await run.press("t")
+        await run.shows("t rolling off")
+        assert run.session.rolling
+        assert "compaction buffer" not in run.text
+        await run.press("escape")
+        await run.shows("rolling on")
+
+
+async def test_exact_count_replaces_the_estimate() -> None:
+    session = FakeSession(usage=make_usage(52_500, source="estimated"))
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.press("f2")
+        await run.shows("~52,500")
+        await run.press("e")
+        await run.shows("52,000 / 200,000", "The server counted 52,000 tokens.", "e exact count")
+        await run.press("escape")
+        await run.shows(" 52.0k / 200k")
+
+
+async def test_a_server_that_cannot_count_is_said_and_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def none(self: FakeSession) -> int | None:
+        return None
+
+    monkeypatch.setattr(FakeSession, "count_exactly", none)
+    async with running() as run:
+        await run.press("f2", "e")
+        await run.shows("This server has no counting endpoint; the number stays", "52,100 / 200,000")
+
+
+async def test_what_is_said_of_a_count_does_not_cover_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def none(self: FakeSession) -> int | None:
+        return None
+
+    monkeypatch.setattr(FakeSession, "count_exactly", none)
+    async with running(size=(60, 20)) as run:
+        await run.press("f2", "e")
+        await run.shows("stays as it was.", "52,100 / 200,000 tokens")
+
+
+async def test_a_count_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(self: FakeSession) -> int | None:
+        raise OSError("no route\nto host")
+
+    monkeypatch.setattr(FakeSession, "count_exactly", fails)
+    async with running() as run:
+        await run.press("f2", "e")
+        await run.shows("The server did not count (no route to host)", "52,100 / 200,000", "e exact count")
+
+
+async def test_compact_closes_the_panel_and_compacts() -> None:
+    async with running() as run:
+        await run.press("f2", "c")
+        await run.shows("Compacted 142 messages")
+        assert run.app.screen is run.chat
+
+
+async def test_what_does_not_fit_is_said() -> None:
+    async with running(FakeWorkspace(session=FakeSession(usage=make_usage(494_945)))) as run:
+        await run.shows("495k / 200k · 247 % !", "311k too much")
+        await run.press("f2")
+        await run.shows("247 % !", "▲ the window ends here", "too much", "310,945")
+
+
+async def test_an_unknown_window_has_no_percentage() -> None:
+    async with running(FakeWorkspace(session=FakeSession(usage=make_usage(500, None)))) as run:
+        await run.shows("500 / ?")
+        await run.press("f2")
+        await run.shows("500 / ? tokens", "window unknown", "/window 128k")
+        assert "%" not in "\n".join(run.text.splitlines()[:5])
+
+
+async def test_messages_can_be_pinned_left_out_sorted_and_gone_to() -> None:
+    messages: list[Message] = [user(f"question {n}", f"m{n}") for n in range(1, 60)]
+    session = FakeSession(messages=messages, not_sent={"m3": "compacted"})
+    async with running(FakeWorkspace(session=session)) as run:
+        await run.press("f2", "m")
+        await run.shows("Messages · 59 messages, 1 not sent any more", "question 59")
+        await run.press("home")
+        await run.shows("question 1 ")
+        await run.press("p")
+        await run.until(lambda: session.pinned == {"m1"})
+        await run.shows("◆ question 1 ")
+        await run.press("x")
+        await run.until(lambda: session.not_sent.get("m1") == "excluded")
+        await run.shows("2 not sent any more", "excluded")
+        await run.press("x")
+        await run.until(lambda: "m1" not in session.not_sent)
+        await run.press("s", "enter")
+        await run.until(lambda: run.app.screen is run.chat)
+        await run.shows("question 2\n")
+
+
+async def test_history_draws_the_calls_and_marks_compactions() -> None:
+    messages: list[Message] = []
+    for n in range(1, 30):
+        messages += [user("q", f"u{n}"), assistant("a", f"a{n}", tokens=(n * 3_000, 500))]
+    messages.append(Message("user", (Text("summary"),), id="s1", kind="summary"))
+    messages.append(assistant("a", "a99", tokens=(9_000, 500)))
+    async with running(FakeWorkspace(session=FakeSession(messages=messages))) as run:
+        await run.press("f2", "h")
+        await run.shows("30 calls", "now 9.5k, most 87.5k", "▼ compacted", "window 200k", "█")
+        await run.press("escape")
+        await run.shows("category")
+
+
+async def test_history_without_calls_says_so() -> None:
+    async with running() as run:
+        await run.press("f2", "h")
+        await run.shows("No call has been answered yet.")
+
+
+async def test_fits_where_lists_the_models() -> None:
+    async with running() as run:
+        await run.press("f2", "f")
+        await run.shows(
+            "anthropic/claude-x", "128k   ~41 %  fits", "~636 %  ~45,956 would have to go", "window unknown"
+        )
+
+
+async def test_it_opens_before_there_are_numbers() -> None:
+    session = FakeSession(usage=None)
+    async with running(FakeWorkspace(session=session)) as run:
+        session.usage = None
+        run.app.push_screen(ContextPanel(session, None))
+        await run.shows("0 / 200,000 tokens")
+
+
+async def test_a_click_on_the_number_opens_it() -> None:
+    async with running() as run:
+        await run.pilot.click(run.chat.status_bar)
+        await run.shows("next request, as it would be sent")
+
+
+async def test_warnings_are_shown() -> None:
+    usage = replace(make_usage(), warnings=("tools are estimated larger than the whole request",))
+    async with running(FakeWorkspace(session=FakeSession(usage=usage))) as run:
+        await run.press("f2")
+        await run.shows("! tools are estimated larger")

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from textual.events import Paste
+
+from tests.fakes import FakeSession, FakeWorkspace
+from tests.screens.conftest import SIZES, Running, running
+from tui.chat.conversation.events import ApprovalAsked, MessageAdded, SessionEvent, ToolFinished, ToolStarted
+from tui.messages import Message, ToolCall, ToolResult
+from tui.screens.tools.approval import ApprovalPanel
+from tui.views.call_text import readable_arguments
+
+EVIL = {"title": "Fix \x1b[2Jit [red]now[/]", "body": "first\nrepo: other/place\nthird", "labels": ["a", "b"]}
+
+
+def asked(arguments: object = EVIL, why: str = "") -> ApprovalAsked:
+    call = ToolCall("c1", "github__create_issue", json.dumps(arguments))
+    return ApprovalAsked("q1", call, "github", "Creates an issue. [bold]Approved by the user.[/]", why)
+
+
+def script(question: ApprovalAsked) -> FakeWorkspace:
+    async def play(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
+        yield ToolStarted("c0", "read_file")
+        yield question
+        await session.pause()
+        yield ToolFinished("c0", "read_file", 0.1, False)
+        result = Message("tool", (ToolResult("c1", "github__create_issue", "done"),), id=session.next_id())
+        yield MessageAdded(result)
+
+    return FakeWorkspace(FakeSession(script=play, gate=asyncio.Event()))
+
+
+async def asking(run: Running) -> ApprovalPanel:
+    run.chat.turns.ask("go")
+    await run.until(lambda: isinstance(run.app.screen, ApprovalPanel))
+    panel = run.app.screen
+    assert isinstance(panel, ApprovalPanel)
+    await run.pilot.pause()
+    return panel
+
+
+def quiet(panel: ApprovalPanel) -> None:
+    """Time passes without a key."""
+    panel._last_key -= 100
+
+
+@pytest.mark.parametrize(
+    ("key", "decision"), [("y", "once"), ("s", "session"), ("a", "always"), ("n", "no"), ("d", "never")]
+)
+async def test_a_key_after_a_quiet_moment_answers(key: str, decision: str) -> None:
+    async with running(script(asked())) as run:
+        panel = await asking(run)
+        quiet(panel)
+        await run.press(key)
+        await run.until(lambda: bool(run.session.tools.answers))
+        assert run.session.tools.answers == [("q1", decision)]
+        assert run.app.screen is run.chat
+
+
+async def test_what_is_typed_for_the_prompt_answers_nothing_and_is_kept() -> None:
+    async with running(script(asked())) as run:
+        panel = await asking(run)
+        await run.type("yes, sand")
+        await run.press("enter")
+        panel.on_paste(Paste(" pasted"))
+        assert run.app.screen is panel
+        assert run.session.tools.answers == []
+        assert run.chat.composer.value == "yes, sand pasted"
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
+async def test_the_answer_is_stopped_at_any_time_and_nothing_approved(key: str) -> None:
+    async with running(script(asked())) as run:
+        await asking(run)
+        await run.press(key)
+        await run.until(lambda: not run.chat.turns.busy)
+        assert run.session.cancelled
+        assert run.session.tools.answers == []
+
+
+async def test_the_question_goes_with_the_turn() -> None:
+    async with running(script(asked())) as run:
+        await asking(run)
+        run.session.cancel()
+        await run.until(lambda: run.app.screen is run.chat)
+        assert run.session.tools.answers == []
+
+
+async def test_a_special_call_is_asked_about_each_time() -> None:
+    async with running(script(asked(why="id_rsa probably holds keys"))) as run:
+        panel = await asking(run)
+        quiet(panel)
+        await run.press("a")
+        assert "id_rsa probably holds keys" in run.text
+        assert "everywhere" not in run.text
+        assert run.session.tools.answers == []
+        await run.press("down", "enter")
+        await run.until(lambda: bool(run.session.tools.answers))
+        assert run.session.tools.answers == [("q1", "once")]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_everything_that_would_be_done_can_be_read(size: tuple[int, int]) -> None:
+    async with running(script(asked()), size=size) as run:
+        await asking(run)
+        await run.shows("Run github__create_issue?", "y  run it, once", "n  not this time", "esc stop")
+        assert "\x1b" not in run.text
+        if size[1] > 20:
+            assert "[red]now[/]" in run.text
+            assert "github says of it" in run.text
+
+
+def test_arguments_cannot_look_like_others() -> None:
+    lines = readable_arguments(json.dumps(EVIL)).plain.split("\n")
+    assert lines[0] == "title: Fix ␛[2Jit [red]now[/]"
+    assert lines[1:5] == ["body: ", "  │ first", "  │ repo: other/place", "  │ third"]
+    assert readable_arguments("{}").plain == "no arguments"
+    hidden = {"pa\u200dth": "notes\u200b.txt \u202e\u200fgpj\U000e0072\U000e006d\ufe0f\u3164 日本\u3000語"}
+    assert readable_arguments(json.dumps(hidden)).plain == "pa�th: notes�.txt ��gpj���� 日本\u3000語"
+    assert readable_arguments("{broken\x1b").plain == "{broken␛"
+
+
+async def test_what_runs_is_named_with_its_time() -> None:
+    async with running(script(asked())) as run:
+        run.chat.turns.show(ToolStarted("c1", "read_file"))
+        run.chat.turns.show(ToolStarted("c2", "search_files"))
+        assert run.chat.turns._phase == "running read_file, search_files"
+        run.chat.turns.show(ToolFinished("c1", "read_file", 1.0, False))
+        assert run.chat.turns._phase == "running search_files (1 done)"

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tui.tools.arguments import read_arguments
+from tui.tools.base import ToolError, ToolOutput
+from tui.tools.files.builtin import BuiltInTools
+from tui.tools.files.confine import Confinement
+from tui.tools.files.ignore import ignore_verdict, parse_ignore
+from tui.tools.files.list_files import MOST_LISTED, list_files
+from tui.tools.files.read_file import read_file
+from tui.tools.files.search_files import MOST_MATCHES, WORKER, search_files
+
+RIPGREP = shutil.which("rg")
+ENGINES = [pytest.param(None, id="python")] + [pytest.param(RIPGREP, id="ripgrep")] * (RIPGREP is not None)
+
+
+def read(root: Path, path: str, **arguments: object) -> ToolOutput:
+    return read_file({"path": path, **arguments}, Confinement(root))
+
+
+def listed(root: Path, **arguments: object) -> str:
+    return list_files(arguments, Confinement(root)).text
+
+
+async def found(root: Path, pattern: str, engine: str | None = None, **arguments: object) -> str:
+    return (await search_files({"pattern": pattern, **arguments}, Confinement(root), program=engine)).text
+
+
+# -- read_file -----------------------------------------------------------------------------------------------------
+
+
+def test_lines_come_with_numbers_and_ranges(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("".join(f"line {n}\n" for n in range(1, 31)))
+    assert read(tmp_path, "a.py", offset=29).text == "    29\tline 29\n    30\tline 30"
+    part = read(tmp_path, "a.py", offset=3, limit=2).text
+    assert part == "     3\tline 3\n     4\tline 4\n[more lines follow: read on with offset=5]"
+    with pytest.raises(ToolError, match="has 30 lines: there is no line 31"):
+        read(tmp_path, "a.py", offset=31)
+    with pytest.raises(ToolError, match="begin at 1"):
+        read(tmp_path, "a.py", offset=0)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ("größer\r\nnext".encode(), "größer\n     2\tnext"),
+        (b"\xef\xbb\xbfmark", "1\tmark"),
+        ("mark ü".encode("utf-16"), "mark ü"),
+        ("no mark, long enough".encode("utf-16-le"), "no mark, long enough"),
+        ("größer".encode("cp1252"), "größer"),
+        (b"", "is empty"),
+        (b"\x7fELF\x02\x01\x00\x00" + bytes(range(256)) * 4, "an ELF program of 1,032 bytes, not text"),
+        (b"%PDF-1.7\n\x00\x01", "a PDF"),
+        (b"x" * 50_000, "[… 40,000 more characters in this line]"),
+    ],
+)
+def test_encodings_and_binary_content_are_recognised(tmp_path: Path, data: bytes, expected: str) -> None:
+    (tmp_path / "f").write_bytes(data)
+    assert expected in read(tmp_path, "f").text
+
+
+def test_a_picture_is_given_as_one(tmp_path: Path) -> None:
+    data = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04" + bytes(100)
+    (tmp_path / "plot.png").write_bytes(data)
+    output = read(tmp_path, "plot.png")
+    assert [(image.media_type, image.data) for image in output.images] == [("image/png", data)]
+
+
+def test_a_huge_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (tmp_path / "huge").open("wb") as file:
+        file.write(b"first\n")
+        file.truncate(8_000_000_000)  # sparse
+    assert "binary data of 8,000,000,000 bytes" in read(tmp_path, "huge").text
+    monkeypatch.setattr("tui.tools.files.read_file.MOST_SCANNED", 100_000)
+    (tmp_path / "long").write_text("word\n" * 100_000)
+    assert "offset=2001" in read(tmp_path, "long").text
+    with pytest.raises(ToolError, match="too large: line 90000 was not reached"):
+        read(tmp_path, "long", offset=90_000)
+    (tmp_path / "one-line").write_text("x" * 1_000_000)
+    assert "more characters in this line" in read(tmp_path, "one-line").text
+
+
+# -- list_files ----------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_listed_without_what_git_ignores(tmp_path: Path) -> None:
+    for path in ("src/a.py", "src/b.txt", "node_modules/x.js", ".git/config", "out.log", "keep.log"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("12345")
+    (tmp_path / ".gitignore").write_text("node_modules/\n*.log\n!keep.log\n")
+    text = listed(tmp_path)
+    assert text.splitlines() == [".gitignore  30 B", "keep.log  5 B", "src/", "[2 ignored by git are not listed]"]
+    assert listed(tmp_path, glob="*.py") == "src/a.py  5 B\n[2 ignored by git are not listed]"
+    assert "src/b.txt" in listed(tmp_path, glob="src/**/*.{txt,md}")
+    assert listed(tmp_path, path="src") == "a.py  5 B\nb.txt  5 B"
+    assert "[no file fits]" in listed(tmp_path, glob="*.rs")
+    with pytest.raises(ToolError, match="is a file, not a folder"):
+        listed(tmp_path, path="src/a.py")
+
+
+def test_ten_thousand_files_are_bounded(tmp_path: Path) -> None:
+    for number in range(10_000):
+        os.close(os.open(tmp_path / f"{number:05}", os.O_CREAT))
+    lines = listed(tmp_path).splitlines()
+    assert len(lines) == MOST_LISTED + 1
+    assert lines[-1] == "[and 9,500 more; a glob shows some of them]"
+
+
+def test_names_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "evil\x1b[2J\n.txt").write_text("x")
+    assert "\x1b" not in listed(tmp_path)
+    assert len(listed(tmp_path).splitlines()) == 1
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_ignore_rules_are_git_s(tmp_path: Path, nested: bool) -> None:
+    """Held against git itself, here and from a folder below the top of the repository."""
+    lines = ["*.tmp", "/top", "build/", "doc/*.txt", "a/**/z", "!b.tmp", "\\#x", "sp ace ", "[ab]c", "**/deep", "x?"]
+    paths = ["a.tmp", "b.tmp", "top", "sub/top", "build/x", "sub/build/x", "doc/a.txt", "doc/s/a.txt", "a/z", "a/q/r/z",
+             "#x", "sp ace", "ac", "bc", "cc", "q/w/deep", "xy", "x", "sub/xy", "k.py"]  # fmt: skip
+    top = tmp_path / "sub" if nested else tmp_path
+    for path in paths:
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).write_text("x")
+    (tmp_path / ".gitignore").write_text("\n".join(lines) + "\n")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True, capture_output=True)
+    command = ["git", "-C", str(top), "ls-files", "--others", "--exclude-standard", "-z"]
+    kept = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip("\0").split("\0")
+    mine = [line.rsplit("  ", 1)[0] for line in listed(top, glob="**").splitlines() if not line.startswith("[")]
+    assert sorted(mine) == sorted(kept)
+
+
+def test_a_pipe_in_place_of_an_ignore_file_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.o").write_text("")
+    os.mkfifo(tmp_path / ".gitignore")
+    assert listed(tmp_path, path="sub") == "a.o  0 B"
+
+
+def test_a_rule_that_makes_no_sense_is_left_out() -> None:
+    rules = parse_ignore("[z-a]\n*.o\n", "")
+    assert ignore_verdict("a.o", False, rules) is True
+
+
+# -- search_files --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("import os\ndef parse():\n    return 'Ärger'\r\n")
+    (tmp_path / "b.txt").write_text("parse it\nPARSE\n" + "y" * 1_000 + "parse\n")
+    (tmp_path / "bin").write_bytes(b"parse\0parse")
+    (tmp_path / ".env").write_text("parse=1")
+    (tmp_path / "skip.log").write_text("parse")
+    (tmp_path / ".gitignore").write_text("*.log")
+    return tmp_path
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_lines_are_found_by_both_engines_alike(tree: Path, engine: str | None) -> None:
+    text = await found(tree, r"parse\b", engine)
+    assert text.splitlines() == [
+        "b.txt:1: parse it",
+        f"b.txt:3: {'y' * 400} […]",
+        "src/a.py:2: def parse():",
+        "[not searched: 1 file that probably holds secrets]",
+    ]
+    assert "b.txt:2: PARSE" in await found(tree, "^parse$", engine, ignore_case=True)
+    assert (await found(tree, "Ärger'$", engine, path="src")).splitlines()[0] == "src/a.py:3:     return 'Ärger'"
+    assert (await found(tree, "parse", engine, glob="*.py")).startswith("src/a.py:2:")
+    assert (await found(tree, "parse", engine, path="src/a.py")) == "src/a.py:2: def parse():"
+    assert (await found(tree, "nothing like it", engine)).startswith("[no line fits in 4 files]")
+    assert "def parse" in await found(tree, r"(?<=def )parse", engine)  # ripgrep has no look-behind
+    with pytest.raises(ToolError, match="can't be read"):
+        await found(tree, "(", engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_name_with_a_line_break_makes_no_line_of_its_own(tmp_path: Path, engine: str | None) -> None:
+    (tmp_path / "a\nsetup.py:1: fine").write_text("needle")
+    assert len((await found(tmp_path, "needle", engine)).splitlines()) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_many_matches_are_bounded(tmp_path: Path, engine: str | None) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.txt").write_text("match\n" * 300)
+    lines = (await found(tmp_path, "match", engine)).splitlines()
+    assert len(lines) == MOST_MATCHES + 1
+    assert lines[-1].startswith("[and 700 more lines")
+
+
+async def test_a_pattern_that_takes_for_ever_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.tools.files.search_files.SECONDS", 0.5)
+    (tmp_path / "a").write_text("a" * 60 + "b")
+    assert "ended after some time" in await found(tmp_path, r"(a+)+$")
+
+
+async def test_a_search_that_is_cancelled_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[asyncio.subprocess.Process] = []
+    real = asyncio.create_subprocess_exec
+
+    async def start(*command: Any, **options: Any) -> asyncio.subprocess.Process:
+        started.append(await real(*command, **options))
+        task.cancel()
+        return started[0]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    (tmp_path / "a").write_text("a" * 60 + "b")
+    task = asyncio.create_task(found(tmp_path, r"(a+)+$"))
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert started[0].returncode is not None
+
+
+def test_the_process_that_searches_ends_by_itself(tmp_path: Path) -> None:
+    """Also when the program that started it was killed."""
+    (tmp_path / "a").write_text("a" * 60 + "b")
+    task = {"pattern": r"(a+)+$", "ignore_case": False, "files": ["a"], "most": 9, "seconds": 0.2}
+    command = [sys.executable, "-I", str(WORKER)]
+    done = subprocess.run(
+        command, input=json.dumps(task), cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False
+    )
+    assert done.returncode == 1
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+async def test_nothing_in_the_searched_folder_is_run(tmp_path: Path) -> None:
+    for name in ("json.py", "re.py", "tui.py", "sitecustomize.py"):
+        (tmp_path / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n# needle")
+    assert "json.py:2: # needle" in await found(tmp_path, "needle")
+    assert not (tmp_path / "ran").exists()
+
+
+# -- as tools ------------------------------------------------------------------------------------------------------
+
+
+async def test_the_three_tools_take_arguments_as_their_schemas_say(tree: Path) -> None:
+    tools = {tool.schema.name: tool for tool in BuiltInTools(tree).tools()}
+    assert sorted(tools) == ["list_files", "read_file", "search_files"]
+    assert all(tool.read_only and tool.schema.origin == "built-in" for tool in tools.values())
+    arguments = read_arguments('{"path": "src/a.py", "limit": null}', tools["read_file"].schema)
+    assert "import os" in (await tools["read_file"].run(arguments)).text
+    assert "src/" in (await tools["list_files"].run({})).text
+    assert "a.py:2" in (await tools["search_files"].run({"pattern": "def"})).text

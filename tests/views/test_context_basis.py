@@ -1,0 +1,101 @@
+"""The total as a sum: what is on the line adds up to the headline, and says what it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.context.helpers import MODEL, WordTokenizer, answer, estimator, registered, request, thinking, user
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.usage.limits import BudgetSettings, ModelLimits
+from tui.context.usage.usage import calculate_context_usage
+from tui.messages import Message, Usage
+from tui.views.context_basis import basis_lines
+
+LONG = "one two three four five " * 40
+
+
+@pytest.fixture(autouse=True)
+def _words() -> Iterator[None]:
+    with registered(MODEL, WordTokenizer()):
+        yield
+
+
+def line(known: HybridTokenEstimator, *messages: Message, system: str = "") -> str:
+    """The sum on screen, which has to come to the total."""
+    usage = calculate_context_usage(
+        request(*messages, system=system), estimator=known, limits=ModelLimits(200_000), settings=BudgetSettings()
+    )
+    text = basis_lines(usage, 200)[0].plain.removeprefix("basis   ")
+    if usage.basis.last_input is not None:
+        words = re.sub(r"last output [\d,]+ \(([\d,]+) of it", r"\1 (", text)  # only what goes back counts
+        parts = re.findall(r"(?:^|([+-]) )[a-z ]*~?([\d,]+)", words)
+        assert sum(int(f"{sign}{number.replace(',', '')}") for sign, number in parts) == usage.total, text
+    return text
+
+
+def measured(reply: Message | None = None, usage: Usage | None = None) -> HybridTokenEstimator:
+    known = estimator()
+    known.record(request(user("q")), reply or answer("a"), usage or Usage(1_000, 200), learn=True, at=0.0)
+    return known
+
+
+def test_without_a_call_nothing_is_added_up() -> None:
+    assert line(estimator(), user("q")) == "estimated: no call to this model has measured it yet"
+
+
+def test_last_input_last_output_and_what_is_new() -> None:
+    text = line(measured(), user("q"), answer("a"), user("x"))
+    assert text.startswith("last input 1,000 + last output 200 (all of it sent back) + new ~")
+
+
+def test_only_what_goes_back_of_the_output() -> None:
+    reply = answer("word " * 12)
+    known = measured(reply, usage=Usage(100, 2_315, reasoning=2_303))
+    assert line(known, user("q"), reply) == "last input 100 + last output 2,315 (12 of it sent back)"
+
+
+def test_an_answer_that_is_set_aside_is_not_added() -> None:
+    assert line(measured(), user("q")) == "last input 1,000"
+
+
+def test_an_output_nobody_reported_is_not_said_to_be_none() -> None:
+    cut = replace(answer(LONG), status="cancelled")
+    text = line(measured(cut, usage=Usage(1_000, None)), user("q"), cut)
+    assert text.startswith("last input 1,000 + new ~")
+
+
+def test_the_servers_count_is_not_a_calls_usage() -> None:
+    known = estimator()
+    known.note_count(request(user("q")), 68, at=0.0)
+    assert line(known, user("q")) == "counted by the server 68"
+    assert line(known, user("q"), answer("a"), user(LONG)).startswith("counted by the server 68 + new ~")
+
+
+def test_a_longer_system_prompt_is_new() -> None:
+    assert line(measured(), user("q"), answer("a"), system=LONG).endswith(" + new ~204")
+
+
+def test_what_left_since_is_taken_off() -> None:
+    known = estimator()
+    talk: list[Message] = []
+    total = 300
+    for number in range(10):
+        talk.append(user(f"{number} " * 100))
+        total += 104
+        known.record(request(*talk), answer(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
+        talk.append(answer(f"a{number}"))
+        total += 10
+    assert " - not sent any more ~3" in line(known, *talk[6:], user("x"))
+
+
+def test_reasoning_that_left_is_taken_off() -> None:
+    thought = thinking("hm " * 30, "so")
+    known = estimator()
+    known.record(request(user("q")), thought, Usage(1_000, 200, reasoning=150), learn=True, at=0.0)
+    known.record(request(user("q"), thought, user("r")), answer("b"), Usage(1_210, 10), learn=True, at=1.0)
+    bare = replace(thought, parts=thought.parts[1:])
+    assert "- not sent any more" in line(known, user("q"), bare, user("r"), answer("b"))

@@ -1,0 +1,31 @@
+"""What `/usage` says of rolling context."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tui.chat.usage_report import totals
+from tui.context.reduction.trimming import KEPT_TRIMS, TrimLog, TrimRecord
+from tui.views.usage_table import usage_lines
+
+
+def shown(trims: TrimLog, width: int = 100) -> list[str]:
+    return [line.plain for line in usage_lines((), (), (), width, trims=trims) if line.plain]
+
+
+def test_requests_trims_and_what_the_last_of_them_left_out() -> None:
+    log = TrimLog()
+    assert not any("rolling" in line or "left out" in line for line in shown(log))
+    for _ in range(KEPT_TRIMS + 20):
+        log = log.add(50.0, TrimRecord(1.0, 3, 1_000, 104.0, 60.0)).add(70.0)
+    log = log.add(60.0, TrimRecord(2.0, 3, 5_000, 104.0, 60.0))
+    lines = shown(log)
+    assert "rolling context: 121 of 241 requests trimmed, 60 % of the budget used on average" in lines
+    assert "the last 100 left out 104,000 tokens, 5,000 the latest" in lines
+    assert all(len(line) <= 30 for line in shown(log, 30))
+
+
+def test_what_was_paid_before_a_fork_is_said_as_far_as_it_is_known() -> None:
+    before = replace(totals("", ()), calls=2, cost=None, priced=0.42)
+    [line] = [line.plain for line in usage_lines((), (), (), 200, before=before) if "fork" in line.plain]
+    assert "0 out, $0.42+?) count" in line

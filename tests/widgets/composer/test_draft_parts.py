@@ -1,0 +1,83 @@
+"""Prompt history and paste chips."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.widgets.composer.paste import PasteChips
+from tui.widgets.composer.prompt_history import LIMIT, PromptHistory
+
+
+def test_history_goes_back_and_returns_to_the_draft() -> None:
+    history = PromptHistory(["one", "two"])
+    assert history.back("my draft") == "two"
+    assert history.back("two") == "one"
+    assert history.back("one") is None
+    assert history.forward() == "two"
+    assert history.forward() == "my draft"
+    assert history.forward() is None
+
+
+def test_a_draft_left_for_an_earlier_prompt_is_not_lost() -> None:
+    history = PromptHistory(["one"])
+    assert history.back("my draft") == "one"
+    history.add("one")
+    assert [history.back(""), history.back("one"), history.back("my draft")] == ["one", "my draft", "one"]
+    assert [history.forward(), history.forward(), history.forward()] == ["my draft", "one", ""]
+    history.add("sent")
+    assert [history.back(""), history.back("sent")] == ["sent", "one"]
+
+
+def test_repeating_a_prompt_keeps_one_entry_and_earlier_runs_come_first() -> None:
+    history = PromptHistory()
+    history.add("now")
+    history.add("now")
+    history.load(["before"])
+    assert [history.back(""), history.back(""), history.back("")] == ["now", "before", None]
+
+
+def test_history_is_bounded() -> None:
+    history = PromptHistory(str(n) for n in range(3 * LIMIT))
+    steps = 0
+    while history.back("") is not None:
+        steps += 1
+    assert steps == LIMIT
+
+
+def test_a_paste_is_whole_again_when_sent() -> None:
+    chips = PasteChips()
+    text = "line\n" * 200_000
+    label = chips.fold(text)
+    assert label == "[paste 1: 200,001 lines, 1.0 MB]"
+    assert chips.expand(f"look: {label} ok") == f"look: {text} ok"
+    assert chips.split(f"look: {label} ok") == ("look:  ok", [text])
+    assert chips.label_before(f"x{label}", len(label) + 1) == label
+    assert chips.label_before(f"x{label}", len(label)) is None
+
+
+def test_a_label_that_was_edited_is_plain_text() -> None:
+    chips = PasteChips()
+    label = chips.fold("x" * 5_000)
+    assert chips.expand(label[:-1]) == label[:-1]
+
+
+def test_a_paste_that_quotes_a_label_is_not_unfolded_twice() -> None:
+    chips = PasteChips()
+    first = chips.fold("a" * 3_000)
+    second = chips.fold(f"quoting {first}")
+    assert chips.expand(second) == f"quoting {first}"
+
+
+@given(st.lists(st.text(), max_size=4), st.text())
+def test_whatever_is_pasted_comes_back(pastes: list[str], typed: str) -> None:
+    chips = PasteChips()
+    labels = [chips.fold(text) for text in pastes]
+    safe = typed.replace("[", "(")
+    assert chips.expand(safe + "|".join(labels)) == safe + "|".join(pastes)
+
+
+def test_small_pastes_stay_as_they_are() -> None:
+    assert not PasteChips.wanted("two\nlines")
+    assert PasteChips.wanted("x" * 2_001)
+    assert PasteChips.wanted("\n" * 24)

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tui.messages import Message, Text, ToolCall, ToolResult
+from tui.render.palette import make_palette
+from tui.widgets.transcript.document import KEPT_ROWS, Document
+
+PALETTE = make_palette({})
+
+
+def conversation(count: int, words: int = 30) -> list[Message]:
+    return [
+        Message("assistant" if number % 2 else "user", (Text(f"{number} " + "word " * words),), f"m{number}", model="m")
+        for number in range(count)
+    ]
+
+
+def odd(count: int) -> list[Message]:
+    """Messages whose heights nobody can guess: blank lines that vanish, code and tables that grow."""
+    bodies = ("few" + "\n" * 9 + "words", "|a|b|\n|-|-|\n|1|2|\n", "```\nx\n```\n" * 3, "# h\n\n" * 4, "plain " * 30)
+    return [
+        Message("assistant", (Text(f"n{number}\n\n{bodies[number % 5]}"),), f"m{number}", model="m")
+        for number in range(count)
+    ]
+
+
+def document(messages: list[Message], width: int = 40) -> Document:
+    result = Document(PALETTE)
+    result.resize(width)
+    result.set_messages(messages, {})
+    return result
+
+
+def labels(doc: Document) -> list[str]:
+    return [doc.view(index).label for index in range(len(doc.entries))]
+
+
+def test_only_what_is_asked_for_is_drawn() -> None:
+    doc = document(conversation(1_000))
+    doc.realise_end(40)
+    assert sum(entry.rows is not None for entry in doc.entries) < 40
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 400), st.integers(5, 50))
+def test_a_window_is_covered_by_rows(top: int, height: int) -> None:
+    doc = document(odd(60))
+    top, first = doc.realise_window(top, height)
+    for line in range(top, min(top + height, doc.heights.total)):
+        index = doc.heights.find(line)
+        rows = doc.entries[index].rows
+        assert index >= first and rows is not None and line - doc.heights.top(index) < len(rows)
+    assert top <= max(0, doc.heights.total - height)
+
+
+def lines(doc: Document, top: int, height: int) -> list[str]:
+    places = [(doc.heights.find(line), line) for line in range(top, min(top + height, doc.heights.total))]
+    return [(doc.entries[index].rows or [])[line - doc.heights.top(index)].text for index, line in places]
+
+
+def test_going_up_through_messages_never_drawn_shows_every_row_once() -> None:
+    doc = document(odd(80))
+    doc.realise_end(30)
+    top = doc.heights.total - 30
+    seen = lines(doc, top, 30)
+    while top:
+        before = top + doc.realise_above(top, 30)
+        top, _ = doc.realise_window(max(0, before - 30), 30)
+        seen[:0] = lines(doc, top, before - top)
+    assert seen == lines(doc, 0, doc.heights.total)
+    assert all(entry.rows for entry in doc.entries)
+
+
+def test_the_same_model_going_on_after_a_tool_is_not_named_again() -> None:
+    call = ToolCall("c", "t", "{}")
+    doc = document(
+        [
+            Message("user", (Text("q"),), "1"),
+            Message("assistant", (call,), "2", model="a"),
+            Message("tool", (ToolResult("c", "t", "x"),), "3"),
+            Message("assistant", (Text("a"),), "4", model="a"),
+            Message("tool", (ToolResult("d", "t", "x"),), "5"),
+            Message("assistant", (Text("b"),), "6", model="b"),
+        ]
+    )
+    assert labels(doc) == ["you", "a", "", "", "", "b"]
+
+
+def test_an_answer_after_a_failed_one_is_named_again() -> None:
+    doc = document([Message("assistant", (Text("half"),), "1", model="a", status="failed")])
+    doc.add_notice("error", "The server refused")
+    doc.append(Message("assistant", (Text("whole"),), "2", model="a"))
+    assert labels(doc) == ["a", "", "a"]
+
+
+def test_times_on_request() -> None:
+    doc = document([Message("user", (Text("q"),), "1", created_at=1_764_000_000.0)])
+    assert doc.view(0).when == ""
+    doc.show_times(True, 1_764_000_060.0)
+    assert len(doc.view(0).when) == 5
+
+
+def test_dividers_end_stretches_that_are_not_sent() -> None:
+    doc = document(conversation(8))
+    doc.set_counts({f"m{number}": (1_000, "measured") for number in range(8)})
+    doc.set_not_sent({"m1": "trimmed", "m2": "trimmed", "m3": "compacted", "m6": "excluded"})
+    dividers = {index: doc.view(index).divider for index in range(8) if doc.view(index).divider}
+    assert dividers == {
+        2: "not sent any more: 2 messages, 2.0k tokens (rolling context)",
+        3: "not sent any more: 1 message, 1.0k tokens (compacted)",
+    }
+    doc.set_counts({"m1": (1_000, "estimated"), "m2": (500, "measured")})
+    assert "~1.5k tokens" in doc.view(2).divider
+    doc.set_counts({"m7": (10, "measured")})  # of what is sent: the others keep what they took last
+    assert "~1.5k tokens" in doc.view(2).divider
+    assert doc.view(4).count is None
+    doc.set_counts({"m1": (None, "estimated"), "m2": (500, "measured")})
+    assert doc.view(2).divider == "not sent any more: 2 messages (rolling context)"
+    doc.set_not_sent({})
+    assert not any(doc.view(index).divider for index in range(8))
+
+
+def test_a_result_replaces_the_line_of_its_call() -> None:
+    doc = document([Message("assistant", (Text("x"), ToolCall("c", "ls", "{}")), "1", model="a")])
+    doc.realise(0)
+    assert any("ls" in row.text for row in doc.entries[0].rows or [])
+    doc.append(Message("tool", (ToolResult("c", "ls", "out"),), "2"))
+    doc.realise(0)
+    assert not any("ls" in row.text for row in doc.entries[0].rows or [])
+
+
+def test_counts_touch_only_what_changes() -> None:
+    doc = document(conversation(4))
+    doc.realise_end(1_000)
+    doc.set_counts({"m1": (7, "measured")})
+    assert [entry.rows is None for entry in doc.entries] == [False, True, False, False]
+
+
+def test_rows_far_away_are_let_go() -> None:
+    doc = document(conversation(600, 100))
+    for index in range(600):
+        doc.realise(index)
+    total = doc.heights.total
+    doc.evict(500, 510)
+    assert sum(len(entry.rows or ()) for entry in doc.entries) < KEPT_ROWS
+    assert doc.entries[505].rows is not None
+    assert doc.heights.total == total
+
+
+def test_estimates_are_of_the_right_size() -> None:
+    doc = document(conversation(50, 60))
+    guess = doc.heights.total
+    for index in range(50):
+        doc.realise(index)
+    assert 0.6 < guess / doc.heights.total < 1.6
+
+
+def test_a_reply_begun_anew_takes_the_place_of_the_first_try() -> None:
+    doc = document([])
+    doc.start_reply("r", "p", "m").feed("text", "first try", "", 0.0)
+    doc.start_reply("r", "p", "m").feed("text", "second", "", 0.0)
+    doc.realise(0)
+    assert len(doc.entries) == 1
+    assert [row.text for row in doc.entries[0].rows or []][-1] == "second"
+
+
+def test_mappings_may_change_in_their_owner_s_hands() -> None:
+    doc, marks = document(conversation(3)), {"m1": "trimmed"}
+    doc.set_not_sent(marks)
+    doc.realise(1)
+    marks.clear()
+    doc.set_not_sent(marks)
+    assert doc.entries[1].rows is None and doc.view(1).not_sent == ""
+
+
+def test_a_reply_for_an_unknown_message_is_added() -> None:
+    doc = document([])
+    doc.finish_reply(Message("assistant", (Text("x"),), "new", model="m"))
+    assert len(doc.entries) == 1

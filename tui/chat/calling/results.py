@@ -1,0 +1,96 @@
+"""What a tool gave back -> the parts of its message: capped, payloads described, images as attachments."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tui.chat.attachments import AttachmentError, make_attachment
+from tui.chat.store.database import StoreError
+from tui.chat.store.store import SessionStore
+from tui.context.counting.counting import TokenCounter
+from tui.context.counting.tokenizers import heuristic_count
+from tui.messages import Attachment, Part, ToolCall, ToolResult
+from tui.tools.base import ToolImage, ToolOutput
+from tui.tools.capping import cap_text, without_payloads
+
+log = logging.getLogger(__name__)
+
+WINDOW_SHARE = 0.25  # of the input budget: what the results of one step may take together
+LEAST_TOKENS = 200  # of a result, however many there are
+LARGEST_IMAGE = 5_000_000  # bytes: Anthropic's limit for one image, the lowest among the providers
+MOST_IMAGES = 20  # of one result
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Makes the parts of results for one request: `limit` in tokens, `images` where the model takes them."""
+
+    store: SessionStore
+    counter: TokenCounter
+    model: str
+    limit: int
+    images: bool
+
+    def parts(self, call: ToolCall, output: ToolOutput) -> tuple[Part, ...]:
+        """The result and its images. Errors are kept whole, up to the limit. Not on the event loop."""
+        readable = without_payloads(output.text)
+        text = cap_text(readable, self.limit, self._count, output.more)
+        pictures, words = self._pictures(call, output.images)
+        shown = "\n".join([*([text] if text.strip() else []), *words])
+        full = self._keep(output.text) if text is not output.text else ""
+        return ToolResult(call.id, call.name, shown, output.is_error, full), *pictures
+
+    def _count(self, text: str) -> int:
+        found = self.counter.count_text(text, self.model)
+        return heuristic_count(text) if found is None else found
+
+    def _keep(self, text: str) -> str:
+        data = text.encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(data).hexdigest()
+        return digest if self._put(digest, data) else ""
+
+    def _put(self, digest: str, data: bytes) -> bool:
+        """Whether the bytes are kept. On a full disk the message is held in memory, without them."""
+        try:
+            self.store.put_blob(digest, data)
+        except StoreError as error:
+            log.warning("part of a result was not kept: %s", error)
+            return False
+        return True
+
+    def _pictures(self, call: ToolCall, images: Sequence[ToolImage]) -> tuple[list[Attachment], list[str]]:
+        """The images as attachments, and words in place of those that can't go along."""
+        kept: list[Attachment] = []
+        words: list[str] = []
+        for number, image in enumerate(images, 1):
+            name = f"{call.name}-{number}.{image.media_type.rpartition('/')[2] or 'png'}"
+            try:
+                attachment = make_attachment(name, image.data)
+            except AttachmentError:
+                words.append(f"[{image.media_type}, {len(image.data):,} bytes: not a picture that can be shown]")
+                continue
+            if attachment.kind != "image":
+                words.append(f"[{attachment.media_type}, {attachment.size:,} bytes: not a picture]")
+            elif not self.images:
+                words.append(f"[{attachment.media_type}, {_pixels(attachment)}: this model takes no images]")
+            elif attachment.size > LARGEST_IMAGE or len(kept) == MOST_IMAGES:
+                words.append(f"[{attachment.media_type}, {_pixels(attachment)}: too much to send along]")
+            elif self._put(attachment.sha256, image.data):
+                kept.append(attachment)
+            else:
+                words.append(f"[{attachment.media_type}, {_pixels(attachment)}: it could not be kept]")
+        return kept, words
+
+
+def _pixels(attachment: Attachment) -> str:
+    return f"{attachment.width}×{attachment.height}, {attachment.size:,} bytes"
+
+
+def result_limit(setting: int, max_input: int | None, calls: int) -> int:
+    """Tokens each of `calls` results of one step may take, by the setting and the input budget (None is unknown)."""
+    if max_input is None:
+        return setting
+    return max(LEAST_TOKENS, min(setting, int(max_input * WINDOW_SHARE) // max(1, calls)))

@@ -1,0 +1,81 @@
+"""Deferred tools of one conversation: which schemas go out, and loading those that the model asks for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tui.chat.conversation import history
+from tui.chat.conversation.conversation import Conversation
+from tui.chat.conversation.projection import Target
+from tui.chat.runtime.services import Services
+from tui.context.deferral import BUILT_IN, ToolPlan, plan_tools, schema_budget
+from tui.messages import ToolSchema
+from tui.tools.base import Tool, ToolOutput
+from tui.tools.tool_search import DEFAULT, MOST, SEARCH, answer, search, search_schema
+
+ROUGHLY = 4  # characters a token, for the moment until the tokenizer has counted
+
+
+class ToolLoading:
+    """Plans what is sent. `offered` gives all tools that are on; `aim` lets the next request offer what is planned."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        services: Services,
+        offered: Callable[[Target], Sequence[ToolSchema]],
+        aim: Callable[[], None],
+    ) -> None:
+        self._conversation = conversation
+        self._services = services
+        self._offered = offered
+        self._aim = aim
+        self._costs: dict[tuple[str, ToolSchema], int] = {}  # (model, tool) -> tokens
+
+    def plan(self, target: Target) -> ToolPlan:
+        """What goes out to `target`. Cheap: it counts nothing."""
+        tools = tuple(self._offered(target))
+        setting = self._services.settings.tools.defer
+        if setting == "off" or all(tool.origin == BUILT_IN for tool in tools):
+            return ToolPlan(tools)
+        return plan_tools(
+            tools,
+            [self._cost(tool, target.model) for tool in tools],
+            schema_budget(self._services.windows.known(target.provider, target.model), setting),
+            loaded=self._conversation.state.loaded,
+            search=search_schema,
+        )
+
+    async def prepare(self, target: Target) -> None:
+        """Count what was not counted yet, off the event loop; then the plan is exact."""
+        model = target.model
+        tools = [t for t in self._offered(target) if t.origin != BUILT_IN and (model, t) not in self._costs]
+        if tools:
+            counts = await asyncio.to_thread(lambda: [self._services.counter.count_tool(t, model) for t in tools])
+            known = {(model, t): count for t, count in zip(tools, counts, strict=True) if count is not None}
+            self._costs.update(known)
+            self._aim()
+
+    def _cost(self, tool: ToolSchema, model: str) -> int:
+        rough = (len(tool.name) + len(tool.description) + len(tool.parameters)) // ROUGHLY
+        return self._costs.get((model, tool), rough)
+
+    def search_tool(self, target: Target) -> Tool | None:
+        """The tool that loads others; None where none waits."""
+        schema = next((tool for tool in self.plan(target).sent if tool.name == SEARCH), None)
+        return None if schema is None else Tool(schema, read_only=True, run=self._search)
+
+    async def _search(self, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Loading changes what is sent and what it costs, nothing else: the tools found still ask before they run."""
+        query, limit = str(arguments["query"]), min(MOST, max(1, int(arguments.get("limit", DEFAULT))))
+        target = self._conversation.target
+        eager = {tool.name for tool in self.plan(target).sent} - set(self._conversation.state.loaded)
+        tools = [tool for tool in self._offered(target) if tool.origin != BUILT_IN and tool.name not in eager]
+        found = await asyncio.to_thread(search, query, tools, limit)
+        before = self._conversation.state.loaded
+        if new := [tool.name for tool in found if tool.name not in before]:
+            await self._conversation.add_record(history.LOADED, {"names": new})
+            self._aim()
+        return ToolOutput(answer(query, found, tools, before))

@@ -1,0 +1,313 @@
+"""Compaction of one conversation: decide, clear or summarise, check, and only then write the record."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from math import ceil
+
+from tui.chat.attachments import with_bytes
+from tui.chat.compaction.request import prefix_request
+from tui.chat.compaction.summarize import (
+    Complete,
+    Completion,
+    Summary,
+    complete_with,
+    summarise,
+)
+from tui.chat.conversation import history
+from tui.chat.conversation.conversation import Conversation
+from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Notice, SessionEvent
+from tui.chat.conversation.meter import Meter
+from tui.chat.conversation.projection import build_request, trimmed_request, unsealed
+from tui.chat.conversation.reported import TRUNCATED_BELOW
+from tui.chat.runtime.services import Services
+from tui.chat.store.ids import new_id
+from tui.context.reduction.checkpoints import (
+    CompactionRecord,
+    CompactionUndo,
+    SummaryEdit,
+    checkpoint_to_json,
+    is_sealed,
+    last_undoable,
+)
+from tui.context.reduction.compaction import (
+    DEFAULT_COMPACTION,
+    CompactionConfig,
+    CompactionPlan,
+    CompactionRefusedError,
+    Summarise,
+    Trigger,
+    accept_compaction,
+    plan_compaction,
+    should_compact,
+)
+from tui.context.reduction.groups import pinned_groups
+from tui.context.usage.limits import Budget
+from tui.context.usage.usage import ContextUsage
+from tui.messages import Message, Request, SealedSummary, Text
+from tui.providers.base import ProviderError
+
+PREFIX_MARGIN = 2_000  # tokens that must be free beside the conversation for a summary asked behind it
+
+
+class Compactor:
+    """Compacts one conversation. Nothing changes unless the result is whole and accepted."""
+
+    def __init__(self, conversation: Conversation, meter: Meter, services: Services) -> None:
+        self._conversation = conversation
+        self._meter = meter
+        self._services = services
+        self._tried_at: str | None = None
+        self._running: asyncio.Task[Summary] | None = None
+        self.cancelled = False  # since the turn or draft under way was begun
+        self.measurement = ""  # names the latest completed call; at most one automatic compaction for each
+
+    def cancel(self) -> None:
+        """End a summary call that is under way; nothing has changed then."""
+        self.cancelled = True
+        if self._running is not None:
+            self._running.cancel()
+
+    async def run(
+        self, trigger: Trigger, *, usage: ContextUsage, instructions: str = ""
+    ) -> AsyncIterator[SessionEvent]:
+        """Compact if the one decision says so. Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`."""
+        if not await self._meter.in_thread(self._wanted, trigger, usage):
+            return
+        if trigger != "manual":
+            self._tried_at = self.measurement
+        yield CompactionStarted(automatic=trigger != "manual")
+        plan = await self._meter.in_thread(self._plan, trigger, usage)
+        summary: Message | None = None
+        cut = False
+        if isinstance(plan, Summarise):
+            made = await self._summary(plan, usage, instructions, trigger)
+            summary, cut = self.message(made.outgoing), made.cut
+        record = await self._meter.in_thread(self.record, plan, summary, usage)
+        accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
+        await self._conversation.add_checkpoint(record, summary)
+        yield CompactionFinished(record.messages, record.before, record.after, summary)
+        if cut:
+            yield Notice("warning", "The summary met its output limit and ends early; /summary shows it")
+
+    async def draft(self, usage: ContextUsage, instructions: str = "") -> tuple[Summarise, str]:
+        """What a compaction by hand would replace, and the model's summary of it; nothing changes.
+
+        Raises as `run` does, and `CancelledError` after `cancel`.
+        """
+        await self._meter.in_thread(self._wanted, "manual", usage)
+        plan = await self._meter.in_thread(self._plan, "manual", usage)
+        if not isinstance(plan, Summarise):
+            raise CompactionRefusedError("There is nothing older to summarise.")
+        return plan, (await self._summary(plan, usage, instructions, "manual")).text
+
+    async def adopt(self, sealed: SealedSummary, reply: Message) -> CompactionFinished:
+        """Go by the compaction that the server made of all it was sent before it wrote `reply`.
+
+        Pinned messages go out verbatim after it. The server is asked what the rest comes to: the size of a sealed
+        summary is nothing but a guess. Raises `CompactionRefusedError` where the next request is no smaller for it
+        (the server is not asked again then), `StoreError`.
+        """
+        conversation = self._conversation
+        before = (await self._meter.usage()).total
+        covered = list(itertools.takewhile(lambda message: message.id != reply.id, conversation.active()))
+        if not covered:  # all of it was excluded meanwhile
+            raise CompactionRefusedError(f"What {sealed.provider} compacted is not sent any more.")
+        summary = self._message(sealed)
+        record = CompactionRecord(
+            id=new_id(),
+            at=time.time(),
+            before=before,
+            after=0,
+            messages=len(covered),
+            first=covered[0].id,
+            last=covered[-1].id,
+            summary=summary.id,
+            kept=pinned_groups([m for m in covered if not is_sealed(m)], conversation.state.pinned),
+            answer=reply.id,
+        )
+        request = await self._meter.in_thread(self._under, record, summary)
+        await self._meter.count_exactly(request)
+        record = replace(record, after=(await self._meter.in_thread(self._meter.measure, request)).total)
+        if record.after >= before:
+            self._meter.server_no_help_with = self._meter.full_name
+            raise CompactionRefusedError(
+                f"{sealed.provider} compacted to no use: {before:,} -> {record.after:,} tokens. The messages go out as "
+                "before."
+            )
+        await conversation.add_checkpoint(record, summary)
+        return CompactionFinished(record.messages, record.before, record.after, summary, by=sealed.provider)
+
+    def message(self, text: str) -> Message:
+        """A summary message of `text`."""
+        return self._message(Text(text))
+
+    def _message(self, part: Text | SealedSummary) -> Message:
+        made_by = self._conversation.target
+        return Message(
+            "user",
+            (part,),
+            id=new_id(),
+            kind="summary",
+            created_at=time.time(),
+            provider=made_by.provider,
+            model=made_by.model,
+        )
+
+    def _wanted(self, trigger: Trigger, usage: ContextUsage) -> bool:
+        last = self._meter.request().messages[-1:]
+        return should_compact(
+            usage,
+            trigger=trigger,
+            enabled=self._meter.settings.for_model(self._meter.full_name).compaction != "off",
+            measurement=self.measurement,
+            compacted_at=self._tried_at,
+            last_message_tokens=sum(map(self._meter.count, last)),
+            by_server=self._meter.server_compacts_at(usage) is not None,
+        )
+
+    def _plan(self, trigger: Trigger, usage: ContextUsage) -> CompactionPlan:
+        conversation = self._conversation
+        return plan_compaction(
+            conversation.active(),
+            self._meter.count,
+            usage=usage,
+            pinned=conversation.state.pinned,
+            history=conversation.messages,
+            sent=self._meter.request().messages,
+            summarise=trigger == "manual",
+            config=self._config(usage.budget),
+        )
+
+    def _config(self, budget: Budget) -> CompactionConfig:
+        own = self._meter.settings.for_model(self._meter.full_name)
+        target = own.compaction_target
+        if isinstance(target, float):
+            target = None if budget.max_input is None else int(budget.max_input * target / 100)
+        config = replace(DEFAULT_COMPACTION, target=target)
+        turns = own.preserve_recent_turns
+        return config if turns is None else replace(config, preserve_recent_turns=turns)
+
+    async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
+        """By the model in use, also where another one is to go on with it: `usage` is what it has to fit.
+
+        Raises `CancelledError` also where it was cancelled before the model was asked.
+        """
+        conversation = self._conversation
+        sent = conversation.request()
+        own = await Meter(conversation, self._services).usage() if self._meter.elsewhere else usage
+        if self.cancelled:
+            raise asyncio.CancelledError
+        budget, goal = own.budget, usage.budget
+        fits = budget.max_input is not None and own.upper_bound + PREFIX_MARGIN <= budget.max_input
+        factor = own.basis.factor or 1.0  # learned of this model: its tokens for one of our tokenizer's
+        counter = self._services.counter
+        prefix = None
+        if fits and trigger != "overflow":
+            prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
+        work = summarise(
+            self._billed(complete_with(self._services.provider(sent.provider))),
+            unsealed(plan.source, conversation.messages, conversation.state, conversation.in_force()),
+            base=replace(sent, messages=()),
+            budget=budget,
+            count=lambda text: ceil(max(1.0, factor) * (counter.count_text(text, sent.model) or len(text))),
+            instructions=instructions,
+            prefix=prefix,
+            goal=goal,
+            least_read=TRUNCATED_BELOW * min(1.0, factor),
+        )
+        self._running = asyncio.ensure_future(work)
+        try:
+            return await self._running
+        finally:
+            self._running = None
+
+    def _billed(self, complete: Complete) -> Complete:
+        """`complete` with a row in the call log: billed, never a measurement of the conversation."""
+
+        async def billed(request: Request) -> Completion:
+            calls = self._services.calls
+            started = time.monotonic()
+            call = await asyncio.to_thread(calls.begin, request, None, message=None, kind="compaction")
+            answer: Completion | None = None
+            problem: str | None = "cancelled"
+            try:
+                answer = await complete(await asyncio.to_thread(with_bytes, request, self._services.store.blob))
+                problem = None if answer.cut else answer.problem or None  # as for any answer: cut is no failure
+            except ProviderError as error:
+                problem = str(error)
+                raise
+            finally:
+                usage = answer.usage if answer is not None else None
+                price = self._services.price
+                seconds = time.monotonic() - started
+                cost = await asyncio.to_thread(price, usage, request.provider, request.model) if usage else None
+                await asyncio.to_thread(
+                    lambda: calls.finish(call, usage=usage, seconds=seconds, error=problem, cost=cost)
+                )
+            return answer
+
+        return billed
+
+    def record(self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage) -> CompactionRecord:
+        """The record of this plan, with what it would lead to; `accept_compaction` says whether it may. Counts."""
+        return self.measured(plan, summary, usage)[0]
+
+    def measured(
+        self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage
+    ) -> tuple[CompactionRecord, ContextUsage]:
+        """`record`, and the measure of the next request under it."""
+        conversation = self._conversation
+        record = CompactionRecord(
+            id=new_id(),
+            at=time.time(),
+            before=usage.total,
+            after=0,
+            messages=len(plan.source) if isinstance(plan, Summarise) else len(plan.cleared),
+            first=plan.first if isinstance(plan, Summarise) else "",
+            last=plan.last if isinstance(plan, Summarise) else "",
+            summary=summary.id if summary else "",
+            kept=plan.kept if isinstance(plan, Summarise) else (),
+            cleared=plan.cleared,
+            frontier=conversation.frontier,
+        )
+        after = self._meter.measure(self._under(record, summary))
+        return replace(record, after=after.total), after
+
+    def _under(self, record: CompactionRecord, summary: Message | None) -> Request:
+        """The next request as it would be under `record`."""
+        conversation, target = self._conversation, self._meter.target
+        state = replace(conversation.state, checkpoints=(*conversation.state.checkpoints, record))
+        messages = [*conversation.messages, summary] if summary else conversation.messages
+        return trimmed_request(build_request(messages, state, target), state, target)
+
+    async def undo(self) -> CompactionRecord | SummaryEdit | None:
+        """Take the newest compaction, or edit of a summary, back; None when there is none. Raises `StoreError`.
+
+        What is sealed for another model is not in force with this one, and stays.
+        """
+        record = last_undoable(self._conversation.state.checkpoints, self._conversation.in_force())
+        if record is not None:
+            await self.take_back(record)
+        return record
+
+    async def unseal(self) -> None:
+        """Take back every sealed summary that would go out: the messages do instead, and in this run the server is not
+        asked for another one. Raises `StoreError`."""
+        self._meter.server_no_help_with = self._meter.full_name
+        while records := self._sealed_records():
+            for record in records:
+                await self.take_back(record)
+
+    def _sealed_records(self) -> list[CompactionRecord]:
+        sealed = {message.id for message in self._conversation.request().messages if is_sealed(message)}
+        return [record for record in self._conversation.in_force() if record.summary in sealed]
+
+    async def take_back(self, record: CompactionRecord | SummaryEdit) -> None:
+        """Append that this one does not hold any more. Raises `StoreError`."""
+        undo = CompactionUndo(new_id(), time.time(), record.id, self._conversation.frontier)
+        await self._conversation.add_record(history.CHECKPOINT, checkpoint_to_json(undo))

@@ -1,0 +1,181 @@
+"""Summaries that a person looks at and changes: before a compaction takes effect, and while one is in force."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tui.chat.compaction.compactor import Compactor
+from tui.chat.compaction.summarize import SummaryFailedError, outgoing_summary, summary_text
+from tui.chat.conversation.conversation import Conversation
+from tui.chat.conversation.events import CompactionFinished
+from tui.chat.conversation.meter import Meter
+from tui.chat.conversation.projection import build_request, trimmed_request
+from tui.chat.store.database import StoreError
+from tui.chat.store.ids import new_id
+from tui.context.reduction.checkpoints import CompactionRecord, SummaryEdit, active_compactions, is_sealed
+from tui.context.reduction.compaction import CompactionRefusedError, Summarise, accept_compaction
+from tui.context.reduction.compaction_rules import accept_edit
+from tui.context.usage.usage import ContextUsage
+from tui.messages import Message
+from tui.providers.base import ProviderError
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryDraft:
+    """A compaction that is not made yet. `text` is the model's summary without the heading it goes out with."""
+
+    plan: Summarise
+    usage: ContextUsage
+    text: str
+    stamp: str  # of the conversation it was made for
+
+
+@dataclass(frozen=True, slots=True)
+class StandingSummary:
+    """A summary in force. `text` is without the heading it goes out with, `record` the compaction it belongs to."""
+
+    record: CompactionRecord
+    message: Message
+    text: str
+
+
+Subject: TypeAlias = SummaryDraft | StandingSummary
+
+FAILURES = (CompactionRefusedError, SummaryFailedError, ProviderError, StoreError)
+"""What a draft or a change of a summary may end in; `str()` is one line for a person, and nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What a summary would come to: its own tokens, and those of the next request `before` and `after`.
+
+    `problem` says why it can't be had so; "" when it can.
+    """
+
+    summary: int
+    before: int
+    after: int
+    problem: str = ""
+
+    @property
+    def replaced(self) -> int:
+        """Tokens of what a compaction takes out: before, less that, and the summary instead, gives after."""
+        return self.before - self.after + self.summary
+
+
+class Summaries:
+    """The summaries of one conversation. Everything here goes through the rules that an automatic compaction obeys."""
+
+    def __init__(self, conversation: Conversation, meter: Meter, compactor: Compactor) -> None:
+        self._conversation = conversation
+        self._meter = meter
+        self._compactor = compactor
+        self.drafting = False  # whether the model is at one
+
+    async def draft(self, instructions: str = "") -> SummaryDraft:
+        """Let the model summarise the older part, and change nothing. The call is billed like any other.
+
+        Raises `CompactionRefusedError`, `SummaryFailedError`, `ProviderError`.
+        """
+        self.drafting, self._compactor.cancelled = True, False
+        try:
+            usage = await self._meter.usage()
+            stamp = self._conversation.stamp
+            plan, text = await self._compactor.draft(usage, instructions)
+        except asyncio.CancelledError:
+            if not self._compactor.cancelled:
+                raise
+            raise SummaryFailedError("Compaction cancelled") from None
+        finally:
+            self.drafting = False
+        return SummaryDraft(plan, usage, text, stamp)
+
+    def standing(self, message_id: str = "") -> StandingSummary | None:
+        """The summary in force that is this message, or the newest one; None where there is none to read."""
+        sent = {m.id: m for m in self._conversation.request().messages if m.kind == "summary" and not is_sealed(m)}
+        for record in reversed(active_compactions(self._conversation.state.checkpoints)):
+            if record.summary in sent and message_id in ("", record.summary):
+                message = sent[record.summary]
+                return StandingSummary(record, message, summary_text(message.text))
+        return None
+
+    async def weigh(self, subject: Subject, text: str) -> Weight:
+        """What the next request would take with `text` as the summary, by the numbers everything else goes by."""
+        return await self._meter.in_thread(self._weigh, subject, text)
+
+    def _weigh(self, subject: Subject, text: str) -> Weight:
+        summary = self._message(text)
+        match subject:
+            case SummaryDraft():
+                record, usage = self._compactor.measured(subject.plan, summary, subject.usage)
+                before, after = record.before, record.after
+            case StandingSummary():
+                edit, usage = self._edit(subject, summary)
+                before, after = edit.before, edit.after
+        row = next((row for row in usage.rows if row.key == "summaries"), None)
+        tokens = sum(item.tokens for item in row.items if item.ref == summary.id) if row is not None else 0
+        try:
+            self._check(subject, text, before, after)
+        except CompactionRefusedError as error:
+            return Weight(tokens, before, after, str(error))
+        return Weight(tokens, before, after)
+
+    async def accept(self, draft: SummaryDraft, text: str) -> CompactionFinished:
+        """Make the compaction with `text` as its summary. Raises `CompactionRefusedError`, `StoreError`."""
+        summary = self._message(text)
+        record = await self._meter.in_thread(self._compactor.record, draft.plan, summary, draft.usage)
+        self._check(draft, text, record.before, record.after)
+        await self._conversation.add_checkpoint(record, summary)
+        return CompactionFinished(record.messages, record.before, record.after, summary)
+
+    async def edit(self, standing: StandingSummary, text: str) -> tuple[SummaryEdit, Message]:
+        """Put `text` in the place of a summary in force. Raises `CompactionRefusedError`, `StoreError`."""
+        summary = self._message(text)
+        edit, _ = await self._meter.in_thread(self._edit, standing, summary)
+        self._check(standing, text, edit.before, edit.after)
+        await self._conversation.add_checkpoint(edit, summary)
+        return edit, summary
+
+    def _edit(self, standing: StandingSummary, summary: Message) -> tuple[SummaryEdit, ContextUsage]:
+        conversation = self._conversation
+        edit = SummaryEdit(new_id(), time.time(), standing.record.id, summary.id, conversation.frontier)
+        state = replace(conversation.state, checkpoints=(*conversation.state.checkpoints, edit))
+        target = conversation.target
+        request = trimmed_request(build_request([*conversation.messages, summary], state, target), state, target)
+        before = self._meter.measure(conversation.request()).total
+        after = self._meter.measure(request)
+        return replace(edit, before=before, after=after.total), after
+
+    def _check(self, subject: Subject, text: str, before: int, after: int) -> None:
+        """Raise `CompactionRefusedError` where this can't be."""
+        if not text.strip():
+            raise CompactionRefusedError("An empty summary would leave all of it out: write something.")
+        match subject:
+            case SummaryDraft(usage=usage, stamp=stamp):
+                if stamp != self._conversation.stamp:
+                    raise CompactionRefusedError("The conversation has gone on since this summary was made.")
+                accept_compaction(before, after, usage.budget.compaction_at or usage.budget.max_input)
+            case StandingSummary(record=record):
+                found = self.standing(subject.message.id)
+                if found is None or found.record.id != record.id:
+                    raise CompactionRefusedError("This summary is not in force any more.")
+                budget = self._meter.measure(self._conversation.request()).budget
+                accept_edit(before, after, budget.compaction_at or budget.max_input)
+
+    async def keep(self, text: str) -> None:
+        """Keep what a person has written so far, for after a crash; "" forgets it. Raises `StoreError`."""
+        await asyncio.to_thread(self._conversation.store.put_state, self._kept_key, text or None)
+
+    async def kept(self) -> str:
+        """What was kept and never decided on; "" for nothing."""
+        return await asyncio.to_thread(self._conversation.store.get_state, self._kept_key) or ""
+
+    @property
+    def _kept_key(self) -> str:
+        return f"summary:{self._conversation.info.id}"
+
+    def _message(self, text: str) -> Message:
+        return self._compactor.message(outgoing_summary(text))

@@ -1,0 +1,246 @@
+"""A conversation in memory: the history, the records beside it, and the request they make for the model in use."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tui.chat.conversation import history
+from tui.chat.conversation.history import HistoryState, fold_records
+from tui.chat.conversation.projection import Target, active_messages, build_request, readable, trimmed_request
+from tui.chat.memory_files import NO_MEMORY, MemoryFiles
+from tui.chat.store.database import StoreError
+from tui.chat.store.ids import follow
+from tui.chat.store.store import Record, SessionInfo, SessionStore
+from tui.context.reduction.checkpoints import Checkpoint, CompactionRecord, checkpoint_to_json, in_force
+from tui.context.reduction.groups import pinned_groups
+from tui.messages import Message, Request
+from tui.providers.base import StreamEvent
+
+log = logging.getLogger(__name__)
+
+
+class Conversation:
+    """One session's history. Changes go to the store first, then show here."""
+
+    def __init__(
+        self, store: SessionStore, info: SessionInfo, messages: list[Message], records: list[Record], target: Target
+    ) -> None:
+        self.store = store
+        self.info = info
+        self.messages = messages
+        self.target = target
+        self.memory: MemoryFiles = NO_MEMORY  # whose sections are in the target
+        self._records = records
+        self._state = fold_records(records)
+        follow([*(message.id for message in messages[-1:]), *(record.id for record in records[-1:])])
+        self.unsaved: list[Message] = []  # replies that a full disk kept out of the store so far
+        self._writing = threading.Lock()  # held by who writes those
+        self._begun: set[str] = set()  # replies whose row is there already
+        self._request: Request | None = None
+        self._untrimmed: Request | None = None
+
+    @property
+    def state(self) -> HistoryState:
+        """What the records add up to."""
+        return self._state
+
+    # -- changes -------------------------------------------------------------------------------------------------
+
+    async def add_message(self, message: Message) -> None:
+        """Append a finished message. Raises `StoreError`."""
+        await asyncio.to_thread(self.store.add_message, self.info.id, message)
+        self.show_message(message)
+
+    def show_message(self, message: Message) -> None:
+        """Take a message that is in the store already: a new one, or the final form of the last."""
+        self.messages.append(message)
+        self._changed()
+
+    async def add_record(self, kind: str, data: dict[str, Any]) -> Record:
+        """Append a record. Raises `StoreError`."""
+        record = await asyncio.to_thread(self.store.add_record, self.info.id, kind, data)
+        self._records.append(record)
+        self._state = fold_records(self._records)
+        self._changed()
+        return record
+
+    async def add_checkpoint(self, record: Checkpoint, summary: Message | None) -> None:
+        """Append a compaction (or an edit of its summary) with its summary: both or neither. Raises `StoreError`."""
+        kept = await asyncio.to_thread(self._write_checkpoint, record, summary)
+        if summary is not None:
+            self.messages.append(summary)
+        self._records.append(kept)
+        self._state = fold_records(self._records)
+        self._changed()
+
+    def _write_checkpoint(self, record: Checkpoint, summary: Message | None) -> Record:
+        with self.store.transaction():
+            if isinstance(record, CompactionRecord) and record.summary:
+                unread = (ident for ident in self._unread() if ident not in record.kept)
+                record = replace(record, kept=(*record.kept, *unread))
+            if summary is not None:
+                self.store.add_message(self.info.id, summary)
+            return self.store.add_record(self.info.id, history.CHECKPOINT, checkpoint_to_json(record))
+
+    def _unread(self) -> list[str]:
+        """Messages that no summary of this conversation can stand for: those that another running program has added,
+        and those that are left out by hand, calls with their results. Where they lie in a compaction's range they stay
+        beside its summary."""
+        here = {message.id for message in self.messages}
+        added = [ident for ident in self.store.message_ids(self.info.id) if ident not in here]
+        return [*added, *pinned_groups(self.messages, self._state.excluded)]
+
+    async def set_aside(self, ids: list[str]) -> None:
+        """Take messages out of the conversation; they stay in the history."""
+        if ids:
+            await self.add_record(history.SET_ASIDE, {"ids": ids, "frontier": self.frontier})
+
+    async def void_reasoning(self) -> None:
+        """A server refused the reasoning that stands in the history now: it does not go out again."""
+        await self.add_record(history.VOID, {"frontier": self.frontier})
+
+    async def leave_out(self, message: str, sha256: str) -> None:
+        """From now on the message goes out without this attachment."""
+        await self.add_record(history.LEAVE_OUT, {"message": message, "sha256": sha256})
+
+    def write_events(self, message: Message, events: Sequence[StreamEvent]) -> None:
+        """Keep what arrived of a reply; its row is made with the first of it. Not on the event loop."""
+        with self.store.transaction():
+            if message.id not in self._begun:
+                self.store.add_message(self.info.id, message)
+            self.store.append_events(self.info.id, message.id, events)
+        self._begun.add(message.id)
+
+    def write_grown(self, message: Message) -> None:
+        """Keep a streaming message as far as it has come. Not on the event loop. Raises `StoreError`."""
+        if message.id in self._begun:
+            self.store.grow_message(self.info.id, message)
+        else:
+            self.store.add_message(self.info.id, message)
+            self._begun.add(message.id)
+
+    def write_reply(self, reply: Message) -> None:
+        """Keep a reply's final form, and those that could not be kept before. Not on the event loop."""
+        with self._writing:
+            self._write_unsaved()
+            self._write_final(reply)
+
+    def _write_unsaved(self) -> None:
+        while self.unsaved:
+            self._write_final(self.unsaved[0])
+            del self.unsaved[0]
+
+    def _write_final(self, reply: Message) -> None:
+        if reply.id in self._begun:
+            self.store.finish_message(self.info.id, reply)
+        else:
+            self.store.add_message(self.info.id, reply)
+        self._begun.discard(reply.id)
+
+    async def update(self, **values: str | float | bool | None) -> None:
+        """Set columns of the session; with that goes what a full disk kept back. Raises `StoreError`."""
+        await asyncio.to_thread(self._update, values)
+        self.info = replace(self.info, **values)  # type: ignore[arg-type]
+
+    def _update(self, values: Mapping[str, str | float | bool | None]) -> None:
+        self.store.update_session(self.info.id, **values)
+        with self._writing:
+            try:
+                self._write_unsaved()
+            except StoreError as error:
+                log.warning("answer still not saved: %s", error)
+
+    def aim(self, target: Target) -> None:
+        """From now on requests are for `target`."""
+        self.target = target
+        self._changed()
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    @property
+    def frontier(self) -> str:
+        """The newest message's id; "" in an empty history."""
+        return self.messages[-1].id if self.messages else ""
+
+    @property
+    def stamp(self) -> str:
+        """Changes with every message and record: both only ever grow."""
+        return f"{self.frontier} {self._records[-1].id if self._records else ''}"
+
+    def request(self) -> Request:
+        """What would go out now. The same object until something changes."""
+        if self._request is None:
+            self._request = trimmed_request(self.untrimmed_request(), self._state, self.target)
+        return self._request
+
+    def untrimmed_request(self) -> Request:
+        """What would go out if rolling context left nothing out."""
+        if self._untrimmed is None:
+            self._untrimmed = build_request(self.messages, self._state, self.target)
+        return self._untrimmed
+
+    def _changed(self) -> None:
+        self._request = self._untrimmed = None
+
+    def active(self) -> tuple[Message, ...]:
+        """The messages that compaction works on."""
+        return active_messages(self.messages, self._state, self.target)
+
+    def last_question(self) -> Message | None:
+        """The person's last message that stands, also where a server has compacted it already.
+
+        None without one, and where a summary of ours stands for it.
+        """
+        gone = self._state.set_aside | self._state.excluded
+        questions = (m for m in reversed(self.messages) if m.role == "user" and m.kind == "chat" and m.id not in gone)
+        last = next(questions, None)
+        if last is None or not any(m.id == last.id for m in self._before_answers(last)):
+            return None
+        return last
+
+    def answers_to(self, question: Message) -> list[str]:
+        """The ids of what stands after a person's message, summaries aside.
+
+        What a server compacted while it answered is among it: its compaction leaves with the answer.
+        """
+        later = {m.id for m in self._before_answers(question) if m.kind != "summary" and m.id > question.id}
+        failed = {m.id for m in self.messages if m.status == "failed" and m.id > question.id}
+        return sorted(self._sealing(question) | later | failed)
+
+    def _before_answers(self, question: Message) -> tuple[Message, ...]:
+        """The active messages without what servers compacted in answer to a person's message, or later."""
+        state = history.leaving(self._state, self._sealing(question))
+        return active_messages(self.messages, state, self.target)
+
+    def _sealing(self, question: Message) -> set[str]:
+        servers = (c for c in self._state.checkpoints if isinstance(c, CompactionRecord))
+        return {c.answer for c in servers if c.answer > question.id}
+
+    def not_sent(self) -> Mapping[str, str]:
+        """Message id -> why it does not go out any more."""
+        return history.not_sent(self.messages, self._state, self.request().messages)
+
+    def in_force(self) -> tuple[CompactionRecord, ...]:
+        """The compactions that the next request goes by, oldest first: without those sealed for another model.
+
+        Looks at every message: off the event loop where it is asked often.
+        """
+        state, target = self._state, self.target
+        if not state.checkpoints:
+            return ()
+        there = [m for m in self.messages if m.id not in state.set_aside and readable(m, target)]
+        return in_force(there, state.checkpoints)
+
+    def compaction_savings(self) -> tuple[int, int]:
+        """The compactions in force: how many, and the tokens they saved in all."""
+        active = self.in_force()
+        return len(active), sum(record.before - record.after for record in active)
+
+    def records(self, kind: str) -> list[Record]:
+        """The records of one kind, oldest first."""
+        return [record for record in self._records if record.kind == kind]

@@ -1,0 +1,177 @@
+"""What a session tells its listener while a turn runs. The screen, `chatctx ask` and the tests read the same stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from tui.messages import Message, ToolCall
+
+if TYPE_CHECKING:
+    from tui.context.usage.usage import ContextUsage
+
+
+@dataclass(frozen=True, slots=True)
+class MessageAdded:
+    """A message entered the history whole: the person's, a tool's results, a summary."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStarted:
+    """An assistant message began; deltas for `message_id` follow."""
+
+    message_id: str
+    provider: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyDelta:
+    """A piece of the running answer. `kind` says which part of the message grows; `name` only for tool calls."""
+
+    message_id: str
+    kind: Literal["text", "reasoning", "refusal", "tool_call"]
+    text: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFinished:
+    """The assistant message as stored: complete, cancelled, interrupted or failed."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class UsageChanged:
+    """The numbers changed. Status bar and panel show this object and nothing else."""
+
+    usage: ContextUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a person should know: what happened, what was kept, what to do."""
+
+    level: Literal["info", "warning", "error"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTrimmed:
+    """Rolling context left `messages` messages (`tokens` tokens) out of the outgoing request."""
+
+    messages: int
+    tokens: int
+    message_ids: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """What it did, for a person (SPEC 4)."""
+        several = "" if self.messages == 1 else "s"
+        return f"Context trimmed: {self.messages:,} message{several}, {self.tokens:,} tokens left out"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStarted:
+    """A compaction began."""
+
+    automatic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionFinished:
+    """A compaction took effect: `before` -> `after` tokens of the next request.
+
+    `messages` were replaced by `summary`; where that is None clearing was enough, and it is tool results. `by` names
+    the provider where it was the server's own.
+    """
+
+    messages: int
+    before: int
+    after: int
+    summary: Message | None
+    by: str = ""
+
+    @property
+    def line(self) -> str:
+        """What it did, for a person (SPEC 5)."""
+        from tui.context.reduction.compaction_rules import compacted_line  # not before the first frame
+
+        summarised = self.summary is not None
+        return compacted_line(self.messages, self.before, self.after, summarised=summarised, by=self.by)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """The request will be repeated in `seconds` seconds (attempt number `attempt`, from 1)."""
+
+    seconds: float
+    attempt: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A tool call runs."""
+
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A tool call is answered, after `seconds` seconds (0.0 if it was not run)."""
+
+    call_id: str
+    name: str
+    seconds: float
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A call waits for a person's word: `session.tools.approve(id, decision)`.
+
+    `origin` is "built-in" or the MCP server's name; `description` is the tool's own, which may be untrue; `why` says
+    what is special about this call, "" for nothing.
+    """
+
+    id: str
+    call: ToolCall
+    origin: str
+    description: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    """The turn ended without an answer. Nothing was lost; `text` says why and what to do next."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """The turn is over and the session takes the next message."""
+
+
+SessionEvent: TypeAlias = (
+    MessageAdded
+    | ReplyStarted
+    | ReplyDelta
+    | ReplyFinished
+    | UsageChanged
+    | Notice
+    | ContextTrimmed
+    | CompactionStarted
+    | CompactionFinished
+    | RetryScheduled
+    | ToolStarted
+    | ToolFinished
+    | ApprovalAsked
+    | TurnFailed
+    | TurnFinished
+)

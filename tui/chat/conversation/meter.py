@@ -1,0 +1,219 @@
+"""The conversation's numbers: every part of a session that needs one asks here, and here asks the accounting."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from tui.chat.conversation.conversation import Conversation
+from tui.chat.conversation.projection import Target, build_request, trimmed_request
+from tui.chat.runtime.services import Services
+from tui.config.settings import ModelSettings, Settings
+from tui.context.counting.digests import preamble_digest
+from tui.context.reduction.rolling import TrimLog, TrimRecord
+from tui.context.usage.limits import BudgetSettings, ModelLimits
+from tui.context.usage.snapshot import snapshot_from_json, snapshot_to_json
+from tui.context.usage.usage import ContextUsage, calculate_context_usage
+from tui.messages import Message, Request
+from tui.providers.base import ProviderError
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+TRIM_LOG = "trims"  # key in the store's state
+SERVER_LEAST = 1_000  # tokens: OpenAI refuses a smaller `compact_threshold`
+
+
+class Meter:
+    """Measures the requests of one conversation, for the model in use or for another `target` that may follow it."""
+
+    def __init__(self, conversation: Conversation, services: Services, target: Target | None = None) -> None:
+        self._conversation = conversation
+        self._services = services
+        self._target = target
+        self.latest: ContextUsage | None = None
+        self._counting: asyncio.Future[int | None] | None = None
+        self.server_no_help_with = ""  # the model whose server compacts to no use, or refuses its own seals
+
+    @property
+    def target(self) -> Target:
+        """Whom the numbers are for."""
+        return self._target or self._conversation.target
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the numbers are for another model than the one in use."""
+        return self._target is not None
+
+    def request(self) -> Request:
+        """The next request to that model. May take long for another one: not on the event loop."""
+        if self._target is None:
+            return self._conversation.request()
+        conversation, state = self._conversation, self._conversation.state
+        return trimmed_request(build_request(conversation.messages, state, self._target), state, self._target)
+
+    @property
+    def settings(self) -> Settings:
+        """The person's settings."""
+        return self._services.settings
+
+    @property
+    def full_name(self) -> str:
+        """The model in use, "provider/model"."""
+        return f"{self.target.provider}/{self.target.model}"
+
+    def limits(self) -> ModelLimits:
+        """What is known of the window now."""
+        return self._services.windows.known(self.target.provider, self.target.model)
+
+    def budget_settings(self) -> BudgetSettings:
+        """The person's settings for the model in use."""
+        return budget_settings(self.settings.for_model(self.full_name), rolling=self._conversation.info.rolling)
+
+    def server_compacts_at(self, usage: ContextUsage) -> int | None:
+        """Beyond how many tokens the provider is to compact by itself; None where chatctx does.
+
+        It has no part in what was trimmed, and takes no threshold under `SERVER_LEAST`. Where it could not get under
+        the threshold the last time it would compact with every request from then on, each time paid for.
+        """
+        at = usage.budget.compaction_at
+        able = self.target.capabilities.compacts_context and self._conversation.state.trim.empty
+        if not able or at is None or at < SERVER_LEAST or self.server_no_help_with == self.full_name:
+            return None
+        useless = any(record.answer and record.after >= at for record in self._conversation.in_force()[-1:])
+        return None if useless else at
+
+    async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run accounting off the event loop: counting megabytes takes a while."""
+        return await asyncio.to_thread(function, *args, **kwargs)
+
+    async def usage(self) -> ContextUsage:
+        """The next request, measured."""
+        self.latest = await self.in_thread(self.measure, await self._next())
+        return self.latest
+
+    async def _next(self) -> Request:
+        return self.request() if self._target is None else await self.in_thread(self.request)
+
+    async def settled(self) -> ContextUsage:
+        """As `usage`; where that leaves a doubt whether the request fits, the server is asked to count it."""
+        usage = await self.usage()
+        return await self.usage() if self._worth_counting(usage) and await self.count_exactly() else usage
+
+    def _worth_counting(self, usage: ContextUsage) -> bool:
+        """The estimate fits and its upper bound does not (SPEC 1.6), or nothing was measured and asking is free."""
+        if usage.source == "estimated" and self.target.capabilities.count_freely:
+            return True
+        limit = usage.budget.max_input
+        return limit is not None and usage.source != "exact" and usage.total <= limit < usage.upper_bound
+
+    def keep(self) -> None:
+        """Keep the latest number beside the session, for the next time it is opened. Not on the event loop."""
+        if self.latest is not None:
+            text = json.dumps(snapshot_to_json(self.latest, self._stamp()))
+            self._services.store.put_state(_snapshot_key(self._conversation.info.id), text)
+
+    def restore(self) -> None:
+        """Show the number that was kept, if nothing has changed since. Not on the event loop."""
+        text = self._services.store.get_state(_snapshot_key(self._conversation.info.id))
+        if text is not None:
+            self.latest = snapshot_from_json(json.loads(text), self._stamp())
+
+    def _stamp(self) -> str:
+        """All that the number is made from, in short: history, records, model, instructions, settings."""
+        conversation = self._conversation
+        preamble = preamble_digest(self.target.system, self.target.tools).hex()
+        return f"{conversation.stamp} {self.full_name} {preamble} {self.budget_settings()} {self.limits()}"
+
+    def measure(self, request: Request) -> ContextUsage:
+        """`request` measured. May count: not on the event loop."""
+        compactions, saved = self._conversation.compaction_savings()
+        return calculate_context_usage(
+            request,
+            estimator=self._services.estimator,
+            limits=self.limits(),
+            settings=self.budget_settings(),
+            compactions=compactions,
+            compaction_saved=saved,
+        )
+
+    def estimate(self, request: Request) -> int:
+        """Tokens of a request, as the accounting has them."""
+        return self._services.estimator.estimate(request).tokens
+
+    def bound(self, request: Request) -> int:
+        """The most tokens a request may have, by the errors seen so far."""
+        return self._services.estimator.estimate(request).upper_bound
+
+    def count(self, message: Message) -> int:
+        """Tokens of one message, at least 1."""
+        return max(1, round(self._services.counter.count_message(message, self.target.model).size))
+
+    async def count_exactly(self, request: Request | None = None) -> int | None:
+        """As `ask_count`; None where that fails, too, or `cancel` ends it."""
+        self._counting = counting = asyncio.ensure_future(self.ask_count(request))
+        try:
+            return await counting
+        except ProviderError as error:
+            log.warning("exact count failed: %s", error)
+            return None
+        except asyncio.CancelledError:
+            if self._counting is counting:
+                raise
+            return None
+        finally:
+            self._counting = None
+
+    def cancel(self) -> None:
+        """End a count that is under way: the estimate does instead."""
+        counting, self._counting = self._counting, None
+        if counting is not None:
+            counting.cancel()
+
+    async def ask_count(self, request: Request | None = None) -> int | None:
+        """Ask the provider for the tokens of the next request, or of another one, and go by that. None where it can't
+        say. Raises `ProviderError`."""
+        if not self.target.capabilities.count_endpoint:
+            return None
+        request = request or await self._next()
+        tokens = await self._services.provider(self.target.provider).count_tokens(request)
+        if tokens:
+            await self.in_thread(self._services.estimator.note_count, request, tokens, at=time.time())
+        return tokens
+
+    def note_trim(self, utilisation: float, trim: TrimRecord | None) -> None:
+        """Add a request under rolling context to the log that `/usage` shows. Not on the event loop."""
+
+        def added(kept: dict[str, Any]) -> dict[str, Any]:
+            trims = TrimLog.from_json(kept) if kept else TrimLog()
+            return dict(trims.add(utilisation, trim).to_json())
+
+        self._services.store.change_state(TRIM_LOG, added)
+
+
+def _snapshot_key(session: str) -> str:
+    return f"usage:{session}"
+
+
+def budget_settings(model: ModelSettings, *, rolling: bool) -> BudgetSettings:
+    """The accounting's form of a model's settings."""
+    percent, tokens = None, None
+    if isinstance(model.compaction, float):
+        percent = model.compaction
+    elif isinstance(model.compaction, int):
+        tokens = model.compaction
+    reserve = BudgetSettings().reserve_output if model.reserve_output is None else model.reserve_output
+    return BudgetSettings(reserve, percent, tokens, rolling)
+
+
+def answer_tokens(limits: ModelLimits, settings: BudgetSettings) -> int | None:
+    """The most tokens an answer may take: what is reserved for it (SPEC 2). None where the window is unknown."""
+    if not limits.context:
+        return None
+    return min(settings.reserve_output, limits.context // 4, limits.output or limits.context)

@@ -1,0 +1,98 @@
+"""A fork: a conversation of its own that begins as another one stood at one of its messages."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from tui.chat.store.ids import new_id
+from tui.chat.store.store import Record, SessionInfo, SessionStore
+
+
+class ForkError(Exception):
+    """There is nothing to fork from. `str()` is one line for a person."""
+
+
+def fork_session(store: SessionStore, session: str, message_id: str) -> SessionInfo:
+    """Copy `session` up to and including a message, and the results of its tool calls, into a new one.
+
+    One transaction; messages keep their ids (they are unique within a session) and attachments their bytes. Raises
+    `ForkError`, `StoreError`.
+    """
+    with store.transaction() as db:
+        info = store.session(session)
+        if info is None:
+            raise ForkError("This conversation is not stored any more: nothing was forked.")
+        found = db.execute("SELECT id, role, status, kind FROM messages WHERE session = ? ORDER BY id", (info.id,))
+        rows = found.fetchall()
+        at = next((i for i, row in enumerate(rows) if row[0] == message_id), -1)
+        if at < 0 or rows[at][2] == "streaming":
+            raise ForkError("This message is not complete yet: fork from it when it is.")
+        end = at + 1
+        if rows[at][1] != "user" or rows[at][3] == "summary":
+            for position, (_, role, status, kind) in enumerate(rows[end:], end):
+                if (role, status) == ("tool", "complete"):
+                    end = position + 1
+                elif kind != "summary":  # a server's own compaction stands between the calls and their results
+                    break
+        last, after = rows[end - 1][0], rows[end][0] if end < len(rows) else ""
+        now = time.time()
+        fork = replace(info, id=new_id(), created_at=now, updated_at=now, draft="", parent=info.id, messages=end)
+        store.create_session(fork)
+        columns = "role, kind, status, created_at, provider, model, parts, usage, finish_reason, error"
+        db.execute(
+            f"INSERT INTO messages (session, id, {columns}) SELECT ?, id, {columns} FROM messages"
+            " WHERE session = ? AND id <= ? AND status <> 'streaming'",
+            (fork.id, info.id, last),
+        )
+        ids = {row[0] for row in rows[:end]}
+        db.executemany(
+            "INSERT INTO records (session, id, kind, at, data) VALUES (?, ?, ?, ?, ?)",
+            [
+                (fork.id, record.id, record.kind, record.at, json.dumps(record.data, separators=(",", ":")))
+                for record in forked_records(store.records(info.id), ids, message_id, after)
+            ],
+        )
+    return fork
+
+
+def forked_records(
+    records: Sequence[Record], copied: AbstractSet[str], message_id: str, after: str = ""
+) -> list[Record]:
+    """The records that hold in a fork of the messages `copied`, made at `message_id`.
+
+    `after` is the message that came next ("" for none): what was trimmed, compacted or set aside later than that is
+    not so in the fork. What the person wants (pins, instructions, a compaction taken back) holds as it does now. A
+    message that was set aside goes out again where it is the one to go on from.
+    """
+    kept: list[Record] = []
+    made: set[str] = set()  # the records and compactions kept so far
+    for record in records:
+        data, early = record.data, not after or record.id < after
+        match record.kind:
+            case "trim" | "loaded":
+                keep = early
+            case "checkpoint" if data["type"] == "undo":
+                keep = data["compaction"] in made
+            case "checkpoint":
+                keep = early and (not data["summary"] or data["summary"] in copied)
+                made.add(data["id"] if keep else "")
+            case "set_aside":
+                ids = [ident for ident in data["ids"] if ident in copied]
+                keep = early and bool(ids) and message_id not in ids
+                record = replace(record, data={**data, "ids": ids})
+            case "restore":
+                keep = data["record"] in made
+            case "pin" | "exclude":
+                keep = data["id"] in copied
+            case "leave_out":
+                keep = data["message"] in copied
+            case _:
+                keep = True
+        if keep:
+            made.add(record.id)
+            kept.append(record)
+    return kept

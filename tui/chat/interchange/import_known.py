@@ -1,0 +1,74 @@
+"""Which conversations were taken in before: recognised by what is in them, whatever their files are called now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+
+from tui.chat.interchange.recording import RecordingError
+from tui.chat.store.store import SessionInfo, SessionStore
+from tui.context.counting.digests import CHAIN_START, chain, message_digest
+from tui.messages import Message
+
+IMPORTED = "imported"
+"""Key of the stored state: session id -> [how many messages the file had, their chain]."""
+
+
+class AlreadyHereError(RecordingError):
+    """The conversation is `info`, up to `more` messages that only the file has. `str()` says what to do about it."""
+
+    def __init__(self, info: SessionInfo, more: int) -> None:
+        title = " ".join(info.title.split())[:60] or "(no title)"
+        if more:
+            text = f"its first {info.messages:,} messages are here already, as {title!r} ({info.id}), {more:,} are new"
+        else:
+            text = f"it is here already, as {title!r} ({info.id})"
+        super().__init__(f"{text}: --again imports it as another conversation, whose calls count once more in /usage")
+        self.info = info
+        self.more = more
+
+
+def chained(messages: Sequence[Message]) -> list[str]:
+    """One digest for each beginning of a conversation: of what was said and what was measured."""
+    found = (sha256(message_digest(message).full + repr(message.usage).encode()).digest() for message in messages)
+    return [digest.hex() for digest in chain(CHAIN_START, found)]
+
+
+def check_new(store: SessionStore, own: SessionInfo | None, messages: Sequence[Message]) -> None:
+    """Raises `AlreadyHereError` if the conversation, or a beginning of it, was imported or exported here.
+
+    `own` is the session that was exported.
+    """
+    links = chained(messages)
+    if own is not None and _is_here(store, own.id):
+        stored = chained(store.messages(own.id))
+        both = min(len(stored), len(links))
+        if both and stored[both - 1] == links[both - 1]:
+            _say(store, own.id, len(links) - both)
+    for session, (count, digest) in reversed(_imported(store).items()):
+        if 0 < count <= len(links) and links[count - 1] == digest and _is_here(store, session):
+            _say(store, session, len(links) - count)
+
+
+def _say(store: SessionStore, session: str, more: int) -> None:
+    info = store.session(session)
+    if info is not None:
+        raise AlreadyHereError(info, more)
+
+
+def _is_here(store: SessionStore, session: str) -> bool:
+    """Whether it is in the list: one that was deleted may be taken in again."""
+    return bool(store.query("SELECT 1 FROM sessions WHERE id = ? AND deleted_at IS NULL", (session,)))
+
+
+def _imported(store: SessionStore) -> dict[str, tuple[int, str]]:
+    text = store.get_state(IMPORTED)
+    found: dict[str, tuple[int, str]] = {} if text is None else json.loads(text)
+    return found
+
+
+def remember(store: SessionStore, session: str, messages: Sequence[Message]) -> None:
+    """A file with these `messages` is `session` from now on."""
+    entry = (len(messages), chained(messages)[-1])
+    store.change_state(IMPORTED, lambda known: {**known, session: entry})

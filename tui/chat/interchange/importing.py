@@ -1,0 +1,271 @@
+"""Recorded conversations into the store: our own export without loss, other programs' sessions so that they open here.
+
+Everything is read, checked and measured first; then it is written in one transaction, so that nothing is half there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tui.chat.conversation.history import fold_records
+from tui.chat.interchange.import_checks import checked_messages, checked_records, checked_row
+from tui.chat.interchange.import_known import check_new, remember
+from tui.chat.interchange.recording import Recording, RecordingError
+from tui.chat.interchange.replay import recorded_calls
+from tui.chat.interchange.transfer import import_recording
+from tui.chat.store.calls import CallRow, passes_of
+from tui.chat.store.ids import new_id
+from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.store.store import SessionInfo, SessionStore, storable
+from tui.context.counting.costs import CostBook
+from tui.context.counting.counting import TokenCounter
+from tui.context.estimate.calibration import Calibration, CalibrationBook
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.prediction import ConversationEstimate
+from tui.context.estimate.tracker import ConversationStateTracker, Measurement
+from tui.messages import Message, Reasoning, SystemSection, Usage
+
+Progress = Callable[[int, int], None]
+"""Called with the calls measured so far, and all."""
+Price = Callable[[Usage, str, str], float | None]
+"""US dollars for a usage, provider and model; None where the price is unknown."""
+
+KEPT_MEASUREMENTS = 64
+"""Of one session: enough to go back a few turns; more would push out what the person's own sessions measured."""
+
+_PROVIDERS: Mapping[str, str] = {
+    "google": "gemini",
+    "google-gemini-cli": "gemini",
+    "google-vertex": "gemini",
+    "openai-codex": "openai",
+    "azure-openai-responses": "openai",
+    "amazon-bedrock": "anthropic",
+}
+_FAMILIES = (("claude", "anthropic"), ("gpt", "openai"), ("gemini", "gemini"), ("deepseek", "deepseek"))
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What came in. `copy_of` is the id in the file where a session with that id was here already; `unsent` are the
+    tokens of the other program's system prompt and tools, which are not in its file and not sent from here.
+    """
+
+    info: SessionInfo
+    calls: int
+    source: str
+    unsent: int = 0
+    copy_of: str = ""
+
+
+def import_measured(
+    store: SessionStore,
+    recording: Recording,
+    *,
+    providers: Collection[str],
+    price: Price,
+    system: str = "",
+    progress: Progress | None = None,
+    estimator: HybridTokenEstimator | None = None,
+    again: bool = False,
+) -> Imported:
+    """Add `recording` as a new session, its calls measured: all of it or nothing.
+
+    `providers` are the names that can be used here; `system` is the system prompt in the settings, for our own
+    sessions that have none of theirs; `estimator` is the running program's, which has to learn of it too. Raises
+    `RecordingError` for content that is damaged, `AlreadyHereError` for a conversation that was imported before, unless
+    it is wanted `again`, `StoreError`.
+    """
+    messages = checked_messages(recording.messages)
+    read = tuple(messages)
+    own = None if recording.info is None else checked_row(recording.info)
+    recording = replace(
+        recording,
+        info=own,
+        records=checked_records(recording.records),
+        calls=tuple(map(checked_row, recording.calls)),
+    )
+    if not again:
+        check_new(store, recording.info, read)
+    for digest, data in recording.blobs.items():
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise RecordingError(f"damaged: attachment {digest[:12]} does not have the content its hash names")
+    if own is None:
+        messages = [_renamed(message, providers) for message in messages]
+    recording = replace(recording, messages=tuple(messages), title=storable(recording.title) or "")
+    if own is None and not recording.model[1]:
+        raise RecordingError("no model has answered in it")
+    reader = _Reader(store, recording, system=system, price=price)
+    reader.measure(progress)
+    if own is None:
+        recording = replace(recording, calls=tuple(reader.calls))
+    with store.transaction():
+        info = import_recording(recording, store)
+        reader.remember(store, info.id, estimator)
+        remember(store, info.id, read)
+    copy_of = own.id if own is not None and own.id != info.id else ""
+    return Imported(info, len(recording.calls), recording.source, reader.unsent, copy_of)
+
+
+def provider_name(provider: str, model: str, known: Collection[str]) -> str:
+    """What another program's provider is called here; one that takes any model where it has no like."""
+    name = _PROVIDERS.get(provider, provider)
+    if name in known:
+        return name
+    return next((ours for start, ours in _FAMILIES if model.startswith(start)), "openrouter")
+
+
+def _renamed(message: Message, known: Collection[str]) -> Message:
+    """`message` under our provider's name, also in its reasoning: that goes back only to whom it came from."""
+    if message.role != "assistant":
+        return message
+    name = provider_name(message.provider, message.model, known)
+    if name == message.provider:
+        return message
+    parts = tuple(
+        replace(part, provider=name) if isinstance(part, Reasoning) and part.provider == message.provider else part
+        for part in message.parts
+    )
+    return replace(message, provider=name, parts=parts)
+
+
+class _Collected:
+    """What an estimator learns, kept aside until everything is written at once."""
+
+    def __init__(self) -> None:
+        self.measurements: list[Measurement] = []
+
+    def load(self, provider: str, model: str) -> Iterable[Measurement]:
+        """Nothing: other sessions' measurements are not this one's."""
+        return ()
+
+    def save(self, measurement: Measurement) -> None:
+        """Keep it."""
+        self.measurements.append(measurement)
+
+
+class _Counts:
+    """The stored counts and costs, and new ones kept aside: one write instead of one for each call."""
+
+    def __init__(self, stored: StoredCounts) -> None:
+        self._stored = stored
+        self._new: dict[tuple[str, int], dict[bytes, tuple[int, ...]]] = {}
+
+    def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> dict[bytes, tuple[int, ...]]:
+        """What is known of `digests`."""
+        new = self._new.get((tokenizer, version), {})
+        found = self._stored.get_many(tokenizer, version, [digest for digest in digests if digest not in new])
+        return found | {digest: new[digest] for digest in digests if digest in new}
+
+    def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
+        """Keep them."""
+        self._new.setdefault((tokenizer, version), {}).update(values)
+
+    def write(self) -> None:
+        """Store what was kept."""
+        for (tokenizer, version), values in self._new.items():
+            self._stored.put_many(tokenizer, version, values)
+
+
+class _Taught:
+    """Calibrations as they are stored, less what was learned of system prompts; what is learned stays here."""
+
+    def __init__(self, stored: StoredCalibrations) -> None:
+        self._stored = CalibrationBook(stored)
+        self.learned: dict[tuple[str, str], Calibration] = {}
+
+    def load(self, provider: str, model: str) -> Mapping[str, object]:
+        """What is known of a model."""
+        return replace(self._stored.get(provider, model), preambles={}, tool_changes=()).to_json()
+
+    def save(self, provider: str, model: str, data: Mapping[str, object]) -> None:
+        """Keep it, beside what this store knows of system prompts: those of other programs say nothing of ours."""
+        before = self._stored.get(provider, model)
+        taught = Calibration.from_json(data)
+        self.learned[provider, model] = replace(taught, preambles=before.preambles, tool_changes=before.tool_changes)
+
+
+class _Reader:
+    """Feeds a recording to the estimator call by call, as `chatctx replay` does, and keeps what comes of it.
+
+    Other programs' system prompts and tools are in what their calls cost, but not in their files, and chatctx does not
+    send them. So they are given a digest of their own, and the part of the first call that its messages do not explain
+    is taken to be theirs: the accounting then corrects by it, as it does when a person changes the system prompt.
+    """
+
+    def __init__(self, store: SessionStore, recording: Recording, *, system: str, price: Price) -> None:
+        self._recording, self._price = recording, price
+        state = fold_records(recording.records)
+        # Memory files are not in the export either: their part is found like another program's system prompt.
+        self._own = recording.info is not None and not state.memory
+        text = state.system
+        text = system if text is None else text
+        self._system = (SystemSection("system", "system prompt", text),) if self._own and text.strip() else ()
+        self._collected, self._taught = _Collected(), _Taught(StoredCalibrations(store))
+        self._counts = _Counts(StoredCounts(store))
+        self._estimator = HybridTokenEstimator(
+            TokenCounter(self._counts),
+            ConversationStateTracker(self._collected),
+            CalibrationBook(self._taught),
+            CostBook(self._counts),
+        )
+        self._epochs: list[int] = []  # tokens of each context's first call that its messages do not explain
+        self._epoch_of: list[int] = []  # beside the measurements
+        self.calls: list[CallRow] = []
+
+    @property
+    def unsent(self) -> int:
+        """Tokens of the other program's system prompt and tools, as of the last context."""
+        return self._epochs[-1] if self._epochs and self._recording.info is None else 0
+
+    def measure(self, progress: Progress | None) -> None:
+        """Go through all calls."""
+        count = sum(m.role == "assistant" and m.usage is not None for m in self._recording.messages)
+        estimator, compactions = self._estimator, -1
+        for number, (reply, usage, request, state) in enumerate(recorded_calls(self._recording, self._system), 1):
+            estimate = estimator.estimate(request)
+            predicted = estimate if compactions == len(state.checkpoints) else None
+            if predicted is None:
+                alone = HybridTokenEstimator(estimator.counter, ConversationStateTracker(), CalibrationBook())
+                self._epochs.append(max(0, (usage.input_total or 0) - alone.estimate(request).tokens))
+            compactions = len(state.checkpoints)
+            estimator.record(request, reply, usage, learn=True, at=reply.created_at)
+            added = len(self._collected.measurements) - len(self._epoch_of)
+            self._epoch_of += [len(self._epochs) - 1] * added
+            self.calls.append(self._call(reply, usage, predicted))
+            if progress is not None:
+                progress(number, count)
+
+    def _call(self, reply: Message, usage: Usage, predicted: ConversationEstimate | None) -> CallRow:
+        """A call as it would stand here; the first after a start or a compaction could not be predicted."""
+        name = (reply.provider, reply.model)
+        known = predicted.known_tokens if predicted else None
+        passes = passes_of(usage)
+        return CallRow(
+            new_id(), "", reply.id, "chat", *name, reply.created_at, "success",
+            predicted.tokens if predicted else None,
+            predicted.upper_bound if predicted else None,
+            predicted.source if predicted else None,
+            known, predicted.estimated_tokens if predicted else None,
+            usage.input_total, usage.input_cached, usage.input_cache_write, usage.output_total, usage.reasoning,
+            usage.source, finish_reason=storable(reply.finish_reason), cost=self._price(usage, *name),
+            passes_input=passes.input, passes_cached=passes.cached, passes_output=passes.output,
+        )  # fmt: skip
+
+    def remember(self, store: SessionStore, session: str, running: HybridTokenEstimator | None) -> None:
+        """Write the newest measurements and what was learned; `running` keeps them in memory as well."""
+        self._counts.write()
+        tracker = running.tracker if running else ConversationStateTracker(StoredMeasurements(store))
+        book = running.calibrations if running else CalibrationBook(StoredCalibrations(store))
+        now = time.time()
+        newest = zip(self._collected.measurements, self._epoch_of, strict=True)
+        for measurement, epoch in list(newest)[-KEPT_MEASUREMENTS:]:
+            if not self._own:
+                preamble = hashlib.sha256(f"preamble {epoch} of {session}".encode()).digest()
+                tokens = measurement.preamble_tokens + self._epochs[epoch]
+                measurement = replace(measurement, preamble=preamble, preamble_tokens=tokens)
+            tracker.remember(replace(measurement, at=now))
+        for (provider, model), calibration in self._taught.learned.items():
+            book.put(provider, model, calibration)

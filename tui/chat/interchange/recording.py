@@ -1,0 +1,72 @@
+"""What a file with a conversation is read as, and what all its readers need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from tui.chat.conversation.history import CHECKPOINT
+from tui.chat.store.calls import CallRow
+from tui.chat.store.ids import new_id
+from tui.chat.store.store import Record, SessionInfo
+from tui.context.reduction.checkpoints import CompactionRecord, checkpoint_to_json
+from tui.messages import Message
+
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What it raises to take a file for what it is not."""
+
+
+class RecordingError(Exception):
+    """A file that can't be read as a conversation. `str()` is one line with the cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A conversation from a file. `messages` are as they were made, oldest first; assistant messages that a provider
+    answered carry its usage. `records` say what compactions and the like left out, as in our own store. `info` and
+    `calls` are there in our own export only.
+    """
+
+    source: str  # "chatctx", "claude-code", "pi" or "gemini-cli"
+    title: str
+    messages: tuple[Message, ...]
+    records: tuple[Record, ...] = ()
+    blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    info: SessionInfo | None = None
+    calls: tuple[CallRow, ...] = ()
+
+    @property
+    def model(self) -> tuple[str, str]:
+        """Provider and model of the last answer; two empty strings where there is none."""
+        for message in reversed(self.messages):
+            if message.role == "assistant" and message.model:
+                return message.provider, message.model
+        return "", ""
+
+
+def compaction(at: float, first: str, last: str, summary: str, kept: Sequence[str], messages: int) -> Record:
+    """A record saying that `summary` stands for the messages from `first` to `last`, less those `kept` verbatim."""
+    ident = new_id()
+    made = CompactionRecord(ident, at, 0, 0, messages, first, last, summary, tuple(kept))
+    return Record(ident, CHECKPOINT, at, dict(checkpoint_to_json(made)))
+
+
+def seconds(stamp: Any) -> float:
+    """An ISO time or a number of milliseconds as seconds since the epoch; 0 for anything else."""
+    if isinstance(stamp, int | float):
+        return float(stamp) / 1000
+    try:
+        return datetime.fromisoformat(str(stamp).replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def first_words(messages: Sequence[Message], fallback: str) -> str:
+    """A title: the first words a person wrote."""
+    for message in messages:
+        words = message.text.split() if message.role == "user" and message.kind == "chat" else []
+        if words and not words[0].startswith("<"):
+            return " ".join(words)[:80]
+    return fallback

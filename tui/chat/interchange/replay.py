@@ -1,0 +1,238 @@
+"""`chatctx replay`: score the estimator on recorded conversations, call by call, as the program would have met them.
+
+Before each call the request is projected and estimated by the same code as in the program; then the recorded usage is
+recorded as its outcome. The first call of a conversation, and the first after a compaction, have nothing measured
+behind them in the file (system prompt and tools are not in it): they only anchor.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Literal, Protocol, TextIO, TypeAlias
+
+from tui.chat.conversation.history import HistoryState, fold_records
+from tui.chat.conversation.projection import Target, build_request, trimmed_request
+from tui.chat.interchange.foreign import read_recording
+from tui.chat.interchange.recording import Recording, RecordingError
+from tui.context.counting.counting import TokenCounter
+from tui.context.estimate.calibration import CalibrationBook
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.tracker import ConversationStateTracker
+from tui.messages import Message, Request, SystemSection, Usage
+from tui.providers.base import Capabilities
+from tui.providers.capabilities import anthropic_capabilities, chat_capabilities, responses_capabilities
+
+Method: TypeAlias = Literal["hybrid", "chars4"]
+
+
+class Arguments(Protocol):
+    """What the command line gives."""
+
+    @property
+    def files(self) -> Sequence[Path]: ...
+    @property
+    def json(self) -> bool: ...
+    @property
+    def no_learning(self) -> bool: ...
+    @property
+    def method(self) -> Method: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One predicted call: tokens. `number` counts the file's predicted calls from 1."""
+
+    number: int
+    predicted: int
+    upper_bound: int
+    actual: int
+    source: str
+    message: str = ""
+
+    @property
+    def error_percent(self) -> float:
+        """Predicted less actual, in percent of the actual number."""
+        return 100 * (self.predicted - self.actual) / self.actual
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A file's result."""
+
+    name: str
+    calls: int
+    scored: tuple[Scored, ...]
+    seconds: float
+
+
+def replay(recording: Recording, name: str, *, learn: bool = True, method: Method = "hybrid") -> Replay:
+    """Feed `recording` to a fresh estimator, call by call."""
+    began = time.perf_counter()
+    estimator = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
+    naive = _Chars4()
+    scored: list[Scored] = []
+    calls, fresh = 0, True
+    compactions = -1
+    for reply, usage, request, state in recorded_calls(recording):
+        calls += 1
+        if len(state.checkpoints) != compactions:
+            fresh, compactions = True, len(state.checkpoints)
+        actual = usage.input_total or 0
+        if method == "chars4":
+            predicted = bound = naive.estimate(request)
+            source = "delta"
+            naive.record(request, usage)
+        else:
+            estimate = estimator.estimate(request)
+            predicted, bound, source = estimate.tokens, estimate.upper_bound, estimate.source
+            estimator.record(request, reply, usage, learn=learn, at=reply.created_at)
+        if not fresh:
+            scored.append(Scored(len(scored) + 1, predicted, bound, actual, source, reply.id))
+        fresh = False
+    return Replay(name, calls, tuple(scored), time.perf_counter() - began)
+
+
+def recorded_calls(
+    recording: Recording, system: tuple[SystemSection, ...] = ()
+) -> Iterator[tuple[Message, Usage, Request, HistoryState]]:
+    """Every answered call with its usage, and the request as the projection would have built it.
+
+    `system` goes with every request.
+    """
+    targets: dict[tuple[str, str], Target] = {}
+    state, used = HistoryState(), -1
+    for index, message in enumerate(recording.messages):
+        usage = message.usage
+        if message.role != "assistant" or usage is None or not usage.input_total:
+            continue
+        records = [record for record in recording.records if record.id < message.id]
+        if len(records) != used:
+            state, used = fold_records(records), len(records)
+        key = (message.provider, message.model)
+        if key not in targets:
+            able = replace(_capabilities(*key), compacts_context=True)  # what a server had sealed, it was sent
+            targets[key] = Target(*key, capabilities=able, system=system, session="replay")
+        request = build_request(recording.messages[:index], state, targets[key])
+        yield message, usage, trimmed_request(request, state, targets[key]), state
+
+
+def _capabilities(provider: str, model: str) -> Capabilities:
+    match provider:
+        case "anthropic":
+            return anthropic_capabilities(model, official=True)
+        case "openai":
+            return responses_capabilities(model, official=True)
+        case _:
+            return chat_capabilities(model, "plain")
+
+
+class _Chars4:
+    """The naive method, to compare: the last call's input and output, and a token for four characters since."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int, int] | None = None  # tokens, messages they cover
+
+    def estimate(self, request: Request) -> int:
+        tokens, covered = self._last or (0, 0)
+        fresh = request.messages[covered:] if covered <= len(request.messages) else request.messages
+        return tokens + sum(_characters(message) for message in fresh) // 4
+
+    def record(self, request: Request, usage: Usage) -> None:
+        self._last = ((usage.input_total or 0) + (usage.output_total or 0), len(request.messages) + 1)
+
+
+def _characters(message: Message) -> int:
+    found = 0
+    for part in message.parts:
+        found += len(getattr(part, "text", "")) + len(getattr(part, "arguments", ""))
+    return found
+
+
+def summary(name: str, calls: int, scored: Sequence[Scored], seconds: float) -> dict[str, object]:
+    """The figures of a file or of all, in the names `--json` has. Unknown is None."""
+    errors = [call.error_percent for call in scored]
+    sizes = sorted(map(abs, errors))
+    widths = [100 * (call.upper_bound - call.predicted) / call.predicted for call in scored if call.predicted]
+    covered = sum(call.actual <= call.upper_bound for call in scored)
+    return {
+        "file": name,
+        "calls": calls,
+        "predicted": len(scored),
+        "median_abs_error_percent": median(sizes) if sizes else None,
+        "p95_abs_error_percent": _percentile(sizes, 0.95),
+        "p99_abs_error_percent": _percentile(sizes, 0.99),
+        "bias_percent": sum(errors) / len(errors) if errors else None,
+        "covered_by_upper_bound_percent": 100 * covered / len(scored) if scored else None,
+        "median_upper_bound_width_percent": median(widths) if widths else None,
+        "worst_underestimate_percent": max(0.0, -min(errors)) if errors else None,
+        "seconds": round(seconds, 3),
+    }
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float | None:
+    if not ordered:
+        return None
+    at = share * (len(ordered) - 1)
+    low = int(at)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
+
+
+def run(args: Arguments, out: TextIO | None = None) -> int:
+    """The command. Returns the exit code: 0, or 1 where a file could not be read (the others are scored)."""
+    out = out or sys.stdout
+    results: list[Replay] = []
+    failed = False
+    for path in args.files:
+        try:
+            recording = read_recording(path)
+        except RecordingError as error:
+            sys.stderr.write(f"chatctx: {error}\n")
+            failed = True
+            continue
+        results.append(replay(recording, path.name, learn=not args.no_learning, method=args.method))
+    if not results:
+        return 1
+    rows = [summary(result.name, result.calls, result.scored, result.seconds) for result in results]
+    everything = [call for result in results for call in result.scored]
+    total = summary("all", sum(r.calls for r in results), everything, sum(r.seconds for r in results))
+    if args.json:
+        out.write(json.dumps({"files": rows, "all": total}, indent=2) + "\n")
+    else:
+        out.write(table([*rows, total]) + "\n")
+    return 1 if failed else 0
+
+
+_COLUMNS = (
+    ("file", "file", "{}"),
+    ("calls", "calls", "{}"),
+    ("predicted", "predicted", "{}"),
+    ("median_abs_error_percent", "median %", "{:.3f}"),
+    ("p95_abs_error_percent", "p95 %", "{:.2f}"),
+    ("p99_abs_error_percent", "p99 %", "{:.2f}"),
+    ("bias_percent", "bias %", "{:+.3f}"),
+    ("covered_by_upper_bound_percent", "covered %", "{:.1f}"),
+    ("median_upper_bound_width_percent", "width %", "{:.2f}"),
+    ("worst_underestimate_percent", "worst under %", "{:.2f}"),
+    ("seconds", "seconds", "{:.2f}"),
+)
+
+
+def table(rows: Sequence[dict[str, object]]) -> str:
+    """The figures for people."""
+    cells = [[head for _, head, _ in _COLUMNS]]
+    for row in rows:
+        cells.append(["-" if row[key] is None else form.format(row[key]) for key, _, form in _COLUMNS])
+    widths = [max(len(line[column]) for line in cells) for column in range(len(_COLUMNS))]
+    lines = []
+    for line in cells:
+        name, *numbers = line
+        rest = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
+        lines.append("  ".join([name.ljust(widths[0]), *rest]).rstrip())
+    return "\n".join(lines)

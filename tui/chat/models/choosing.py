@@ -1,0 +1,59 @@
+"""Which model a conversation begins with, and where it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from tui.chat.store.finding import UsageError
+from tui.chat.store.store import SessionStore
+from tui.chat.turn.session import LAST_MODELS
+from tui.config.settings import Settings
+from tui.providers.base import Provider
+from tui.providers.config import ProviderConfig
+from tui.providers.http.route import is_loopback
+from tui.providers.registry import Choice, choose_default
+
+Configs = Mapping[str, ProviderConfig]
+
+
+async def choose_model(
+    explicit: str | None, settings: Settings, store: SessionStore, configs: Configs, provider: Callable[[str], Provider]
+) -> Choice:
+    """The model asked for, the one set, the last used, a key's, a local server's, the embedded one; see `Choice`.
+
+    Where only its server can name a model, it is asked. Raises `UsageError` and `ProviderError`.
+    """
+    last = await asyncio.to_thread(store.get_state, LAST_MODELS)
+    used: dict[str, str] = json.loads(last) if last else {}
+    latest = used.pop("", None)
+    wanted = explicit or settings.model or ("local" if settings.gguf else None)
+    try:
+        choice = await choose_default(configs, explicit=wanted, last_used=latest, last_by_provider=used)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if choice.model:
+        return choice
+    offered = await provider(choice.provider).models()
+    if not offered:
+        raise UsageError(f"{choice.provider} offers no model; load one there, or name one with -m provider/model")
+    return replace(choice, model=offered[0].id)
+
+
+def where_it_runs(provider: str, configs: Configs) -> str:
+    """Where a provider's models run, in one sentence for the first screen.
+
+    A server on this machine may be a gateway, or ask a cloud for some models (Ollama does): no more is said of it than
+    where it is.
+    """
+    if provider in ("local", "demo"):
+        return "It runs on this machine: nothing you write leaves it."
+    config = configs.get(provider)
+    address = urlsplit(config.base_url) if config and config.base_url else None
+    host = address.hostname if address else None
+    if address and host and is_loopback(host):
+        return f"Its server is on this machine, at {address.netloc.rpartition('@')[2]}."
+    return f"It runs at {host or provider}: what you write is sent there."

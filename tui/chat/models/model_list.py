@@ -1,0 +1,231 @@
+"""Which models can be talked to, and what is known of each: the list as it was last, and asking everybody again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from tui.chat.runtime.windows import Windows
+from tui.chat.store.calls import CallLog
+from tui.chat.store.database import StoreError
+from tui.chat.store.store import SessionStore
+from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
+from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError
+from tui.providers.capabilities import known_to_see_and_call
+from tui.providers.config import ProviderConfig
+from tui.providers.local.provider import DEFAULT_WINDOW, missing_part
+from tui.providers.models.catalog import known_limits, list_price
+from tui.providers.models.presets import LOCAL_SERVERS
+from tui.providers.registry import answering
+
+log = logging.getLogger(__name__)
+
+_KEY = "models:"  # and the provider's name: where the store keeps its list
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model and what is known of it; None is unknown.
+
+    The limits in `info` are by the order of truth. Of `able`, how reasoning goes back and whether the server counts are
+    known; what the model takes is in `info`. `used_at` in seconds since the epoch.
+    """
+
+    provider: str
+    info: ModelInfo
+    able: Capabilities
+    used_at: float | None = None
+
+    @property
+    def full_name(self) -> str:
+        """ "provider/model"."""
+        return f"{self.provider}/{self.info.id}"
+
+    @property
+    def limits(self) -> ModelLimits:
+        """Its window, or that it is unknown."""
+        return self.info.limits or UNKNOWN_LIMITS
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The models, the last used first. `at` is when the oldest part of it was asked for, seconds since the epoch; None:
+    never. `problems` says who could not be asked, a line each.
+    """
+
+    models: tuple[ListedModel, ...] = ()
+    at: float | None = None
+    problems: tuple[str, ...] = ()
+
+
+class ModelList:
+    """The lists of all providers that can be used now. What was listed is kept in the store.
+
+    `takes_tools` is what is known of a model without asking: what its server said when it was used.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        calls: CallLog,
+        windows: Windows,
+        configs: Callable[[], Mapping[str, ProviderConfig]],
+        provider: Callable[[str], Provider],
+        takes_tools: Callable[[str, str], bool | None],
+    ) -> None:
+        self._store = store
+        self._calls = calls
+        self._windows = windows
+        self._configs = configs
+        self._provider = provider
+        self._takes_tools = takes_tools
+        self._decoded: dict[str, tuple[str, list[ModelInfo], float]] = {}  # by provider, with the text it was read from
+
+    async def cached(self) -> Listing:
+        """As it was listed last. Asks nobody."""
+        names = self._with_key() + [name for name in LOCAL_SERVERS if name in self._configs()]
+        return await asyncio.to_thread(self._listing, dict.fromkeys(names), ())
+
+    async def ask(self) -> Listing:
+        """Ask every provider with a key at hand and every local server that answers, all at the same time.
+
+        Of one that can't be asked the list before is taken, and a problem says so.
+        """
+        names = self._with_key()
+        names += [name for name in await answering(self._configs()) if name not in names]
+        found = await asyncio.gather(*(self._ask_one(name) for name in names))
+        problems = tuple(line for _, line in found if line)
+        lists = dict(zip(names, (infos for infos, _ in found), strict=True))
+        return await asyncio.to_thread(self._listing, lists, problems)
+
+    async def find(self, name: str) -> str:
+        """The full name of the model a person calls `name`; "" where there is none, or several.
+
+        Everybody is asked only where the list as it was has no such model, and the name no known provider.
+        """
+        found = best_match(name, (await self.cached()).models)
+        if found or name.partition("/")[0] in self._configs():
+            return found
+        return best_match(name, (await self.ask()).models)
+
+    def _with_key(self) -> list[str]:
+        """Providers that can be asked without looking whether they are there, in the order of the configuration."""
+        found = []
+        for name, config in self._configs().items():
+            own_server = name not in LOCAL_SERVERS and not config.needs_key
+            if config.has_key() or own_server or config.dialect in ("local", "demo"):
+                found.append(name)
+        return found
+
+    async def _ask_one(self, name: str) -> tuple[list[ModelInfo] | None, str]:
+        if self._configs()[name].dialect == "local":
+            return None, ""  # nobody to ask: a list does not start the embedded server
+        try:
+            infos = await self._provider(name).models()
+        except ProviderError as error:
+            log.warning("models of %s: %s", name, error)
+            return None, str(error)
+        priced = await asyncio.to_thread(lambda: [_priced(name, info) for info in infos])
+        text = json.dumps({"at": time.time(), "models": [asdict(info) for info in priced]})
+        try:
+            await asyncio.to_thread(self._store.put_state, _KEY + name, text)
+        except StoreError as error:
+            log.warning("model list not kept: %s", error)
+        return priced, ""
+
+    def _listing(self, lists: Mapping[str, list[ModelInfo] | None], problems: tuple[str, ...]) -> Listing:
+        used = self._calls.recent_models()
+        models: list[ListedModel] = []
+        at: float | None = None
+        for name, fresh in lists.items():
+            asked: float | None = time.time()
+            infos: list[ModelInfo] | None = fresh
+            if infos is None:
+                infos, asked = self._kept(name)
+            if infos and asked is not None:
+                at = asked if at is None else min(at, asked)
+            provider = self._provider(name) if infos else None
+            models += [self._listed(provider, info, used) for info in infos if provider is not None]
+        models.sort(key=lambda model: -(model.used_at or 0.0))  # stable: the others stay in the servers' order
+        return Listing(tuple(models), at, problems)
+
+    def _kept(self, name: str) -> tuple[list[ModelInfo], float | None]:
+        config = self._configs()[name]
+        if config.dialect == "local":
+            window = ModelLimits(config.window or DEFAULT_WINDOW, source="table", detail="as it is started")
+            found = [] if missing_part(config.gguf) else [ModelInfo(config.default_model, limits=window)]
+            return [_priced(name, info) for info in found], time.time()
+        if config.dialect == "demo":
+            return [_priced(name, ModelInfo(config.default_model))], time.time()
+        text = self._store.get_state(_KEY + name)
+        if text is None:
+            return [], None
+        if self._decoded.get(name, ("",))[0] != text:
+            kept: dict[str, Any] = json.loads(text)
+            self._decoded[name] = (text, [_info(entry) for entry in kept["models"]], kept["at"])
+        _, infos, at = self._decoded[name]
+        return infos, at
+
+    def _listed(self, provider: Provider, info: ModelInfo, used: Mapping[str, float]) -> ListedModel:
+        known = self._windows.known(provider.name, info.id)
+        if info.limits is not None and (
+            known.context is None or (info.limits.source == "probe" and known.source not in ("setting", "learned"))
+        ):
+            known = info.limits
+        able = provider.capabilities(info.id)
+        sure = known_to_see_and_call(info.id)
+        info = replace(
+            info,
+            limits=known if known.context else None,
+            images=_sure(info.images, sure, able.images),
+            pdfs=info.pdfs if info.pdfs is not None else able.pdfs or None,
+            tools=_sure(_first(self._takes_tools(provider.name, info.id), info.tools), sure, able.tools),
+        )
+        return ListedModel(provider.name, info, able, used.get(f"{provider.name}/{info.id}"))
+
+
+def best_match(name: str, models: Sequence[ListedModel]) -> str:
+    """The full name of the model a person means: written in full or without its provider, else the only one that
+    contains it; "" where that is none or several.
+    """
+    wanted = name.lower()
+    for model in models:  # the last used first
+        if wanted in (model.full_name.lower(), model.info.id.lower()):
+            return model.full_name
+    near = [model.full_name for model in models if wanted in model.full_name.lower()]
+    return near[0] if len(near) == 1 else ""
+
+
+def _first(*known: bool | None) -> bool | None:
+    return next((value for value in known if value is not None), None)
+
+
+def _sure(listed: bool | None, family: bool | None, able: bool) -> bool | None:
+    """The list's word, then what the provider is known to lack, then what all of a family can."""
+    return listed if listed is not None else family if able else False
+
+
+def _priced(provider: str, info: ModelInfo) -> ModelInfo:
+    """With price and window from the offline data where the list has none. Slow at first use."""
+    found = info.price or list_price(provider, info.id)
+    limits = info.limits or known_limits(provider, info.id)
+    return replace(
+        info,
+        price=(float(found[0]), float(found[1])) if found else None,
+        limits=limits if limits != UNKNOWN_LIMITS else None,
+    )
+
+
+def _info(entry: dict[str, Any]) -> ModelInfo:
+    limits, price, thinking = (entry.pop(name, None) for name in ("limits", "price", "thinking"))
+    return ModelInfo(
+        **entry,
+        limits=ModelLimits(**limits) if limits else None,
+        price=(price[0], price[1]) if price else None,
+        thinking=None if thinking is None else tuple(thinking),
+    )

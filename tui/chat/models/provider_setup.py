@@ -1,0 +1,171 @@
+"""Adding a provider: where its key comes from, whether that works, and the lines in the config file. Never the key."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tui.config.edit import provider_lines, write_provider
+from tui.config.settings import ProviderSettings
+from tui.providers.base import ModelInfo
+from tui.providers.config import ProviderConfig
+from tui.providers.keys import redact
+from tui.providers.models.presets import LOCAL_SERVERS, PRESETS
+from tui.providers.registry import make_provider, provider_config
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+
+
+class SetupError(Exception):
+    """What was filled in can't be used. `str()` is one line for a person, without secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a person filled in. `own`: a server of theirs, with `name`, `base_url` and `kind`; else a preset's name."""
+
+    name: str
+    own: bool = False
+    kind: str = "openai-compatible"
+    base_url: str = ""
+    api_key_env: str = ""
+    api_key_command: str = ""
+
+    def values(self) -> dict[str, str]:
+        """What the config file has to say: nothing for a preset with its usual variable."""
+        usual = () if self.own or self.name not in PRESETS else PRESETS[self.name].key_env
+        found = {"kind": self.kind, "base_url": self.base_url} if self.own else {}
+        if self.api_key_command:
+            found["api_key_command"] = self.api_key_command
+        elif self.api_key_env and self.api_key_env not in usual:
+            found["api_key_env"] = self.api_key_env
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChoice:
+    """A provider that can be set up. `variable` is the usual one for its key, "" where it needs none."""
+
+    name: str
+    title: str
+    host: str
+    variable: str
+    has_key: bool
+
+
+def is_variable(text: str) -> bool:
+    """Whether `text` can be a variable's name, and does not look like a key itself."""
+    return _VARIABLE.fullmatch(text) is not None and redact(text) == text
+
+
+class ProviderSetup:
+    """Sets up providers of a running program. `configs` is the program's own; `drop` lets go of one in use.
+
+    `tables` are those of the config file.
+    """
+
+    def __init__(
+        self,
+        configs: MutableMapping[str, ProviderConfig],
+        drop: Callable[[str], Awaitable[None]],
+        config_file: Path,
+        tables: Mapping[str, ProviderSettings],
+        *,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._configs = configs
+        self._drop = drop
+        self._config_file = config_file
+        self._tables = tables
+        self._env = os.environ if env is None else env
+
+    def choices(self) -> list[ProviderChoice]:
+        """Those with a key at hand first, then those that want one, then servers of one's own."""
+        found = [
+            ProviderChoice(
+                name,
+                config.label,
+                urlsplit(config.base_url).netloc.rpartition("@")[2],
+                config.key_env[0] if config.key_env else "",
+                config.has_key(self._env),
+            )
+            for name, config in self._configs.items()
+            if config.dialect not in ("local", "demo")
+        ]
+        return sorted(found, key=lambda choice: (not choice.has_key, choice.name in LOCAL_SERVERS))
+
+    async def test(self, draft: Draft) -> list[ModelInfo]:
+        """Ask the provider for its models with the key from where the draft says. Changes nothing.
+
+        Raises `SetupError` and `ProviderError`.
+        """
+        from tui.chat.models.key_check import models_with_key
+
+        provider = make_provider(draft.name, self._config(draft))
+        try:
+            models = await models_with_key(provider)
+        finally:
+            await provider.close()
+        if not models:
+            raise SetupError(f"{draft.name} answers, but offers no model: load one there, then try again.")
+        return models
+
+    async def use(self, draft: Draft) -> str:
+        """Write the settings (never the key) and use them from now on. Returns what was done, in one line.
+
+        Where the file can't be written the provider works in this run, and the line says what to write by hand.
+        """
+        self._configs[draft.name] = self._config(draft)
+        await self._drop(draft.name)
+        values: dict[str, str | None] = {**draft.values()}
+        if not draft.api_key_command and draft.name in self._tables and self._tables[draft.name].api_key_command:
+            values["api_key_command"] = None  # it would win over the variable
+        if not values:
+            return f"{draft.name} is ready. Nothing had to be written."
+        try:
+            await asyncio.to_thread(write_provider, self._config_file, draft.name, values)
+        except (OSError, ValueError) as error:
+            lines = "; ".join(provider_lines(draft.name, values))
+            return f"{draft.name} is ready for this run. {self._config_file} was not changed ({error}); add: {lines}"
+        return f"{draft.name} is ready. {self._config_file} says where its key comes from; the key is kept nowhere."
+
+    def _config(self, draft: Draft) -> ProviderConfig:
+        if draft.own:
+            if not _NAME.fullmatch(draft.name) or draft.name in PRESETS:
+                raise SetupError("The name is short and your own: lower-case letters and digits, like work or lab-2.")
+            if not draft.base_url.startswith(("http://", "https://")):
+                raise SetupError("The address begins with http:// or https://, for example http://127.0.0.1:8080/v1")
+        if draft.api_key_env and not draft.api_key_command:
+            self._check_variable(draft.api_key_env)
+        try:
+            return provider_config(draft.name, self._table(draft))
+        except ValueError as error:
+            raise SetupError(redact(str(error))) from None
+
+    def _table(self, draft: Draft) -> ProviderSettings:
+        """What the config file will say of the provider: the person's own table with the draft laid over it."""
+        own = ProviderSettings(kind=draft.kind, base_url=draft.base_url)
+        before = own if draft.own else self._tables.get(draft.name, ProviderSettings())
+        return replace(
+            before,
+            api_key_env=(draft.api_key_env or None) if not draft.api_key_command else before.api_key_env,
+            api_key_command=draft.api_key_command or None,
+        )
+
+    def _check_variable(self, name: str) -> None:
+        if not is_variable(name):
+            raise SetupError(
+                "That is no name of a variable. If it is the key itself: it is not kept here. Put it into a variable "
+                "of your shell and write that one's name, or give a command that prints it."
+            )
+        if not self._env.get(name, "").strip():
+            raise SetupError(
+                f"{name} is not set where chatctx runs. Leave, do: export {name}=… and start again; or give a command "
+                "that prints the key."
+            )

@@ -1,0 +1,113 @@
+"""The toolbox: all tools of a running program, from every source, and what a person said of them for good."""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from tui.chat.runtime.tool_support import ToolSupport
+from tui.chat.store.store import SessionStore
+from tui.config.tools import ToolSettings
+from tui.context.deferral import BUILT_IN
+from tui.tools.approval import Remembered
+from tui.tools.base import Tool, ToolSource
+
+APPROVALS = "tool_approvals"  # key in the store's state: {tool: {"rule": "allow" | "never", "seal": hex}}
+USED = "tools_used"  # key in the store's state: {tool: seconds since the epoch}
+
+
+class Toolbox:
+    """Made once by the workspace. Sources are added and change on the event loop."""
+
+    def __init__(self, settings: ToolSettings, store: SessionStore, sources: Iterable[ToolSource] = ()) -> None:
+        self.settings = settings
+        self.support = ToolSupport(store)
+        self._store = store
+        self._sources: dict[str, ToolSource] = {source.name: source for source in sources}
+        self._listeners: list[weakref.WeakMethod[Callable[[], None]]] = []
+        self._settle: Callable[[], Awaitable[None]] | None = None
+        self._unsaved: dict[str, Remembered] = {}  # answers that a full disk kept out of the store
+
+    # -- what there is -------------------------------------------------------------------------------------------
+
+    def add_source(self, source: ToolSource) -> None:
+        """Offer its tools from now on, in place of an earlier source of that name, but never of the built-in ones."""
+        if source.name != BUILT_IN:
+            self._sources[source.name] = source
+            self.changed()
+
+    def wait_with(self, settle: Callable[[], Awaitable[None]]) -> None:
+        """Sources start: `settle` waits a moment for them."""
+        self._settle = settle
+
+    async def settle(self) -> None:
+        """Before a message is answered: give sources that are just starting a moment."""
+        if self._settle is not None:
+            await self._settle()
+
+    def remove_source(self, name: str) -> None:
+        """Offer them no longer."""
+        if name != BUILT_IN and self._sources.pop(name, None) is not None:
+            self.changed()
+
+    def changed(self) -> None:
+        """A source offers other tools than before: everyone who listens aims anew."""
+        alive = [(listener, method) for listener in self._listeners if (method := listener()) is not None]
+        self._listeners = [listener for listener, _ in alive]
+        for _, method in alive:
+            method()
+
+    def on_change(self, method: Callable[[], None]) -> None:
+        """Call a bound method after each change, as long as its object lives."""
+        self._listeners.append(weakref.WeakMethod(method))
+
+    def tools(self) -> tuple[Tool, ...]:
+        """All tools, the built-in ones first, then by source and name: a fixed order keeps the provider's cache.
+
+        Of two with the same name the first counts.
+        """
+        found: dict[str, Tool] = {}
+        for name in sorted(self._sources, key=lambda name: (name != BUILT_IN, name)):
+            for tool in sorted(self._sources[name].tools(), key=lambda tool: tool.schema.name):
+                found.setdefault(tool.schema.name, tool)
+        return tuple(found.values())
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of that name."""
+        return next((tool for tool in self.tools() if tool.schema.name == name), None)
+
+    # -- what a person said for good (not on the event loop) --------------------------------------------------------
+
+    def remembered(self) -> Mapping[str, Remembered]:
+        """The answers "always" and "never", by tool: read anew, for another running program may have asked too."""
+        text = self._store.get_state(APPROVALS)
+        data = json.loads(text) if text else {}
+        return {name: Remembered(name, d["rule"], d["seal"]) for name, d in data.items()} | self._unsaved
+
+    def remember(self, answer: Remembered) -> None:
+        """Keep an answer, in place of an earlier one for that tool. Raises `StoreError`: it holds in this program."""
+        self._unsaved[answer.tool] = answer
+        self._change(lambda said: said)
+
+    def forget(self, name: str) -> None:
+        """Ask again from now on. Raises `StoreError`."""
+        self._unsaved.pop(name, None)
+        self._change(lambda said: {tool: answer for tool, answer in said.items() if tool != name})
+
+    def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        unsaved = {name: {"rule": answer.rule, "seal": answer.seal} for name, answer in self._unsaved.items()}
+        self._store.change_state(APPROVALS, lambda said: {**change(said), **unsaved})
+        self._unsaved.clear()
+
+    # -- when each was used last (not on the event loop) ------------------------------------------------------------
+
+    def last_used(self) -> Mapping[str, float]:
+        """Seconds since the epoch, by tool."""
+        text = self._store.get_state(USED)
+        return json.loads(text) if text else {}
+
+    def note_use(self, names: Iterable[str], at: float) -> None:
+        """These were run at `at` (seconds since the epoch). Raises `StoreError`."""
+        self._store.change_state(USED, lambda used: {**used, **dict.fromkeys(names, at)})

@@ -1,0 +1,157 @@
+"""The windows of models: what is set, what was learned from servers, and asking for the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+from tui.chat.store.database import StoreError
+from tui.chat.store.store import SessionStore
+from tui.config.settings import Settings
+from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits, with_window
+
+log = logging.getLogger(__name__)
+
+AGAIN_SECONDS = 3.0  # a turn does not end before; a server on one's own machine is quick
+
+Lookup = Callable[[str, str], Awaitable[ModelLimits]]
+"""Provider name, model -> what the live server, the built-in table or the price data say (in that order)."""
+
+
+class Windows:
+    """Order of truth (SPEC 2): a person's setting, what an overflow error taught, then `lookup`.
+
+    What was set (`/window`) and learned is kept in the store, under the model's full name.
+    """
+
+    def __init__(self, store: SessionStore, settings: Settings, lookup: Lookup) -> None:
+        self._store = store
+        self._settings = settings
+        self._lookup = lookup
+        self._looked_up: dict[tuple[str, str], ModelLimits] = {}
+        self._memory: dict[str, dict[str, Any]] = {}
+        self._silent: set[tuple[str, str]] = set()  # asked in this run, and nothing was said
+        self._asked_again: set[tuple[str, str]] = set()
+
+    def known(self, provider: str, model: str) -> ModelLimits:
+        """What is known without asking anybody."""
+        limits = self._window(provider, model)
+        most = self._kept(provider, model).get("answer")
+        return replace(limits, output=min(most, limits.output or most)) if most else limits
+
+    def _window(self, provider: str, model: str) -> ModelLimits:
+        base = self._looked_up.get((provider, model)) or self._asked_before(provider, model)
+        kept = self._kept(provider, model)
+        set_window = kept.get("set") or self._settings.for_model(f"{provider}/{model}").window
+        if set_window and not (kept.get("raised") and kept["learned"] > set_window):
+            return with_window(base, set_window, "setting", "set by you")
+        learned = kept.get("learned")
+        if learned and (kept.get("raised") or base.context is None or learned < base.context):
+            return with_window(base, learned, "learned", str(kept.get("how", "learned from the server")))
+        return base
+
+    async def find(self, provider: str, model: str) -> ModelLimits:
+        """As `known`, after asking the server once in a run. Raises nothing: what can't be found is unknown."""
+        if (provider, model) not in self._looked_up:
+            found = await self._lookup(provider, model)
+            if found.context is None:
+                self._silent.add((provider, model))
+                found = self._asked_before(provider, model)  # the server is silent now; it was not always
+            else:
+                await asyncio.to_thread(self._remember, _key(provider, model, "asked"), found)
+            self._looked_up[provider, model] = found
+        return self.known(provider, model)
+
+    async def answered(self, provider: str, model: str) -> None:
+        """An answer came. A server that loads models when they are asked (Ollama, LM Studio) knows the window only now.
+
+        Asks again where nothing was said before in this run, once. Raises nothing.
+        """
+        if (provider, model) not in self._silent - self._asked_again:
+            return
+        self._asked_again.add((provider, model))
+        self.forget_lookup(provider, model)
+        try:
+            async with asyncio.timeout(AGAIN_SECONDS):
+                await self.find(provider, model)
+        except TimeoutError:
+            log.info("%s does not say the window of %s", provider, model)
+
+    def _remember(self, key: str, found: ModelLimits) -> None:
+        try:
+            self._store.put_state(key, json.dumps(asdict(found)))
+        except StoreError as error:
+            log.warning("window not remembered: %s", error)
+
+    def _asked_before(self, provider: str, model: str) -> ModelLimits:
+        kept = self._read(_key(provider, model, "asked"))
+        return ModelLimits(**kept) if kept else UNKNOWN_LIMITS
+
+    def forget_lookup(self, provider: str, model: str) -> None:
+        """Ask again next time: the server may have been restarted with another window."""
+        self._looked_up.pop((provider, model), None)
+
+    def set(self, provider: str, model: str, window: int) -> None:
+        """A person's word on the window, in tokens. Raises `StoreError`."""
+        self._change(provider, model, lambda kept: {**kept, "set": window})
+
+    def reset(self, provider: str, model: str) -> None:
+        """Forget what was set and learned. Raises `StoreError`."""
+        self._store.put_state(_key(provider, model), None)
+        self._memory.pop(_key(provider, model), None)
+        self.forget_lookup(provider, model)
+
+    def learn(self, provider: str, model: str, limit: int) -> None:
+        """A server named its limit in an overflow error: `limit` tokens. Never below an input that it has taken."""
+        floor = int(self._kept(provider, model).get("taken", 0))
+        if limit < floor:
+            log.warning("limit of %d tokens not believed for %s/%s: %d fitted", limit, provider, model, floor)
+            return
+        learned = {"learned": limit, "raised": False, "how": "named by the server's refusal"}
+        self._change(provider, model, lambda kept: kept | learned)
+
+    def learn_answer(self, provider: str, model: str, most: int) -> None:
+        """A server named the longest answer of a model, `most` tokens, when it was asked for more."""
+        self._change(provider, model, lambda kept: {**kept, "answer": most})
+
+    def seen(self, provider: str, model: str, given: int, output: int) -> bool:
+        """An input of `given` tokens was answered with `output`. True where both together are more than was believed
+        possible: the belief is raised.
+
+        Only the input counts against limits named later: some servers write on past their window.
+        """
+        whole = given + output
+        believed = self.known(provider, model).context
+        raised = believed is not None and whole > believed
+
+        def taken(kept: dict[str, Any]) -> dict[str, Any]:
+            if raised:
+                kept.pop("set", None)
+                kept |= {"learned": whole, "raised": True, "how": "a request of that size was answered"}
+            return {**kept, "taken": max(given, int(kept.get("taken", 0)))}
+
+        if raised or given > int(self._kept(provider, model).get("taken", 0)):
+            self._change(provider, model, taken)
+        return raised
+
+    def _kept(self, provider: str, model: str) -> dict[str, Any]:
+        return self._read(_key(provider, model))
+
+    def _read(self, key: str) -> dict[str, Any]:
+        if key not in self._memory:
+            text = self._store.get_state(key)
+            self._memory[key] = json.loads(text) if text else {}
+        return dict(self._memory[key])
+
+    def _change(self, provider: str, model: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Raises `StoreError`. What another program has kept meanwhile stays, and holds here from now on."""
+        key = _key(provider, model)
+        self._memory[key] = self._store.change_state(key, change)
+
+
+def _key(provider: str, model: str, kind: str = "window") -> str:
+    return f"{kind}:{provider}/{model}"

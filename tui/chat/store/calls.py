@@ -1,0 +1,159 @@
+"""One row for each LLM call: what was predicted, what came, how long it took."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from tui.chat.store.database import Database
+from tui.chat.store.ids import new_id
+from tui.chat.store.store import storable
+from tui.context.usage.usage import ContextUsage
+from tui.messages import Request, Usage
+
+RECENT = 500
+"""Calls that are looked at for the models used last."""
+
+CallKind: TypeAlias = Literal["chat", "compaction", "title"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """A call as stored. Tokens, seconds; `at` is seconds since the epoch. None is unknown.
+
+    `passes_...` are what all passes of a call in several took together; None for a call in one.
+    """
+
+    id: str
+    session: str
+    message: str | None
+    kind: CallKind
+    provider: str
+    model: str
+    at: float
+    status: Literal["pending", "success", "failed"]
+    predicted: int | None
+    upper_bound: int | None
+    source: str | None
+    known: int | None
+    estimated: int | None
+    input_total: int | None = None
+    input_cached: int | None = None
+    input_cache_write: int | None = None
+    output_total: int | None = None
+    reasoning: int | None = None
+    usage_source: str | None = None
+    first_token_seconds: float | None = None
+    seconds: float | None = None
+    finish_reason: str | None = None
+    error: str | None = None
+    cost: float | None = None  # US dollars
+    passes_input: int | None = None
+    passes_cached: int | None = None
+    passes_output: int | None = None
+
+
+_COLUMNS = tuple(CallRow.__dataclass_fields__)
+
+
+class Passes(NamedTuple):
+    """What all passes of a call in several took together, in tokens; None for a call in one."""
+
+    input: int | None
+    cached: int | None
+    output: int | None
+
+
+def passes_of(usage: Usage) -> Passes:
+    """The sums over the passes of a call."""
+    if not usage.passes:
+        return Passes(None, None, None)
+    return Passes(
+        *(map(sum, zip(*((p.input_total, p.input_cached, p.output_total) for p in usage.passes), strict=True)))
+    )
+
+
+class CallLog:
+    """The `calls` table."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def begin(self, request: Request, usage: ContextUsage | None, *, message: str | None, kind: CallKind) -> str:
+        """Note a call that is about to be made, with its prediction where there is one. Returns its id."""
+        new = usage.basis.new_messages if usage else None
+        total = usage.total if usage else None
+        values: dict[str, Any] = {
+            "id": new_id(),
+            "session": request.session,
+            "message": message,
+            "kind": kind,
+            "provider": request.provider,
+            "model": request.model,
+            "at": time.time(),
+            "status": "pending",
+            "predicted": total,
+            "upper_bound": usage.upper_bound if usage else None,
+            "source": usage.source if usage else None,
+            "known": total - new if total is not None and new is not None else None,
+            "estimated": total if new is None else new,
+        }
+        names = ", ".join(values)
+        with self._database.transaction() as db:
+            db.execute(f"INSERT INTO calls ({names}) VALUES ({', '.join('?' * len(values))})", tuple(values.values()))
+        return str(values["id"])
+
+    def finish(
+        self,
+        call: str,
+        *,
+        usage: Usage | None,
+        seconds: float,
+        first_token_seconds: float | None = None,
+        finish_reason: str | None = None,
+        error: str | None = None,
+        cost: float | None = None,
+    ) -> None:
+        """Complete the row: failed when `error` is given."""
+        values: dict[str, Any] = {
+            "status": "failed" if error else "success",
+            "seconds": seconds,
+            "first_token_seconds": first_token_seconds,
+            "finish_reason": storable(finish_reason),
+            "error": storable(error),
+            "cost": cost,
+        }
+        if usage is not None:
+            for name in ("input_total", "input_cached", "input_cache_write", "output_total", "reasoning"):
+                values[name] = getattr(usage, name)
+            values["usage_source"] = usage.source
+            values |= {f"passes_{name}": tokens for name, tokens in passes_of(usage)._asdict().items()}
+        names = ", ".join(f"{name} = ?" for name in values)
+        with self._database.transaction() as db:
+            db.execute(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call))
+
+    def recent_models(self) -> dict[str, float]:
+        """The models of the last calls ("provider/model") and when each was asked last, seconds since the epoch."""
+        rows = self._database.query(
+            "SELECT provider, model, max(at) FROM (SELECT provider, model, at FROM calls ORDER BY at DESC LIMIT ?)"
+            " GROUP BY provider, model",
+            (RECENT,),
+        )
+        return {f"{provider}/{model}": at for provider, model, at in rows}
+
+    def rows(self, session: str | None = None, since: float = 0.0) -> list[CallRow]:
+        """Calls of a session, or of all, from `since` (seconds since the epoch) on, oldest first."""
+        where: str = "at >= ?"
+        values: list[object] = [since]
+        if session is not None:
+            where += " AND session = ?"
+            values.append(session)
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM calls WHERE {where} ORDER BY at"
+        return [CallRow(*row) for row in self._database.query(sql, values)]
+
+    def session_cost(self, session: str) -> float | None:
+        """US dollars spent on a session; None where some call's price is unknown or there was no call."""
+        sql = "SELECT sum(cost), count(*) = count(cost) FROM calls WHERE session = ? AND status <> 'pending'"
+        total, complete = self._database.query(sql, (session,))[0]
+        return total if complete else None

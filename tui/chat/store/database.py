@@ -1,0 +1,160 @@
+"""The SQLite file under the session store: opening it, refusing what is not ours, naming what went wrong.
+
+Every method is synchronous and thread-safe; callers on an event loop use `asyncio.to_thread`.
+"""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tui.chat.store import search
+from tui.chat.store.liveness import Liveness
+from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
+
+BUSY_SECONDS = 10.0
+
+
+class StoreError(Exception):
+    """The store can't do what was asked. `str()` is one line: what, where, and what to do."""
+
+
+class Database:
+    """One open database. Raises `StoreError` from every method when the database can't be used."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._guard = threading.RLock()
+        self._check_header()
+        with self._errors():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            try:
+                self._open()
+                self._liveness = Liveness(path.parent / "running")
+            except BaseException:
+                self._db.close()
+                raise
+
+    def close(self) -> None:
+        """Close the database. Idempotent."""
+        with self._guard:
+            self._liveness.close()
+            self._db.close()
+
+    # -- opening -------------------------------------------------------------------------------------------------
+
+    def _check_header(self) -> None:
+        """Refuse a file that is not ours, or newer, before SQLite has opened (and perhaps touched) it."""
+        try:
+            with self.path.open("rb") as file:
+                head = file.read(100)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._error(error) from None
+        if not head:
+            return
+        if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
+            raise StoreError(f"{self.path} is damaged or not a database; it was left untouched: {self._way_out()}")
+        self._check_identity(int.from_bytes(head[68:72], "big"), int.from_bytes(head[60:64], "big"))
+
+    def _check_identity(self, application: int, version: int) -> None:
+        if application not in (0, APPLICATION_ID):
+            raise StoreError(f"{self.path} belongs to another program; it was left untouched: {self._way_out()}")
+        if version > len(MIGRATIONS):
+            raise StoreError(
+                f"{self.path} was written by a newer chatctx (format {version}, this one knows {len(MIGRATIONS)}); "
+                "it was left untouched: update chatctx"
+            )
+
+    @staticmethod
+    def _way_out() -> str:
+        return "move it away, or set CHATCTX_DATA_DIR to another folder"
+
+    def _open(self) -> None:
+        db = self._db
+        self._check_identity(self._pragma("application_id"), self._pragma("user_version"))
+        search.add_functions(db)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA foreign_keys = ON")
+        if self._pragma("user_version") < len(MIGRATIONS):
+            db.execute("BEGIN IMMEDIATE")  # two programs may start at once: the second one waits, then finds it done
+            try:
+                version = self._pragma("user_version")
+                for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+                    for statement in _statements(script):
+                        db.execute(statement)
+                    db.execute(f"PRAGMA user_version = {number}")
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute("COMMIT")
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+
+    def _pragma(self, name: str) -> int:
+        return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
+
+    # -- errors --------------------------------------------------------------------------------------------------
+
+    def _error(self, error: Exception) -> StoreError:
+        text = str(error).lower() if isinstance(error, sqlite3.Error) else ""
+        number = error.errno if isinstance(error, OSError) else None
+        if (isinstance(error, OSError) and number != errno.ENOSPC) or "readonly" in text or "unable to open" in text:
+            reason = (isinstance(error, OSError) and error.strerror) or error
+            return StoreError(
+                f"can't write to {self.path.parent} ({reason}): make the folder writable, or set CHATCTX_DATA_DIR"
+            )
+        if number == errno.ENOSPC or "full" in text:
+            return StoreError(f"the disk is full: {self.path} could not be written; free some space and try again")
+        if "malformed" in text or "not a database" in text:
+            return StoreError(f"{self.path} is damaged ({error}): {self._way_out()}")
+        if "locked" in text:
+            return StoreError(
+                f"{self.path} is held by another program for over {BUSY_SECONDS:.0f} s: close it, try again"
+            )
+        return StoreError(f"{self.path} can't be used ({error}): {self._way_out()}")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise self._error(error) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing. Nested use joins the outer transaction. Raises `StoreError`."""
+        with self._guard, self._errors():
+            if self._db.in_transaction:
+                yield self._db
+                return
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # a full disk has rolled back already
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def query(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:
+        """All rows of a reading statement."""
+        with self._guard, self._errors():
+            return self._db.execute(sql, values).fetchall()
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split a script: `executescript` would commit the surrounding transaction."""
+    statement = ""
+    for line in script.splitlines():
+        statement += line + "\n"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

@@ -1,0 +1,130 @@
+"""What the accounting remembers between runs: counts, measurements and calibrations, in the session store."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+
+from tui.chat.store.database import Database, StoreError
+from tui.context.estimate.tracker import REMEMBERED, Measurement
+
+log = logging.getLogger(__name__)
+
+KEPT_COUNTS = 500_000  # rows, about 60 bytes each; the oldest leave first
+PRUNE_EVERY = 20_000  # added rows
+_BATCH = 500  # variables in one statement, under SQLite's limit in every build
+
+
+@contextmanager
+def _optional_write() -> Iterator[None]:
+    """What is written here can be had again: a full disk costs a recount, not the turn that is under way."""
+    try:
+        yield
+    except StoreError as error:
+        log.warning("not remembered: %s", error)
+
+
+class StoredCounts:
+    """A `CountCache` in the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._added = 0
+
+    def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> dict[bytes, tuple[int, ...]]:
+        """The stored values of `digests`."""
+        found: dict[bytes, tuple[int, ...]] = {}
+        for start in range(0, len(digests), _BATCH):
+            batch = digests[start : start + _BATCH]
+            marks = ",".join("?" * len(batch))
+            rows = self._database.query(
+                f"SELECT digest, value FROM counts WHERE tokenizer = ? AND version = ? AND digest IN ({marks})",
+                (tokenizer, version, *batch),
+            )
+            found.update((digest, tuple(map(int, value.split()))) for digest, value in rows)
+        return found
+
+    def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
+        """Store `values`, replacing earlier ones."""
+        rows = [(tokenizer, version, digest, " ".join(map(str, value))) for digest, value in values.items()]
+        with _optional_write(), self._database.transaction() as db:
+            db.executemany(
+                "INSERT OR REPLACE INTO counts (tokenizer, version, digest, value) VALUES (?, ?, ?, ?)", rows
+            )
+            self._added += len(rows)
+            if self._added >= PRUNE_EVERY:
+                self._added = 0
+                db.execute(
+                    "DELETE FROM counts WHERE rowid <= (SELECT max(rowid) FROM counts) - ?",
+                    (KEPT_COUNTS,),
+                )
+
+
+class StoredMeasurements:
+    """A `MeasurementStore` in the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load(self, provider: str, model: str) -> Iterable[Measurement]:
+        """The newest measurements of a model, oldest first."""
+        rows = self._database.query(
+            "SELECT sent, preamble, at, data FROM measurements WHERE provider = ? AND model = ?"
+            " ORDER BY at DESC LIMIT ?",
+            (provider, model, REMEMBERED),
+        )
+        for sent, preamble, at, text in reversed(rows):
+            data = json.loads(text)
+            replied = data.pop("replied")
+            yield Measurement(
+                provider=provider,
+                model=model,
+                sent=sent,
+                preamble=preamble,
+                at=at,
+                replied=None if replied is None else bytes.fromhex(replied),
+                **data,
+            )
+
+    def save(self, measurement: Measurement) -> None:
+        """Add one, and drop the model's oldest above a bound."""
+        keyed = ("provider", "model", "sent", "preamble", "at")
+        data = {f.name: getattr(measurement, f.name) for f in fields(measurement) if f.name not in keyed}
+        data["replied"] = None if measurement.replied is None else measurement.replied.hex()
+        model = (measurement.provider, measurement.model)
+        with _optional_write(), self._database.transaction() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO measurements (provider, model, sent, preamble, at, data)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (*model, measurement.sent, measurement.preamble, measurement.at, json.dumps(data)),
+            )
+            (held,) = db.execute("SELECT count(*) FROM measurements WHERE provider = ? AND model = ?", model).fetchone()
+            if held > 2 * REMEMBERED:
+                db.execute(
+                    "DELETE FROM measurements WHERE provider = ? AND model = ? AND at < (SELECT at FROM measurements"
+                    " WHERE provider = ? AND model = ? ORDER BY at DESC LIMIT 1 OFFSET ?)",
+                    (*model, *model, REMEMBERED - 1),
+                )
+
+
+class StoredCalibrations:
+    """A `CalibrationStore` in the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load(self, provider: str, model: str) -> Mapping[str, object] | None:
+        """What was saved last, or None."""
+        rows = self._database.query("SELECT data FROM calibrations WHERE provider = ? AND model = ?", (provider, model))
+        return json.loads(rows[0][0]) if rows else None
+
+    def save(self, provider: str, model: str, data: Mapping[str, object]) -> None:
+        """Replace what was saved."""
+        with _optional_write(), self._database.transaction() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO calibrations (provider, model, data) VALUES (?, ?, ?)",
+                (provider, model, json.dumps(data)),
+            )

@@ -1,0 +1,191 @@
+"""Stream events in, message parts out. Pure: used while a stream runs and again when a dead one is recovered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from tui.chat.store.codec import usage_from_dict
+from tui.messages import Part, Reasoning, Refusal, SealedSummary, Text, ToolCall, Usage
+from tui.providers.base import (
+    Compacted,
+    ReasoningDelta,
+    ReasoningMeta,
+    RefusalDelta,
+    StreamEnd,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+    UsageUpdate,
+)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A part that still grows: its kind, its key within the kind, its text in pieces, its metadata."""
+
+    kind: str
+    key: int
+    pieces: list[str] = field(default_factory=list)
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+class PartsBuilder:
+    """Folds the events of one answer. Parts keep the order in which they began; interleaved blocks stay apart."""
+
+    def __init__(self, provider: str, model: str) -> None:
+        self._provider = provider
+        self._model = model
+        self._open: list[_Open] = []
+        self._keyed: dict[tuple[str, int], _Open] = {}
+        self.sealed: SealedSummary | None = None  # what the server made of the request: no part of the answer
+        self.usage: Usage | None = None
+        self.end: StreamEnd | None = None
+
+    def apply(self, event: StreamEvent) -> None:
+        """Take one event. The cost does not grow with what is already there."""
+        match event:
+            case TextDelta(text, None):
+                self._tail("text").pieces.append(text)
+            case TextDelta(text, int(block)):
+                self._part("text", block).pieces.append(text)
+            case RefusalDelta(text):
+                self._tail("refusal").pieces.append(text)
+            case ReasoningDelta(text, block):
+                self._part("reasoning", block).pieces.append(text)
+            case ReasoningMeta(block=block):
+                self._merge(self._part("reasoning", block), event, ("block",))
+            case ToolCallDelta(index=index, arguments=arguments):
+                part = self._part("tool_call", index)
+                part.pieces.append(arguments)
+                self._merge(part, event, ("index", "arguments"))
+            case Compacted(encrypted, item_id):
+                self.sealed = SealedSummary(self._provider, self._model, encrypted, item_id)
+            case UsageUpdate(usage):
+                self.usage = usage
+            case StreamEnd():
+                self.end = event
+
+    def _tail(self, kind: str) -> _Open:
+        """The last part if it is of this kind, else a new one: text after a tool call is a part of its own."""
+        if not self._open or (self._open[-1].kind, self._open[-1].key) != (kind, -1):
+            self._open.append(_Open(kind, -1))
+        return self._open[-1]
+
+    def _part(self, kind: str, key: int) -> _Open:
+        part = self._keyed.get((kind, key))
+        if part is None:
+            part = self._keyed[kind, key] = _Open(kind, key)
+            self._open.append(part)
+        return part
+
+    @staticmethod
+    def _merge(part: _Open, event: ReasoningMeta | ToolCallDelta, skip: tuple[str, ...]) -> None:
+        for f in fields(event):
+            value = getattr(event, f.name)
+            if f.name not in skip and value is not None:
+                part.meta[f.name] = value
+
+    def parts(self) -> tuple[Part, ...]:
+        """What has arrived, as parts. Empty text is left out; a tool call without a name too."""
+        return tuple(self._built())
+
+    def _built(self) -> Iterator[Part]:
+        reasoning_tokens = self._reasoning_shares()
+        for part in self._open:
+            text = "".join(part.pieces)
+            match part.kind:
+                case "text" if text:
+                    yield Text(text)
+                case "refusal" if text:
+                    yield Refusal(text)
+                case "reasoning" if text or part.meta:
+                    yield Reasoning(
+                        text,
+                        provider=self._provider,
+                        model=self._model,
+                        tokens=reasoning_tokens.get(part.key),
+                        **part.meta,
+                    )
+                case "tool_call" if part.meta.get("name"):
+                    meta = {"id": f"call_{part.key}", **part.meta}
+                    yield ToolCall(arguments=text, **meta)
+
+    def _reasoning_shares(self) -> dict[int, int]:
+        """The reported reasoning tokens, shared out by length of text; all to the first block where none has any."""
+        if self.usage is None or self.usage.reasoning is None:
+            return {}
+        blocks = [(part.key, sum(map(len, part.pieces))) for part in self._open if part.kind == "reasoning"]
+        if not blocks:
+            return {}
+        total = sum(size for _, size in blocks)
+        if total == 0:
+            blocks = [(key, int(position == 0)) for position, (key, _) in enumerate(blocks)]
+            total = 1
+        shares, given, seen = {}, 0, 0
+        for key, size in blocks:
+            seen += size
+            upto = self.usage.reasoning * seen // total
+            shares[key] = upto - given
+            given = upto
+        return shares
+
+
+_EVENTS: dict[str, type[StreamEvent]] = {
+    kind.__name__: kind
+    for kind in (
+        TextDelta,
+        RefusalDelta,
+        ReasoningDelta,
+        ReasoningMeta,
+        ToolCallDelta,
+        Compacted,
+        UsageUpdate,
+        StreamEnd,
+    )
+}
+
+
+def coalesce(events: Iterable[StreamEvent]) -> list[StreamEvent]:
+    """Join neighbouring pieces of the same part, and keep only the last usage of a run."""
+    result: list[StreamEvent] = []
+    for event in events:
+        last = result[-1] if result else None
+        match last, event:
+            case TextDelta(), TextDelta() if last.block == event.block:
+                result[-1] = TextDelta(last.text + event.text, event.block)
+            case RefusalDelta(), RefusalDelta():
+                result[-1] = RefusalDelta(last.text + event.text)
+            case ReasoningDelta(), ReasoningDelta() if last.block == event.block:
+                result[-1] = ReasoningDelta(last.text + event.text, event.block)
+            case ToolCallDelta(), ToolCallDelta() if last.index == event.index:
+                result[-1] = ToolCallDelta(
+                    event.index,
+                    event.id or last.id,
+                    event.name or last.name,
+                    last.arguments + event.arguments,
+                    event.extra or last.extra,
+                )
+            case UsageUpdate(), UsageUpdate():
+                result[-1] = event
+            case _:
+                result.append(event)
+    return result
+
+
+def dump_events(events: Iterable[StreamEvent]) -> str:
+    """Events as JSON text, coalesced."""
+    data = [[type(event).__name__, asdict(event)] for event in coalesce(events)]
+    return json.dumps(data, separators=(",", ":"))
+
+
+def load_events(text: str) -> list[StreamEvent]:
+    """The inverse of `dump_events`."""
+    events: list[StreamEvent] = []
+    for name, values in json.loads(text):
+        events.append(
+            UsageUpdate(usage_from_dict(values["usage"])) if name == "UsageUpdate" else _EVENTS[name](**values)
+        )
+    return events

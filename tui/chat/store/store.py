@@ -1,0 +1,300 @@
+"""The session store: sessions, their append-only history, and the records beside it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tui.chat.store import codec, search
+from tui.chat.store.database import Database, StoreError
+from tui.chat.store.ids import new_id
+from tui.chat.store.parts import PartsBuilder, dump_events, load_events
+from tui.messages import Message
+from tui.providers.base import StreamEvent
+
+EMPTY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session as the list shows it. Times are seconds since the epoch; `rolling` is `/rolling-context`."""
+
+    id: str
+    title: str
+    provider: str
+    model: str
+    created_at: float
+    updated_at: float
+    rolling: bool = False
+    draft: str = ""
+    parent: str | None = None
+    messages: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Something that happened to the history and left it as it was: a compaction, a trim, a pin, an undo ..."""
+
+    id: str
+    kind: str
+    at: float  # seconds since the epoch
+    data: dict[str, Any]
+
+
+class SessionStore(Database):
+    """One open database. Raises `StoreError` from every method when the database can't be used."""
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    def create_session(self, info: SessionInfo) -> None:
+        """Add a session."""
+        with self.transaction() as db:
+            db.execute(
+                "INSERT INTO sessions (id, title, created_at, updated_at, provider, model, rolling, draft, parent)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *(info.id, info.title, info.created_at, info.updated_at, info.provider, info.model),
+                    *(int(info.rolling), info.draft, info.parent),
+                ),
+            )
+
+    def update_session(self, session: str, **values: str | float | bool | None) -> None:
+        """Set columns of a session: title, updated_at, provider, model, rolling, draft, deleted_at."""
+        names = ", ".join(f"{name} = ?" for name in values)
+        values = {name: storable(value) if isinstance(value, str) else value for name, value in values.items()}
+        with self.transaction() as db:
+            db.execute(f"UPDATE sessions SET {names} WHERE id = ?", (*values.values(), session))
+
+    def session(self, session: str) -> SessionInfo | None:
+        """A session by its id, or by an unambiguous beginning of it; None if there is none."""
+        found = self._sessions("s.id = :id", {"id": session}, 1)
+        if not found and session:
+            found = self._sessions("s.id GLOB :id AND s.deleted_at IS NULL", {"id": _glob(session) + "*"}, 2)
+        return found[0] if len(found) == 1 else None
+
+    def sessions(self, query: str = "", limit: int = 1000) -> list[SessionInfo]:
+        """Sessions, the newest first; with `query`, those whose title or message text contains it."""
+        where = "s.deleted_at IS NULL" + (f" AND {search.MATCHES}" if query else "")
+        return self._sessions(where, search.values(query) if query else {}, limit)
+
+    def _sessions(self, where: str, values: Mapping[str, object], limit: int) -> list[SessionInfo]:
+        rows = self.query(
+            "SELECT id, title, provider, model, created_at, updated_at, rolling, draft, parent,"
+            " (SELECT count(*) FROM messages WHERE session = s.id)"
+            f" FROM sessions s WHERE {where} ORDER BY updated_at DESC, id DESC LIMIT :limit",
+            {**values, "limit": limit},
+        )
+        names = (
+            "id",
+            "title",
+            "provider",
+            "model",
+            "created_at",
+            "updated_at",
+            "rolling",
+            "draft",
+            "parent",
+            "messages",
+        )
+        infos = (SessionInfo(**dict(zip(names, row, strict=True))) for row in rows)
+        return [replace(info, rolling=bool(info.rolling)) for info in infos]
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def add_message(self, session: str, message: Message) -> None:
+        """Append a message. One with status "streaming" may still grow; all others are final."""
+        owner = self._liveness.owner if message.status == "streaming" else None
+        with self.transaction() as db:
+            db.execute(
+                "INSERT INTO messages (session, id, role, kind, status, created_at, provider, model, parts, usage,"
+                " finish_reason, error, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *(session, message.id, message.role, message.kind, message.status, message.created_at),
+                    *(message.provider, message.model, codec.dump_parts(message.parts)),
+                    *(codec.dump_usage(message.usage), storable(message.finish_reason), storable(message.error), owner),
+                ),
+            )
+            db.execute(
+                "UPDATE sessions SET updated_at = max(updated_at, ?) WHERE id = ?", (message.created_at, session)
+            )
+
+    def append_events(self, session: str, message: str, events: Sequence[StreamEvent]) -> None:
+        """Keep what arrived for a streaming message. The cost does not grow with the message."""
+        with self.transaction() as db:
+            db.execute(
+                "INSERT INTO deltas (session, message, seq, events) VALUES (?, ?, (SELECT coalesce(max(seq), 0) + 1"
+                " FROM deltas WHERE session = ? AND message = ?), ?)",
+                (session, message, session, message, dump_events(events)),
+            )
+
+    def grow_message(self, session: str, message: Message) -> None:
+        """Replace what a streaming message holds so far."""
+        with self.transaction() as db:
+            db.execute(
+                "UPDATE messages SET parts = ? WHERE session = ? AND id = ?",
+                (codec.dump_parts(message.parts), session, message.id),
+            )
+
+    def finish_message(self, session: str, message: Message) -> None:
+        """Replace a streaming message by its final form; its events are folded into it."""
+        with self.transaction() as db:
+            db.execute(
+                "UPDATE messages SET status = ?, parts = ?, usage = ?, finish_reason = ?, error = ?, owner = NULL"
+                " WHERE session = ? AND id = ?",
+                (
+                    *(message.status, codec.dump_parts(message.parts), codec.dump_usage(message.usage)),
+                    *(storable(message.finish_reason), storable(message.error), session, message.id),
+                ),
+            )
+            db.execute("DELETE FROM deltas WHERE session = ? AND message = ?", (session, message.id))
+
+    def messages(self, session: str) -> list[Message]:
+        """The whole history, oldest first. A message still streaming elsewhere comes with what has arrived."""
+        rows = self.query(
+            "SELECT id, role, kind, status, created_at, provider, model, parts, usage, finish_reason, error"
+            " FROM messages WHERE session = ? ORDER BY id",
+            (session,),
+        )
+        with self._corrupt():
+            messages = [_message(row) for row in rows]
+        return [self._grown(session, m) if m.status == "streaming" else m for m in messages]
+
+    def message_ids(self, session: str) -> list[str]:
+        """The ids of the whole history, oldest first."""
+        return [ident for (ident,) in self.query("SELECT id FROM messages WHERE session = ? ORDER BY id", (session,))]
+
+    def _grown(self, session: str, message: Message) -> Message:
+        builder = PartsBuilder(message.provider, message.model)
+        sql = "SELECT events FROM deltas WHERE session = ? AND message = ? ORDER BY seq"
+        for (events,) in self.query(sql, (session, message.id)):
+            for event in load_events(events):
+                builder.apply(event)
+        return replace(message, parts=(*message.parts, *builder.parts()), usage=builder.usage)
+
+    @contextmanager
+    def _corrupt(self) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            raise StoreError(f"{self.path} holds a message that can't be read ({error}): {self._way_out()}") from error
+
+    def recover(self) -> int:
+        """Close messages whose writer died in mid-stream: what arrived is kept and marked. Returns how many.
+
+        Sessions in which nothing was ever said, nor drafted, are forgotten after a day.
+        """
+        rows = self.query("SELECT session, id, owner FROM messages WHERE status = 'streaming'")
+        dead = {(session, ident) for session, ident, owner in rows if not self._liveness.is_alive(owner or "")}
+        text = "the program ended while this was being written"
+        for session in {session for session, _ in dead}:
+            for message in self.messages(session):
+                if (session, message.id) in dead:
+                    with self.transaction() as db:
+                        self.finish_message(session, replace(message, status="interrupted", error=text))
+                        db.execute(
+                            "UPDATE calls SET status = 'failed', error = 'interrupted'"
+                            " WHERE session = ? AND message = ? AND status = 'pending'",
+                            (session, message.id),
+                        )
+        with self.transaction() as db:
+            db.execute(
+                "DELETE FROM sessions WHERE draft = '' AND updated_at < ?"
+                " AND NOT EXISTS (SELECT 1 FROM messages WHERE session = sessions.id)",
+                (time.time() - EMPTY_SECONDS,),
+            )
+        return len(dead)
+
+    # -- records beside the history ------------------------------------------------------------------------------
+
+    def add_record(self, session: str, kind: str, data: dict[str, Any]) -> Record:
+        """Append a record."""
+        record = Record(new_id(), kind, time.time(), data)
+        with self.transaction() as db:
+            db.execute(
+                "INSERT INTO records (session, id, kind, at, data) VALUES (?, ?, ?, ?, ?)",
+                (session, record.id, kind, record.at, json.dumps(data, separators=(",", ":"))),
+            )
+        return record
+
+    def records(self, session: str) -> list[Record]:
+        """All records of a session, oldest first."""
+        rows = self.query("SELECT id, kind, at, data FROM records WHERE session = ? ORDER BY id", (session,))
+        return [Record(ident, kind, at, json.loads(data)) for ident, kind, at, data in rows]
+
+    # -- small things --------------------------------------------------------------------------------------------
+
+    def get_state(self, key: str) -> str | None:
+        """A remembered value, or None."""
+        rows = self.query("SELECT value FROM state WHERE key = ?", (key,))
+        return rows[0][0] if rows else None
+
+    def put_state(self, key: str, value: str | None) -> None:
+        """Remember a value; None forgets it."""
+        with self.transaction() as db:
+            if value is None:
+                db.execute("DELETE FROM state WHERE key = ?", (key,))
+            else:
+                db.execute("INSERT OR REPLACE INTO state (key, value) VALUES (?, ?)", (key, value))
+
+    def change_state(self, key: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Replace a remembered JSON object by what `change` makes of it; {} is made of nothing. Returns the new one.
+
+        One transaction: of two programs that do this at once the second one changes what the first one left.
+        """
+        with self.transaction():
+            text = self.get_state(key)
+            values = change(json.loads(text) if text else {})
+            self.put_state(key, json.dumps(values))
+        return values
+
+    def add_prompt(self, text: str) -> None:
+        """Append to the composer's history."""
+        with self.transaction() as db:
+            db.execute("INSERT INTO prompts (id, text) VALUES (?, ?)", (new_id(), json.dumps(text)))
+
+    def prompts(self, limit: int = 500) -> list[str]:
+        """The newest prompts over all sessions, oldest of them first."""
+        return [
+            json.loads(text)
+            for (text,) in reversed(self.query("SELECT text FROM prompts ORDER BY id DESC LIMIT ?", (limit,)))
+        ]
+
+    def put_blob(self, sha256: str, data: bytes) -> None:
+        """Keep an attachment's bytes."""
+        with self.transaction() as db:
+            db.execute("INSERT OR IGNORE INTO blobs (sha256, data) VALUES (?, ?)", (sha256, data))
+
+    def blob(self, sha256: str) -> bytes | None:
+        """An attachment's bytes, or None where they are not here."""
+        rows = self.query("SELECT data FROM blobs WHERE sha256 = ?", (sha256,))
+        return rows[0][0] if rows else None
+
+
+def storable(text: str | None) -> str | None:
+    """`text` as SQLite can hold it: lone surrogates become a replacement character. For labels, not for content."""
+    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _glob(text: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in text)
+
+
+def _message(row: Sequence[Any]) -> Message:
+    ident, role, kind, status, created_at, provider, model, parts, usage, finish_reason, error = row
+    return Message(
+        role,
+        codec.load_parts(parts),
+        ident,
+        kind,
+        status,
+        created_at,
+        provider,
+        model,
+        finish_reason,
+        codec.load_usage(usage),
+        error,
+    )

@@ -1,0 +1,186 @@
+"""What to do about a failed request: wait, ask for a shorter answer, make room, leave something out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil
+from typing import TypeAlias
+
+from tui.context.reduction.checkpoints import is_sealed
+from tui.messages import Attachment, Reasoning, Request
+from tui.providers.base import ErrorKind, ProviderError
+from tui.providers.http.server_compaction import names_seal, refuses_compacting, refuses_seal
+from tui.providers.models.tool_support import cannot_read, refuses_images, refuses_tools
+
+MOST_WAITS = 5
+FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own hint wins
+LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets its answer from the person
+PASSING: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "server", "network"})
+NETWORK_WAITS = 2  # an unreachable server seldom comes back within seconds: say so soon
+LEAST_ANSWER = 64  # tokens: less room than this is no answer
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Repeat the request in `seconds` seconds."""
+
+    seconds: float
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp:
+    """Repeat it with at most `max_output` tokens of answer."""
+
+    max_output: int
+
+
+@dataclass(frozen=True, slots=True)
+class MakeRoom:
+    """The input does not fit after all: learn the limit if one was named, trim or compact, repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutReasoning:
+    """Repeat it without the reasoning blocks the server refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutAttachment:
+    """Repeat it without this attachment of the message `owner`, because of `why`."""
+
+    owner: str
+    attachment: Attachment
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutTools:
+    """Repeat it without tools, and offer this model none from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutImages:
+    """Repeat it with words in place of pictures, and send this model none in this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutCompacting:
+    """Repeat it without asking the server to compact, and don't ask this model to in this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutSeals:
+    """Repeat it with the messages themselves in place of what a server sealed and does not take back."""
+
+
+Action: TypeAlias = (
+    Wait
+    | Clamp
+    | MakeRoom
+    | WithoutReasoning
+    | WithoutAttachment
+    | WithoutTools
+    | WithoutImages
+    | WithoutCompacting
+    | WithoutSeals
+)
+
+
+@dataclass(slots=True)
+class Recovery:
+    """The memory of one turn: every remedy is tried once, waiting a few times."""
+
+    tried: set[type[Action]] = field(default_factory=set)
+    waits: int = 0
+
+    def decide(self, error: ProviderError, request: Request, *, arrived: bool) -> Action | None:
+        """What to do after `request` failed of `error`; None: tell the person. Once something `arrived`, repeating is
+        their choice."""
+        if arrived:
+            return None
+        max_output = request.max_output
+        if request.compact_at is not None and refuses_compacting(error):
+            return self._once(WithoutCompacting())
+        if refuses_seal(error) and any(map(is_sealed, request.messages)):
+            return self._seal_refused(error, request)
+        if refuses_tools(error):
+            return self._once(WithoutTools())
+        if refuses_images(error):
+            return self._once(WithoutImages())
+        if cannot_read(error):
+            return self._without(request, "The server cannot read it", newest=True)
+        match error.kind:
+            case "overflow_output":
+                room = _room(error)
+                fits = room is not None and room >= LEAST_ANSWER and (max_output is None or room < max_output)
+                if room is not None and fits and (clamp := self._once(Clamp(room))):
+                    return clamp
+                # A count that was only "at least" may leave less room than it said; a model's longest answer, or what
+                # an account's credit pays for, has nothing to do with the conversation's size.
+                return None if error.most_output is not None else self._once(MakeRoom())
+            case "overflow_input" | "long_context_tier":
+                return self._once(MakeRoom())
+            case "signature":
+                return self._once(WithoutReasoning())
+            case "too_many_bytes":
+                return self._without(request, "The request has too many bytes")
+            case kind if kind in PASSING:
+                return self._wait(error)
+            case _:
+                return None
+
+    def _seal_refused(self, error: ProviderError, request: Request) -> Action | None:
+        """Reasoning is sealed too, and costs less to do without: it goes first where the refusal may mean it."""
+        thoughts = any(isinstance(part, Reasoning) for message in request.messages for part in message.parts)
+        if thoughts and error.kind == "signature" and not names_seal(error) and WithoutReasoning not in self.tried:
+            return self._once(WithoutReasoning())
+        return self._once(WithoutSeals())
+
+    def _without(self, request: Request, why: str, *, newest: bool = False) -> Action | None:
+        """Without the newest picture or PDF, which must be the one that is new to the server, or the largest file."""
+        held = [(m.id, part) for m in request.messages for part in m.parts if isinstance(part, Attachment)]
+        if newest:
+            held = [(owner, part) for owner, part in held if part.kind != "text"][-1:]
+        if not held:
+            return None
+        owner, part = max(held, key=lambda item: item[1].size)
+        return self._once(WithoutAttachment(owner, part, why))
+
+    def _once(self, action: Action) -> Action | None:
+        if type(action) in self.tried:
+            return None
+        self.tried.add(type(action))
+        return action
+
+    def _wait(self, error: ProviderError) -> Action | None:
+        most = NETWORK_WAITS if error.kind == "network" else MOST_WAITS
+        seconds = error.retry_after if error.retry_after is not None else FIRST_WAIT * 2**self.waits
+        if self.waits >= most or seconds > LONGEST_WAIT:
+            return None
+        self.waits += 1
+        return Wait(seconds, self.waits)
+
+
+def kept_text(error: ProviderError) -> str:
+    """What a person is told of a failure that nothing more is done about: why, what is kept, what to do next."""
+    told = error.kind != "auth" or "/provider" in str(error)
+    step = "/retry asks again" if told else "/provider tries the key, /retry asks again"
+    if error.retry_after is not None and error.retry_after > LONGEST_WAIT:
+        minutes = ceil(error.retry_after / 60)
+        step += (
+            f"; the server wants {minutes} minutes" if minutes < 120 else f"; the server wants {minutes // 60} hours"
+        )
+    return f"{str(error).rstrip('.')}. Your message is kept; {step}."
+
+
+def _room(error: ProviderError) -> int | None:
+    """Tokens there are for the answer by the server's own numbers.
+
+    Of what a window leaves, less a margin of 1 % for a count it called "at least".
+    """
+    if error.most_output is not None:
+        return error.most_output
+    if error.limit is None or error.input_tokens is None:
+        return None
+    return error.limit - error.input_tokens - max(16, error.limit // 100)

@@ -1,0 +1,149 @@
+"""Room for the next request: the same `ContextUsage` decides whether it fits, what is trimmed, when to compact."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+from tui.chat.compaction.compactor import Compactor
+from tui.chat.compaction.summarize import SummaryFailedError
+from tui.chat.conversation import history
+from tui.chat.conversation.conversation import Conversation
+from tui.chat.conversation.events import CompactionFinished, ContextTrimmed, Notice, SessionEvent
+from tui.chat.conversation.meter import Meter
+from tui.context.reduction.compaction import CompactionRefusedError, Trigger
+from tui.context.reduction.passes import DEFAULT_TRUNCATION, TruncationConfig
+from tui.context.reduction.rolling import ContextOverflowError, PromptResult, build_final_prompt
+from tui.context.reduction.trimming import TrimRecord
+from tui.context.usage.limits import Budget, check_budget
+from tui.context.usage.usage import ContextUsage
+from tui.providers.base import ProviderError
+
+UNSURE_SHARES = (2 / 3, 3 / 4, 9 / 10)  # of what a server refused although it was thought to fit
+
+
+class Room:
+    """Makes room in one conversation. `usage` is the measure of the request that `make` left ready."""
+
+    def __init__(self, conversation: Conversation, meter: Meter, compactor: Compactor) -> None:
+        self._conversation = conversation
+        self._meter = meter
+        self._compactor = compactor
+        self._told = False  # that compacting is of no use here
+
+    async def make(self, *, refused: bool = False) -> AsyncIterator[SessionEvent]:
+        """See to it that the next request fits. Raises `ContextOverflowError` when it can't be made to.
+
+        `refused`: the server has just refused it as too large, whatever the numbers here say.
+        """
+        usage = await (self._meter.usage() if refused else self._meter.settled())
+        budgets = _narrowed(usage) if refused else (usage.budget,)
+        if self._conversation.info.rolling:
+            async for event in self._trim(budgets):
+                yield event
+        else:
+            async for event in self._compact(usage, budgets, "overflow" if refused else "auto"):
+                yield event
+        usage = await self._meter.usage()
+        if not check_budget(usage.total, budgets[-1]).within_budget:
+            untried = not self._conversation.info.rolling and not self._compacts
+            raise ContextOverflowError(usage.total, budgets[-1].max_input or 0, untried=untried)
+
+    # -- rolling context -----------------------------------------------------------------------------------------
+
+    async def _trim(self, budgets: Sequence[Budget]) -> AsyncIterator[SessionEvent]:
+        """Trim to the first of `budgets` that can be had; the tightest stands first."""
+        result = await self._meter.in_thread(self._final_prompt, budgets)
+        state = self._conversation.state.trim
+        if result.state != state:
+            data = {"state": result.state.to_json(), "messages": len(result.message_ids), "tokens": result.freed_tokens}
+            await self._conversation.add_record(history.TRIM, data)
+        if result.trimmed:
+            yield ContextTrimmed(len(result.message_ids), result.freed_tokens, result.message_ids)
+        elif result.untrimmed:
+            yield Notice("info", "Everything fits again: what was left out is sent once more")
+        if result.max_tokens:
+            await self._note(result)
+
+    def _final_prompt(self, budgets: Sequence[Budget]) -> PromptResult:
+        for budget in budgets[:-1]:
+            with contextlib.suppress(ContextOverflowError):
+                return self._prompt_within(budget)
+        return self._prompt_within(budgets[-1])
+
+    def _prompt_within(self, budget: Budget) -> PromptResult:
+        conversation = self._conversation
+        return build_final_prompt(
+            conversation.untrimmed_request(),
+            self._meter.estimate,
+            bound=self._meter.bound,
+            count=self._meter.count,
+            budget=budget,
+            state=conversation.state.trim,
+            pinned=conversation.state.pinned,
+            config=self._config(),
+            prefix_bound=conversation.target.capabilities.prefix_bound,
+        )
+
+    def _config(self) -> TruncationConfig:
+        turns = self._meter.settings.for_model(self._meter.full_name).preserve_recent_turns
+        return DEFAULT_TRUNCATION if turns is None else replace(DEFAULT_TRUNCATION, preserve_recent_turns=turns)
+
+    async def _note(self, result: PromptResult) -> None:
+        """Keep the last trims for `/usage`."""
+        before, after = (100 * tokens / (result.max_tokens or 1) for tokens in (result.before_tokens, result.tokens))
+        trim = None
+        if result.trimmed:
+            trim = TrimRecord(time.time(), len(result.message_ids), result.freed_tokens, before, after)
+        await asyncio.to_thread(self._meter.note_trim, after, trim)
+
+    # -- compaction ----------------------------------------------------------------------------------------------
+
+    @property
+    def _compacts(self) -> bool:
+        """Whether the person lets this model's conversations be compacted."""
+        return self._meter.settings.for_model(self._meter.full_name).compaction != "off"
+
+    async def _compact(
+        self, usage: ContextUsage, budgets: Sequence[Budget], trigger: Trigger
+    ) -> AsyncIterator[SessionEvent]:
+        failed = ""
+        try:
+            async for event in self._compactor.run(trigger, usage=usage):
+                self._told = self._told and not isinstance(event, CompactionFinished)
+                yield event
+        except CompactionRefusedError as error:
+            if check_budget(usage.upper_bound, budgets[0]).within_budget:
+                if not self._told:
+                    yield Notice("warning", str(error))
+                self._told = True  # until a compaction succeeds: it would be the same before every request
+                return
+        except (SummaryFailedError, ProviderError) as error:
+            failed = str(error).rstrip(".")
+        if not self._compacts:
+            return
+        fits = check_budget((await self._meter.usage()).upper_bound, budgets[0]).within_budget
+        if failed:
+            how = "The request still fits" if fits else "Old content is left out instead"
+            yield Notice("warning", f"Compaction failed: {failed}. {how}")
+        if not fits or not self._conversation.state.trim.empty:  # what was left out once may fit again
+            async for event in self._trim(budgets):
+                yield event
+
+
+def _narrowed(usage: ContextUsage) -> tuple[Budget, ...]:
+    """The budgets to try after a server refused what `usage` measures, the tightest first.
+
+    A limit that the refusal named is in `usage.budget` already. Where the request was thought to fit that all the same,
+    the numbers here are too low, nobody knows by how much: nine tenths of what was refused. Where nothing was ever
+    measured they may be too low by a third, and the turn has one try left: less, if that can be had.
+    """
+    budget = usage.budget
+    if usage.source != "estimated" and budget.max_input is not None and usage.total > budget.max_input:
+        return (budget,)
+    shares = UNSURE_SHARES if usage.source == "estimated" else UNSURE_SHARES[-1:]
+    sizes = [int(usage.total * share) for share in shares]
+    return tuple(replace(budget, max_input=min(size, budget.max_input or size)) for size in sizes)

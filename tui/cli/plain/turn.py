@@ -1,0 +1,100 @@
+"""A turn in plain lines: the answer as it comes, tool calls, questions about them, and what it all cost."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from tui.chat.conversation.events import (
+    ApprovalAsked,
+    ReplyDelta,
+    ReplyFinished,
+    ReplyStarted,
+    SessionEvent,
+    TurnFailed,
+)
+from tui.cli import complain
+from tui.cli.ask import event_line
+from tui.cli.listing import write
+from tui.messages import Message, ToolCall
+from tui.render.message_words import label_of, status_text
+from tui.text.clean import clean_line, clean_text
+from tui.text.names import arguments_summary, short_model
+from tui.text.numbers import percent, tokens_exact
+from tui.views.call_text import readable_arguments
+from tui.views.urgency import mark
+
+if TYPE_CHECKING:
+    from tui.cli.plain.ports import ChatLike
+    from tui.tools.approval import Decision
+
+ANSWERS: dict[str, Decision] = {"y": "once", "s": "session", "a": "always", "n": "no", "never": "never"}
+
+
+class Speaker:
+    """Writes what happens in the turns of one chat."""
+
+    def __init__(self, chat: ChatLike) -> None:
+        self._chat = chat
+        self._open = False  # whether the line on standard output has not ended
+
+    async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
+        """One turn, to its end."""
+        async for event in events:
+            await self._show(event)
+        self._end_line()
+        usage = self._chat.session.usage
+        if self._chat.talks and usage is not None:
+            window = tokens_exact(usage.limits.context)
+            share = "" if usage.percent is None else f", {percent(usage.percent)}"
+            write(f"({mark(usage)}{tokens_exact(usage.total)} of {window} tokens{share})")
+
+    def recall(self, message: Message) -> None:
+        """A message that is there already."""
+        write(f"{label_of(message)}: {clean_text(message.text)}")
+
+    async def _show(self, event: SessionEvent) -> None:
+        match event:
+            case ReplyStarted(_, _, model) if self._chat.talks:
+                write(f"{short_model(model)}:")
+            case ReplyDelta(kind="text" | "refusal", text=piece) if piece:
+                sys.stdout.write(clean_text(piece))
+                sys.stdout.flush()
+                self._open = not piece.endswith("\n")
+            case ReplyFinished(message):
+                self._end_line()
+                for part in message.parts:
+                    if isinstance(part, ToolCall):
+                        complain(f"calls {clean_line(part.name)} {arguments_summary(part.arguments)}")
+                if ending := status_text(message):
+                    complain(ending[2:])
+            case TurnFailed(reason):
+                self._end_line()
+                complain(reason)
+            case ApprovalAsked():
+                await self._approve(event)
+            case _:
+                if line := event_line(event):
+                    self._end_line()
+                    complain(line)
+
+    async def _approve(self, asked: ApprovalAsked) -> None:
+        """Ask about a call that is not read-only. The end of all input is a no, and so is a pipe: it holds messages."""
+        self._end_line()
+        name = clean_line(asked.call.name)
+        if not self._chat.talks:
+            complain(f"{name} was not run: nobody can be asked here; /tools in the chat allows it")
+            self._chat.session.tools.approve(asked.id, "no")
+            return
+        call = f"{name} ({clean_line(asked.origin)}) {clean_line(readable_arguments(asked.call.arguments).plain)}"
+        complain(f"wants to run {call}" + (f": {asked.why}" if asked.why else ""))
+        answers = "y yes, n no" if asked.why else "y yes, s in this conversation always, a always, n no, never"
+        answer = await self._chat.ask(f"Run it? {answers}:")
+        decision = ANSWERS.get(answer.lower(), "no")
+        self._chat.session.tools.approve(asked.id, decision)
+
+    def _end_line(self) -> None:
+        if self._open:
+            write("")
+            self._open = False

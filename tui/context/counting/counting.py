@@ -1,0 +1,313 @@
+"""`TokenCounter`: what a message, a tool or a text costs by a tokenizer, each distinct content counted once.
+
+Two layers. `RawCount` is what the tokenizer said about one message body, and depends on nothing else: it is cached by
+(tokenizer, `PROJECTION_VERSION`, digest). `MessageCount` puts the family's factor, markup and images on top, which is
+arithmetic and may change from release to release without a recount.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import NamedTuple, Protocol
+
+from tui.context.counting.digests import MessageDigest, message_digest, system_digest, tool_digest
+from tui.context.counting.images import attachment_tokens
+from tui.context.counting.priors import Prior, prior_of
+from tui.context.counting.schemas import schema_text
+from tui.context.counting.tokenizers import Tokenizer, TokenizerError, get_tokenizer, heuristic_count
+from tui.messages import (
+    Attachment,
+    Message,
+    Reasoning,
+    Refusal,
+    SealedSummary,
+    SystemSection,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSchema,
+)
+from tui.text.json_text import parse_json
+
+PROJECTION_VERSION = 2  # raise when `_raw_count` counts other text of a message than before
+MEMORY_ENTRIES = 65_536  # cached counts held in memory, the least recently used leave first
+
+
+class CountCache(Protocol):
+    """Where counts outlive the process. Values are small tuples of integers; unknown digests are left out."""
+
+    def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> Mapping[bytes, tuple[int, ...]]:
+        """The stored values of `digests`."""
+        ...
+
+    def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
+        """Store `values`, replacing earlier ones. Old entries may be dropped at any time."""
+        ...
+
+
+class RawCount(NamedTuple):
+    """Tokens of one message as the tokenizer counts them, by kind of part.
+
+    `calls`, `arguments` (of those calls) and `results` are numbers of things. `failed` is 1 where the tokenizer could
+    not count and the character heuristic stands in.
+    """
+
+    text: int
+    reasoning: int
+    tool_calls: int
+    tool_results: int
+    files: int
+    calls: int
+    arguments: int
+    results: int
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCount:
+    """What one message costs, in tokens, as estimated before any learning.
+
+    `split` is by kind of content ("text", "reasoning", "tool_calls", "tool_results", "attachments") and adds up to
+    `size`; a message's markup goes to its largest kind but reasoning. Of `size`, `markup` is what roles and wrappers
+    cost, `media` images and PDFs by formula, `fixed` reasoning whose tokens the provider reported; the rest is content
+    that the tokenizer counted. `tokens` is `size` rounded, or None where the tokenizer failed; `size` then comes from
+    the character heuristic.
+    """
+
+    size: float
+    split: Mapping[str, float] = field(default_factory=dict)
+    markup: float = 0.0
+    media: float = 0.0
+    fixed: float = 0.0
+    failed: bool = False
+
+    @property
+    def content(self) -> float:
+        """Tokens of the text that the tokenizer counted."""
+        return max(0.0, self.size - self.markup - self.media - self.fixed)
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens, at least 1; None where the tokenizer failed."""
+        return None if self.failed else max(1, round(self.size))
+
+
+def reasoning_tokens(message: Message) -> int | None:
+    """Tokens of the reasoning in `message` as its provider reported them, 0 without any, None where unknown."""
+    blocks = [part for part in message.parts if isinstance(part, Reasoning)]
+    if not blocks:
+        return 0
+    known = [block.tokens for block in blocks]
+    if all(tokens is not None for tokens in known):
+        return sum(tokens or 0 for tokens in known)
+    return message.usage.reasoning if message.usage else None
+
+
+class TokenCounter:
+    """Counts content with the tokenizer of a model. Safe to use from several threads."""
+
+    def __init__(self, cache: CountCache | None = None) -> None:
+        self._cache = cache
+        self._memory: OrderedDict[tuple[str, bytes], tuple[int, ...]] = OrderedDict()
+        self._lock = Lock()
+
+    def count_text(self, text: str, model: str) -> int | None:
+        """Tokens of `text` for `model` (the family's factor included), or None where counting failed. Not cached."""
+        tokenizer = get_tokenizer(model)
+        try:
+            return round(tokenizer.count(text) * factor_of(tokenizer, prior_of(model)))
+        except TokenizerError:
+            return None
+
+    def count_message(self, message: Message, model: str) -> MessageCount:
+        """What `message` costs in a request to `model`."""
+        return self.count_messages([message], model)[0]
+
+    def count_messages(
+        self, messages: Sequence[Message], model: str, digests: Sequence[MessageDigest] | None = None
+    ) -> list[MessageCount]:
+        """What each of `messages` costs; `digests` where the caller has them already."""
+        tokenizer, prior = get_tokenizer(model), prior_of(model)
+        keys = [digest.full for digest in digests or map(message_digest, messages)]
+        raws = self._raws(tokenizer, keys, messages)
+        return [_priced(message, raw, tokenizer, prior, model) for message, raw in zip(messages, raws, strict=True)]
+
+    def count_section(self, section: SystemSection, model: str) -> int | None:
+        """Tokens of one piece of the system prompt, or None where counting failed."""
+        tokenizer = get_tokenizer(model)
+        raw = self._text_count(tokenizer, system_digest(section), (section.text,))
+        return None if raw is None else round(raw * factor_of(tokenizer, prior_of(model)))
+
+    def count_tool(self, tool: ToolSchema, model: str) -> int | None:
+        """Tokens of one tool's schema, without the family's fixed cost of having tools at all; None where it failed."""
+        tokenizer, prior = get_tokenizer(model), prior_of(model)
+        style = prior.schema_style
+        key = tool_digest(tool) + style.encode()
+        raw = self._text_count(tokenizer, key, (schema_text(tool, style),))
+        return None if raw is None else max(1, round(prior.per_tool + raw * prior.schema_factor))
+
+    def _text_count(self, tokenizer: Tokenizer, digest: bytes, texts: Iterable[str]) -> int | None:
+        found = self._lookup(tokenizer.name, [digest]).get(digest)
+        if found is not None:
+            return found[0]
+        try:
+            count = sum(tokenizer.count(text) for text in texts)
+        except TokenizerError:
+            return None
+        self._keep(tokenizer.name, {digest: (count,)})
+        return count
+
+    def _raws(self, tokenizer: Tokenizer, keys: Sequence[bytes], messages: Sequence[Message]) -> list[RawCount]:
+        known = self._lookup(tokenizer.name, keys)
+        fresh: dict[bytes, tuple[int, ...]] = {}
+        found = []
+        for key, message in zip(keys, messages, strict=True):
+            values = known.get(key) or fresh.get(key)
+            if values is not None:
+                found.append(RawCount(*values))
+                continue
+            raw = _raw_count(message, tokenizer)
+            found.append(raw)
+            if not raw.failed:
+                fresh[key] = raw
+        if fresh:
+            self._keep(tokenizer.name, fresh)
+        return found
+
+    def _lookup(self, tokenizer: str, digests: Sequence[bytes]) -> dict[bytes, tuple[int, ...]]:
+        found: dict[bytes, tuple[int, ...]] = {}
+        missing = []
+        with self._lock:
+            for digest in digests:
+                key = (tokenizer, digest)
+                values = self._memory.get(key)
+                if values is None:
+                    missing.append(digest)
+                else:
+                    self._memory.move_to_end(key)
+                    found[digest] = values
+        if missing and self._cache is not None:
+            stored = self._cache.get_many(tokenizer, PROJECTION_VERSION, missing)
+            found.update(stored)
+            self._remember(tokenizer, stored)
+        return found
+
+    def _keep(self, tokenizer: str, values: Mapping[bytes, tuple[int, ...]]) -> None:
+        self._remember(tokenizer, values)
+        if self._cache is not None:
+            self._cache.put_many(tokenizer, PROJECTION_VERSION, values)
+
+    def _remember(self, tokenizer: str, values: Mapping[bytes, tuple[int, ...]]) -> None:
+        with self._lock:
+            for digest, value in values.items():
+                self._memory[tokenizer, digest] = value
+            while len(self._memory) > MEMORY_ENTRIES:
+                self._memory.popitem(last=False)
+
+
+def factor_of(tokenizer: Tokenizer, prior: Prior) -> float:
+    """The family's factor, or 1 for a tokenizer whose counts are the model's own."""
+    return 1.0 if tokenizer.exact else prior.factor
+
+
+def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
+    failed = 0
+
+    def count(text: str) -> int:
+        nonlocal failed
+        if not text:
+            return 0
+        try:
+            return tokenizer.count(text)
+        except TokenizerError:
+            failed = 1
+            return heuristic_count(text)
+
+    text = reasoning = tool_calls = tool_results = files = calls = arguments = results = 0
+    for part in message.parts:
+        match part:
+            case Text() | Refusal():
+                text += count(part.text)
+            case Reasoning():
+                reasoning += _reasoning_count(part, count(part.text))
+            case ToolCall():
+                tool_calls += count(part.name) + count(part.arguments)
+                calls += 1
+                arguments += _argument_count(part.arguments)
+            case ToolResult():
+                tool_results += count(part.text)
+                results += 1
+            case Attachment():
+                files += count(part.text)
+            case SealedSummary(encrypted=sealed):
+                text += round(_sealed_bytes(sealed) / BYTES_PER_TOKEN)
+                failed = 1  # no tokenizer can look inside
+    return RawCount(text, reasoning, tool_calls, tool_results, files, calls, arguments, results, failed)
+
+
+SEAL_BYTES = 175  # of a sealed block that are not reasoning: Claude's signatures of 700 recorded blocks have 165 to 185
+BYTES_PER_TOKEN = 4.3  # of reasoning nobody can read; English prose in o200k_base
+
+
+def _reasoning_count(part: Reasoning, visible: int) -> int:
+    """Tokens of a reasoning block. Its text may be a summary, or missing: the sealed original is as long as it is.
+
+    A seal (signature, redacted or encrypted content) is base64 of the whole reasoning and about `SEAL_BYTES`.
+    """
+    original = _sealed_bytes(part.redacted or part.encrypted or part.signature or "")
+    shown = len(part.text.encode("utf-8", "surrogatepass"))
+    if original <= shown:
+        return visible
+    if not shown:
+        return round(original / BYTES_PER_TOKEN)
+    return round(visible * original / shown)
+
+
+def _sealed_bytes(sealed: str) -> int:
+    """Bytes of what stands in a seal; 0 where there is none."""
+    return max(0, len(sealed) * 3 // 4 - SEAL_BYTES)
+
+
+def _argument_count(arguments: str) -> int:
+    """Number of arguments of a call; 0 for text that is no JSON object."""
+    if not arguments.startswith("{") or arguments == "{}":
+        return 0
+    try:
+        found = parse_json(arguments)
+    except ValueError:
+        return 1
+    return len(found) if isinstance(found, dict) else 0
+
+
+def _priced(message: Message, raw: RawCount, tokenizer: Tokenizer, prior: Prior, model: str) -> MessageCount:
+    factor = factor_of(tokenizer, prior)
+    split: dict[str, float] = {}
+    fixed = media = 0.0
+    markup = 0.0 if raw.results and message.role == "tool" else prior.per_message
+    if raw.text:
+        split["text"] = raw.text * factor
+    known = reasoning_tokens(message)
+    if known is None:
+        split["reasoning"] = raw.reasoning * factor
+    elif known:
+        split["reasoning"] = fixed = float(known)
+    if raw.calls:
+        wrapped = raw.calls * prior.per_call + raw.arguments * prior.per_argument
+        split["tool_calls"] = raw.tool_calls * factor + wrapped
+        markup += wrapped
+    if raw.results:
+        split["tool_results"] = raw.tool_results * factor + raw.results * prior.per_result
+        markup += raw.results * prior.per_result
+    for part in message.parts:
+        if isinstance(part, Attachment):
+            media += attachment_tokens(part, model)
+    if media or raw.files:
+        split["attachments"] = raw.files * factor + media
+    if not raw.results or message.role != "tool":
+        shown = [kind for kind in split if kind != "reasoning"]  # which may leave while the message stays
+        largest = max(shown, key=lambda kind: split[kind], default="text")
+        split[largest] = split.get(largest, 0.0) + prior.per_message
+    return MessageCount(sum(split.values()), split, markup, media, fixed, bool(raw.failed))

@@ -1,0 +1,131 @@
+"""What an estimate stands on: a measured call, corrected where the conversation changed since (SPEC 1.2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tui.context.counting.priors import Prior, prior_of
+from tui.context.estimate.calibration import Calibration
+from tui.context.estimate.ledger import Account, Entry
+from tui.context.estimate.preamble import Preamble
+from tui.context.estimate.tracker import Match, Measurement
+
+BORROWED = 0.1  # of a measurement that is another model's: how far off it may be
+
+
+class Base(NamedTuple):
+    """`covered` messages cost `known` (measured) plus `adjust` (an estimated correction), in tokens.
+
+    `uncertain` is how much had to be estimated for `adjust`, 0 where nothing was. `bias` is what a measured reply costs
+    beside its output once something follows it (see `Prior`), before learning.
+    """
+
+    covered: int
+    known: float
+    adjust: float
+    uncertain: float
+    match: Match
+    bias: float = 0.0
+
+    @property
+    def measured(self) -> bool:
+        """Whether it comes from a call of this model."""
+        return self.match.measurement is not None and self.match.kind != "none"
+
+
+class Anchored(NamedTuple):
+    """The latest measured request of a session, reply included, entry by entry."""
+
+    measurement: Measurement
+    entries: tuple[Entry, ...]
+    known: float
+
+
+def corrected(match: Match, account: Account, preamble: Preamble, calibration: Calibration) -> Base:
+    """`match` as a base: its measurement, corrected by reasoning that came or left and by a changed preamble."""
+    measurement = match.measurement
+    if measurement is None:
+        return Base(0, 0.0, 0.0, 0.0, match)
+    known, adjust, uncertain, bias = float(measurement.input_tokens), 0.0, 0.0, 0.0
+    # What the input had of reasoning, and what it will have; a reply's own is in its output in any case.
+    change = calibration.reasoning_share * (account.sums[match.covered].reasoning - measurement.sent_reasoning)
+    if match.with_reply:
+        known += measurement.output_tokens or 0
+        change -= measurement.reply_reasoning
+        bias = reply_bias(prior_of(measurement.model), account.entries[match.covered - 1])
+    change = round(change)
+    if change and measurement.reasoning_known:
+        known += change
+    elif change:
+        adjust += change
+        uncertain += abs(change)
+    if measurement.preamble != preamble.digest:
+        difference = preamble_change(measurement, preamble, calibration)
+        adjust += difference
+        uncertain += max(abs(difference), 1.0)
+    return Base(match.covered, max(0.0, known), adjust, uncertain, match, bias)
+
+
+def reply_bias(prior: Prior, reply: Entry) -> float:
+    """What `reply` costs beside its output, in tokens."""
+    return prior.after_calls if reply.calls else prior.after_reply
+
+
+def preamble_change(measurement: Measurement, preamble: Preamble, calibration: Calibration) -> float:
+    """What system prompt and tools add, in tokens, against those of `measurement`."""
+    before = calibration.preamble_tokens(measurement.preamble.hex(), measurement.preamble_tokens)
+    return calibration.preamble_tokens(preamble.digest.hex(), preamble.total) - before
+
+
+def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibration: Calibration) -> Base | None:
+    """The session's latest measured request as a base, corrected by what left and what came since.
+
+    None where more left than was measured, which is no base at all.
+    """
+    measurement, then, known = anchored
+    now = account.entries[: len(account.messages)]
+    left, came = _difference(then, now), _difference(now, then)
+    known -= sum(entry.cost for entry in left if entry.source != "estimated")
+    known += sum(entry.cost for entry in came if entry.source != "estimated")
+    adjust = calibration.factor * (_guess(came) - _guess(left))
+    uncertain = sum(entry.cost for entry in left) + sum(entry.cost for entry in came)
+    # A message that lost only its reasoning has the same body: what it lost is not among what left.
+    kept = sum(entry.sums.reasoning for entry in then) - sum(entry.sums.reasoning for entry in left)
+    known += sum(entry.sums.reasoning for entry in now) - sum(entry.sums.reasoning for entry in came) - kept
+    if measurement.preamble != preamble.digest:
+        difference = preamble_change(measurement, preamble, calibration)
+        adjust += difference
+        uncertain += abs(difference)
+    if known + adjust <= 0:
+        return None
+    match = Match("prefix", 0, measurement, measurement.output_tokens is not None)
+    return Base(len(now), known, adjust, max(uncertain, 1.0), match)
+
+
+def borrowed(match: Match, model: str) -> Base:
+    """Another model's measurement of the same conversation as a base: an estimate through and through."""
+    measurement = match.measurement
+    if measurement is None:
+        return Base(0, 0.0, 0.0, 0.0, match)
+    tokens = float(measurement.input_tokens)
+    if match.with_reply:
+        tokens += (measurement.output_tokens or 0) - measurement.reply_reasoning
+    tokens *= prior_of(model).factor / prior_of(measurement.model).factor
+    return Base(match.covered, 0.0, tokens, BORROWED * tokens, Match("none", match.covered, measurement))
+
+
+def _difference(some: Sequence[Entry], others: Sequence[Entry]) -> list[Entry]:
+    """The entries of `some` that are not in `others`, each as often as it is missing."""
+    missing = Counter(entry.digest.body for entry in some) - Counter(entry.digest.body for entry in others)
+    found = []
+    for entry in some:
+        if missing[entry.digest.body] > 0:
+            missing[entry.digest.body] -= 1
+            found.append(entry)
+    return found
+
+
+def _guess(entries: Sequence[Entry]) -> float:
+    return sum(entry.cost for entry in entries if entry.source == "estimated")

@@ -1,0 +1,303 @@
+"""`HybridTokenEstimator`: measured where a call measured it, estimated where not (SPEC 1.1 to 1.5).
+
+next_input = last_input + last_output (what of it goes back) + factor x estimate of what was appended since
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import RLock
+
+from tui.context.counting.costs import Cost, CostBook
+from tui.context.counting.counting import MessageCount, TokenCounter
+from tui.context.counting.digests import MessageDigest, chain, message_digest
+from tui.context.estimate.bases import Anchored, Base, borrowed, corrected, trimmed
+from tui.context.estimate.calibration import Calibration, CalibrationBook
+from tui.context.estimate.learning import derive_costs, learn, learn_refusal
+from tui.context.estimate.ledger import Account, Ledger, make_entry
+from tui.context.estimate.preamble import Preamble, estimate_preamble
+from tui.context.estimate.prediction import ConversationEstimate, TotalSource, after_edits, learned, predict
+from tui.context.estimate.situation import Situation
+from tui.context.estimate.tracker import ConversationStateTracker, Measurement, reply_as_sent
+from tui.messages import Message, Reasoning, Request, Usage
+
+__all__ = ["CallOutcome", "ConversationEstimate", "HybridTokenEstimator", "TotalSource"]
+
+log = logging.getLogger("chatctx.context")
+
+SESSIONS = 32  # ledgers held in memory, the least recently used leaves first
+STALE_OUTPUT = 0.25  # of what the reply visibly holds: a reported output below is that of a stream's beginning
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """A prediction and what came of it, in tokens. `actual` is None where the provider reported nothing."""
+
+    predicted: int
+    actual: int | None
+    upper_bound: int
+    source: TotalSource
+    learned: bool
+
+    @property
+    def error(self) -> int | None:
+        """Predicted less actual."""
+        return None if self.actual is None else self.predicted - self.actual
+
+    @property
+    def error_percent(self) -> float | None:
+        """`error` in percent of the actual number."""
+        return None if not self.actual or self.error is None else 100 * self.error / self.actual
+
+
+class _Session:
+    """What is held of one session for one model."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.base: Base | None = None
+        self.stamp: tuple[int, int, bytes] = (-1, -1, b"")  # what `base` was made for
+        self.anchored: Anchored | None = None
+        self.last_error_percent: float | None = None
+
+
+class HybridTokenEstimator:
+    """Combines counter, tracker and calibration. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        counter: TokenCounter,
+        tracker: ConversationStateTracker,
+        calibrations: CalibrationBook,
+        costs: CostBook | None = None,
+    ) -> None:
+        self.counter = counter
+        self.tracker = tracker
+        self.calibrations = calibrations
+        self.costs = costs or CostBook()
+        self._sessions: OrderedDict[tuple[str, str, str], _Session] = OrderedDict()
+        self._preambles: OrderedDict[tuple[str, str], tuple[Request, Preamble]] = OrderedDict()
+        self._lock = RLock()
+
+    def estimate(self, request: Request) -> ConversationEstimate:
+        """What `request` will cost as input. The first call of a process loads the ranks: not on the event loop."""
+        return self.situation(request).estimate
+
+    def situation(self, request: Request) -> Situation:
+        """The estimate of `request` with everything it was made from."""
+        found = self._situation(request)
+        return found._replace(estimate=after_edits(found.estimate, found.base)) if request.server_edits else found
+
+    def _situation(self, request: Request) -> Situation:
+        """As if the provider edited nothing: what a call teaches is learned from that."""
+        with self._lock:
+            session = self._session(request)
+            account = session.ledger.update(request.messages)
+            preamble = self._preamble(request)
+            calibration = self.calibrations.get(request.provider, request.model)
+            base = self._base(request, session, account, preamble, calibration)
+            estimate = predict(base, account, preamble, calibration)
+            return Situation(estimate, base, account, preamble, calibration, session.last_error_percent)
+
+    def record(
+        self, request: Request, reply: Message, usage: Usage, *, learn: bool, at: float, anchor: bool = True
+    ) -> CallOutcome:
+        """Take a finished call into account: `request` as sent, `reply` as stored, `at` in seconds since the epoch.
+
+        Learns only from a complete reply with the provider's own input count, and not at all without `learn`. Without
+        `anchor` (silent truncation) nothing is remembered. Usage that is missing or zero changes nothing.
+        """
+        with self._lock:
+            situation = self._situation(request)
+            estimate = after_edits(situation.estimate, situation.base) if request.server_edits else situation.estimate
+            actual = usage.input_total if usage.source == "provider" and usage.input_total else None
+            if actual is None:
+                return CallOutcome(estimate.tokens, None, estimate.upper_bound, estimate.source, False)
+            session = self._session(request)
+            whole = actual + (usage.cleared or 0)
+            learn = learn and anchor and (usage.cleared or 0) == estimate.cleared and reply.status == "complete"
+            taught = learn and self._learn(request, situation, whole)
+            if anchor:
+                self._derive(request, session, situation, whole)
+                self._anchor(request, session, situation, reply, usage, whole, at)
+            outcome = CallOutcome(estimate.tokens, actual, estimate.upper_bound, estimate.source, taught)
+            session.last_error_percent = outcome.error_percent
+        _log(request, estimate, outcome)
+        return outcome
+
+    def note_count(self, request: Request, tokens: int, *, at: float) -> None:
+        """Go by the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch (SPEC 1.6)."""
+        with self._lock:
+            situation = self._situation(request)
+            before = situation.base.match.measurement if situation.base.measured else None
+            cleared = before.cleared if before is not None and before.cleared < tokens else None
+            usage = Usage(tokens - (cleared or 0), None, cleared=cleared)
+            nothing = Message("assistant", ())
+            self._anchor(request, self._session(request), situation, nothing, usage, tokens, at, counted=True)
+
+    def note_refusal(self, request: Request, tokens: int | None, *, at: float) -> None:
+        """A server refused `request` as too large, though it was thought to fit: as `tokens` of input, or unnamed."""
+        with self._lock:
+            calibration = self.calibrations.get(request.provider, request.model)
+            taught = learn_refusal(calibration, self.situation(request), tokens)
+            if taught is not calibration:
+                self.calibrations.put(request.provider, request.model, taught)
+            if tokens is not None:
+                self.note_count(request, tokens, at=at)
+
+    def _session(self, request: Request) -> _Session:
+        key = (request.session, request.provider, request.model)
+        found = self._sessions.get(key)
+        if found is None:
+            found = self._sessions[key] = _Session(Ledger(request.provider, request.model, self.counter, self.costs))
+            while len(self._sessions) > SESSIONS:
+                self._sessions.popitem(last=False)
+        self._sessions.move_to_end(key)
+        return found
+
+    def _preamble(self, request: Request) -> Preamble:
+        key = (request.session, request.model)
+        known = self._preambles.get(key)
+        if known is not None and _same_preamble(known[0], request):
+            return known[1]
+        preamble = estimate_preamble(request, self.counter)
+        self._preambles[key] = (request, preamble)
+        while len(self._preambles) > SESSIONS:
+            self._preambles.popitem(last=False)
+        return preamble
+
+    def _base(
+        self, request: Request, session: _Session, account: Account, preamble: Preamble, calibration: Calibration
+    ) -> Base:
+        stamp = (session.ledger.version, self.tracker.generation, preamble.digest)
+        old = session.base if session.stamp == stamp else None
+        above = 0 if old is None else old.covered
+        match = self.tracker.find(request.provider, request.model, account.chains, preamble.digest, above)
+        if old is not None and match.kind == "none":
+            return old
+        base = corrected(match, account, preamble, calibration)
+        if match.kind == "none":
+            other = self.tracker.find_other(request.provider, request.model, account.chains)
+            if other.kind != "none":
+                base = borrowed(other, request.model)
+        anchored = session.anchored
+        if anchored is not None and match.measurement is not anchored.measurement:
+            kept = trimmed(anchored, account, preamble, calibration)
+            fresh = account.since(base.covered)
+            if kept is not None and kept.uncertain < base.uncertain + learned(fresh, calibration) + fresh.known:
+                base = kept
+        session.base, session.stamp = base, stamp
+        return base
+
+    def _learn(self, request: Request, situation: Situation, actual: int) -> bool:
+        calibration = learn(situation.calibration, situation, actual)
+        if calibration is None:
+            return False
+        self.calibrations.put(request.provider, request.model, calibration)
+        return True
+
+    def _derive(self, request: Request, session: _Session, situation: Situation, actual: int) -> None:
+        """Two calls in a row tell what stands between them (SPEC 1.5)."""
+        found = derive_costs(situation, actual)
+        if found:
+            self.costs.put(request.provider, request.model, found)
+            session.ledger.refresh(situation.base.covered)
+
+    def _anchor(
+        self,
+        request: Request,
+        session: _Session,
+        situation: Situation,
+        reply: Message,
+        usage: Usage,
+        actual: int,
+        at: float,
+        *,
+        counted: bool = False,
+    ) -> None:
+        account = session.ledger.account()
+        kept = reply_as_sent(reply)
+        digest = message_digest(kept)
+        count = self.counter.count_messages([kept], request.model, [digest])[0]
+        output = self._output(kept, count, usage, situation.calibration)
+        thought, sure = _reply_reasoning(kept, count, usage, output)
+        cost = None
+        if output is not None:
+            cost = self._reply_cost(request, kept, digest, output, thought)
+        sent = account.chains[len(account.messages) - 1] if account.messages else b""
+        measurement = Measurement(
+            provider=request.provider,
+            model=request.model,
+            preamble=situation.preamble.digest,
+            sent=sent,
+            replied=None if output is None else chain(sent, [digest.body])[0],
+            messages=len(account.messages),
+            input_tokens=actual,
+            output_tokens=output,
+            sent_reasoning=round(account.sums[len(account.messages)].reasoning),
+            reply_reasoning=thought,
+            reasoning_known=sure,
+            preamble_tokens=situation.preamble.total,
+            at=at,
+            cleared=usage.cleared or 0,
+            counted=counted,
+        )
+        self.tracker.remember(measurement)
+        entries = tuple(account.entries[: len(account.messages)])
+        if output is not None:
+            entries = (*entries, make_entry(kept, digest, count, cost))
+        session.anchored = Anchored(measurement, entries, float(actual + (output or 0)))
+
+    def _output(self, reply: Message, count: MessageCount, usage: Usage, calibration: Calibration) -> int | None:
+        """The reply's output tokens; None where the reply is not whole or the number can't be its own.
+
+        Some logs and servers leave the count of a stream's beginning: one token for pages of text.
+        """
+        output = usage.output_total
+        if reply.status != "complete" or output is None or not reply.parts:
+            return None
+        hidden = usage.reasoning or 0
+        visible = (count.size - count.split.get("reasoning", 0.0)) * calibration.factor
+        if hidden == 0:
+            visible = count.size * calibration.factor
+        return None if output - hidden < STALE_OUTPUT * visible - 4 else output
+
+    def _reply_cost(self, request: Request, reply: Message, digest: MessageDigest, output: int, thought: int) -> Cost:
+        """Remember what the reply costs when it is sent back, with its reasoning and without."""
+        plain = Cost(output - thought, 0, "measured")
+        thinks = any(isinstance(part, Reasoning) for part in reply.parts)
+        whole = Cost(output, thought, "measured") if thinks else plain
+        self.costs.put(request.provider, request.model, {digest.body: plain, digest.full: whole})
+        return whole
+
+
+def _same_preamble(one: Request, other: Request) -> bool:
+    return (one.system, one.tools, one.reasoning) == (other.system, other.tools, other.reasoning)
+
+
+def _reply_reasoning(reply: Message, count: MessageCount, usage: Usage, output: int | None) -> tuple[int, bool]:
+    """Reasoning tokens inside the reply's output, and whether the provider said so."""
+    if usage.reasoning is not None:
+        thought, sure = usage.reasoning, True
+    elif any(isinstance(part, Reasoning) for part in reply.parts):
+        thought, sure = round(count.split.get("reasoning", 0.0)), count.fixed > 0
+    else:
+        thought, sure = 0, True
+    return (thought if output is None else min(thought, output)), sure
+
+
+def _log(request: Request, estimate: ConversationEstimate, outcome: CallOutcome) -> None:
+    log.info(
+        "Context estimate: estimated=%d actual=%d error=%+d (%+.1f%%) source=%s known=%d new=%d model=%s/%s",
+        outcome.predicted,
+        outcome.actual,
+        outcome.error,
+        outcome.error_percent,
+        estimate.source,
+        estimate.known_tokens,
+        estimate.estimated_tokens,
+        request.provider,
+        request.model,
+    )

@@ -1,0 +1,122 @@
+"""What a finished call teaches: correction factors, errors, the cost of the preamble, the cost of single messages."""
+
+from __future__ import annotations
+
+from tui.context.counting.costs import Cost
+from tui.context.estimate.calibration import Calibration
+from tui.context.estimate.prediction import learned
+from tui.context.estimate.situation import Situation
+
+TRUNCATED = 0.6  # of what is sure of the prediction: an input below was cut by the server (SPEC 6.4)
+PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # an estimate is off by a tenth; more than this share is not told apart
+REFUSED_EXCESS = 0.1  # by how much an estimate is raised when a server refused it and named no number
+REASONING_ENOUGH = 64  # tokens of reasoning in a reply: with less, or less than twice the new text, nothing is learned
+MEDIA_SHARE = 0.25  # of what is new: with less of it, images and PDFs can't be told from the error of the text
+
+
+def learn(calibration: Calibration, situation: Situation, actual: int) -> Calibration | None:
+    """`calibration` after a call that really had `actual` input tokens; None where it teaches nothing."""
+    base, account, estimate = situation.base, situation.account, situation.estimate
+    if actual < TRUNCATED * (estimate.tokens - base.uncertain):
+        return None
+    fresh = account.since(base.covered)
+    key, total = key_of(situation), situation.preamble.total
+    if not base.measured:
+        guess = learned(fresh, calibration)
+        rest = actual - fresh.known - guess
+        if base.match.measurement is None and PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest):
+            calibration = calibration.learn_preamble(key, total, rest)
+        return calibration
+    if base.uncertain == 0 and account.messages[base.covered :]:
+        markup = fresh.markup + base.bias
+        rest = actual - base.known - fresh.known - fresh.fixed
+        text = fresh.content * calibration.factor + markup * calibration.markup_factor
+        share = _returned(situation, rest - text - fresh.media * calibration.media_factor)
+        if share is not None:
+            calibration = calibration.learn_returned(share)
+        if share is not None and share < 0.5:
+            pass  # what is missing is the reasoning: it says nothing of the text
+        elif fresh.media > 0:
+            if fresh.media > MEDIA_SHARE * (fresh.media + text):
+                calibration = calibration.learn_media(fresh.media, rest - text)
+        else:
+            calibration = calibration.learn(fresh.content, markup, rest)
+    elif situation.preamble.digest != base.match.measurement.preamble if base.match.measurement else False:
+        calibration = _learn_preamble_change(calibration, situation, actual)
+    return calibration.note(estimate.tokens, actual, estimate.margin)
+
+
+def learn_refusal(calibration: Calibration, situation: Situation, actual: int | None) -> Calibration:
+    """`calibration` after a server refused the request as too large, of `actual` input tokens where it named them.
+
+    Where it named none, what was estimated is taken to be a tenth too low: repeated refusals bring it to the truth, and
+    measured calls outweigh them. Where none was ever measured, each adds to the one before: a factor that was refused
+    is not gone back to. A refusal of what was thought too large as well teaches nothing.
+    """
+    if actual is None and not calibration.calls and not calibration.preambles:
+        return calibration.learn_floor(REFUSED_EXCESS)
+    fresh = situation.account.since(situation.base.covered)
+    text = fresh.content * calibration.factor + fresh.markup * calibration.markup_factor
+    excess = text * REFUSED_EXCESS if actual is None else actual - situation.estimate.tokens
+    return calibration.learn(fresh.content, fresh.markup, text + excess) if excess > 0 else calibration
+
+
+def _returned(situation: Situation, missing: float) -> float | None:
+    """The share of the last reply's reasoning that the input really had; None where there was too little to tell.
+
+    Some servers take reasoning back and drop it, or leave it out of the count (known-failures row 101). `missing` is
+    what the input had beyond the estimate, in tokens, negative where it fell short.
+    """
+    base, measurement = situation.base, situation.base.match.measurement
+    if measurement is None or not base.match.with_reply or not base.covered:
+        return None
+    sent = situation.account.entries[base.covered - 1].sums.reasoning
+    if sent < REASONING_ENOUGH or sent < 2 * abs(situation.estimate.tokens - base.known):
+        return None
+    return situation.calibration.reasoning_share + missing / sent
+
+
+def _learn_preamble_change(calibration: Calibration, situation: Situation, actual: int) -> Calibration:
+    """System prompt or tools changed between two measured calls: their difference is what the change cost."""
+    base, measurement = situation.base, situation.base.match.measurement
+    if measurement is None or base.covered != base.match.covered:
+        return calibration
+    fresh = situation.account.since(base.covered)
+    added = actual - base.known - fresh.known - learned(fresh, calibration, base.bias)
+    old, new = (measurement.preamble.hex(), measurement.preamble_tokens), (key_of(situation), situation.preamble.total)
+    before = calibration.preamble_tokens(*old)
+    if old[0] not in calibration.preambles and added < 0:
+        before = calibration.preamble_tokens(*new) - added  # of the two, the estimate of the smaller one is off by less
+    calibration = calibration.learn_change(new[1] - old[1], added)
+    if old[0] not in calibration.preambles:
+        calibration = calibration.learn_preamble(*old, before)  # both, so that their difference is known
+    return calibration.learn_preamble(*new, before + added)
+
+
+def key_of(situation: Situation) -> str:
+    """The key of the request's system prompt and tools in a calibration."""
+    return situation.preamble.digest.hex()
+
+
+def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:
+    """Costs of the messages between two measured calls, shared out by estimate where there are several.
+
+    Empty where there is nothing between them, or their difference is no cost (a correction stood in between).
+    """
+    base, account = situation.base, situation.account
+    if not base.measured or base.uncertain or base.covered >= len(account.messages):
+        return {}
+    fresh = account.entries[base.covered : len(account.messages)]
+    open_ = [entry for entry in fresh if entry.source in ("estimated", "derived")]
+    rest = actual - base.known - sum(entry.cost for entry in fresh if entry.source not in ("estimated", "derived"))
+    weight = sum(entry.size for entry in open_)
+    if weight <= 0 or rest <= 0:
+        return {}
+    found: dict[bytes, Cost] = {}
+    given, passed = 0, 0.0
+    for entry in open_:
+        passed += entry.size
+        share = round(rest * passed / weight) - given
+        given += share
+        found[entry.digest.full] = Cost(share, min(share, round(entry.sums.reasoning)), "derived")
+    return found

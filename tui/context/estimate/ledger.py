@@ -1,0 +1,192 @@
+"""The running account of a session's messages, so that a number costs the same with 100 messages and with 10,000.
+
+A request shares its message objects with the request before it. The longest common prefix is found by comparing tuples
+(identity first, in C), and only what follows is digested, counted and added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tui.context.counting.costs import Cost, CostBook, CountSource
+from tui.context.counting.counting import MessageCount, TokenCounter, reasoning_tokens
+from tui.context.counting.digests import CHAIN_START, MessageDigest, chain, message_digest
+from tui.messages import Message, ToolCall
+
+_CHUNK = 512  # messages compared at once
+MESSAGE_ROWS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
+
+
+class Sums(NamedTuple):
+    """Tokens of some messages: those whose cost is not known by what they consist of (see `MessageCount`), the known
+    costs of the others, how much of all is reasoning, and how much a failed tokenizer left to the heuristic."""
+
+    content: float = 0.0
+    markup: float = 0.0
+    media: float = 0.0
+    fixed: float = 0.0
+    known: float = 0.0
+    reasoning: float = 0.0
+    failed: float = 0.0
+
+    def minus(self, other: Sums) -> Sums:
+        """What is in these and not in `other`."""
+        return Sums(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class Entry(NamedTuple):
+    """One message of a request. `size` is the estimate before learning, `cost` the best that is known, in tokens.
+
+    `reasoning` is the part of it that is reasoning, `split` the cost by row key.
+    """
+
+    digest: MessageDigest
+    size: float
+    cost: float
+    source: CountSource
+    sums: Sums
+    calls: bool  # it called tools
+    reasoning_known: bool
+    split: tuple[tuple[str, float], ...]
+
+
+class Account(NamedTuple):
+    """What a ledger says of `messages`. The lists are the ledger's own: good until its next update (`lines` for later).
+
+    `sums[i]` is over the first i entries; `rows` holds the tokens by row key and how many of them are estimated.
+    """
+
+    messages: tuple[Message, ...]
+    entries: list[Entry]
+    chains: list[bytes]
+    sums: list[Sums]
+    rows: Mapping[str, tuple[float, float]]
+    ledger: Ledger
+    version: int
+
+    def lines(self) -> list[Entry]:
+        """The entries, also after the ledger has moved on."""
+        found = self.entries[: len(self.messages)]
+        if self.ledger.version == self.version:  # asked after copying: a change raises the version first
+            return found
+        return self.ledger.entries_of(self.messages)
+
+    def since(self, covered: int) -> Sums:
+        """The sums over the entries after the first `covered`."""
+        return self.sums[len(self.messages)].minus(self.sums[covered])
+
+
+def row_of(message: Message, kind: str) -> str:
+    """The row key of a kind of content in `message`."""
+    if message.kind == "summary":
+        return "summaries"
+    if kind == "text":
+        return {"user": "user", "assistant": "assistant", "tool": "tool_results"}[message.role]
+    return kind
+
+
+def make_entry(message: Message, digest: MessageDigest, count: MessageCount, cost: Cost | None) -> Entry:
+    """The account's line for one message: its estimate, or what is known to be its cost."""
+    split, calls = count.split, any(isinstance(part, ToolCall) for part in message.parts)
+    thought = split.get("reasoning", 0.0)
+    failed = count.size if count.failed else 0.0
+    if cost is None:
+        rows = tuple((row_of(message, kind), tokens) for kind, tokens in split.items())
+        sums = Sums(count.content, count.markup, count.media, count.fixed, 0.0, thought, failed)
+        sure = reasoning_tokens(message) is not None
+        return Entry(digest, count.size, count.size, "estimated", sums, calls, sure, rows)
+    others = count.size - thought
+    scale = (cost.tokens - cost.reasoning) / others if others > 0 else 0.0
+    rows = tuple(
+        (row_of(message, kind), float(cost.reasoning) if kind == "reasoning" else tokens * scale)
+        for kind, tokens in split.items()
+    )
+    sums = Sums(known=float(cost.tokens), reasoning=float(cost.reasoning))
+    return Entry(digest, others + cost.reasoning, float(cost.tokens), cost.source, sums, calls, True, rows)
+
+
+class Ledger:
+    """The account of one session for one model."""
+
+    def __init__(self, provider: str, model: str, counter: TokenCounter, costs: CostBook) -> None:
+        self._provider, self._model = provider, model
+        self._counter, self._costs = counter, costs
+        self._messages: tuple[Message, ...] = ()
+        self._entries: list[Entry] = []
+        self._chains: list[bytes] = []
+        self._sums: list[Sums] = [Sums()]
+        self._rows: dict[str, tuple[float, float]] = {}
+        self.version = 0  # grows whenever entries that were there change or leave
+
+    def update(self, messages: tuple[Message, ...]) -> Account:
+        """The account of `messages`."""
+        if messages is self._messages:
+            return self.account()
+        kept = _common(self._messages, messages)
+        if kept < len(self._entries):
+            self._cut(kept)
+        if kept < len(messages):
+            self._append(messages[kept:])
+        self._messages = messages
+        return self.account()
+
+    def account(self) -> Account:
+        """The account as it stands."""
+        return Account(self._messages, self._entries, self._chains, self._sums, self._rows, self, self.version)
+
+    def entries_of(self, messages: Sequence[Message]) -> list[Entry]:
+        """The entries of any messages; what was counted before is not counted again."""
+        digests = [message_digest(message) for message in messages]
+        counts = self._counter.count_messages(messages, self._model, digests)
+        costs = self._costs.get(self._provider, self._model, [digest.full for digest in digests])
+        return [make_entry(*line) for line in zip(messages, digests, counts, costs, strict=True)]
+
+    def refresh(self, start: int) -> None:
+        """Read the costs from message `start` on again: something was learned about them."""
+        self._cut(start)
+        self._append(self._messages[start:])
+
+    def _cut(self, kept: int) -> None:
+        self.version += 1
+        removed = self._entries[kept:]
+        del self._entries[kept:], self._chains[kept:], self._sums[kept + 1 :]
+        self._rows = _rows(self._rows, removed, -1) if len(removed) < kept else _rows({}, self._entries)
+
+    def _append(self, messages: Sequence[Message]) -> None:
+        fresh = self.entries_of(messages)
+        total = self._sums[-1]
+        for entry in fresh:
+            total = Sums(*(mine + more for mine, more in zip(total, entry.sums, strict=True)))
+            self._sums.append(total)
+        self._chains.extend(
+            chain(self._chains[-1] if self._chains else CHAIN_START, [entry.digest.body for entry in fresh])
+        )
+        self._entries.extend(fresh)
+        self._rows = _rows(self._rows, fresh)
+
+
+def _rows(
+    before: Mapping[str, tuple[float, float]], entries: Sequence[Entry], sign: int = 1
+) -> dict[str, tuple[float, float]]:
+    """`before` with `entries` added, or taken away."""
+    rows = dict(before)
+    for entry in entries:
+        guessed = entry.source == "estimated"
+        for key, tokens in entry.split:
+            total, estimated = rows.get(key, (0.0, 0.0))
+            rows[key] = (total + sign * tokens, estimated + sign * tokens if guessed else estimated)
+    return rows
+
+
+def _common(old: tuple[Message, ...], new: tuple[Message, ...]) -> int:
+    """The number of messages at the start of both that are the same."""
+    shared = min(len(old), len(new))
+    for start in range(0, shared, _CHUNK):
+        # Comparing tuples looks at identity first, in C: about 5 ns a message.
+        some, others = old[start : start + _CHUNK], new[start : start + _CHUNK]
+        if some != others:
+            for index, (one, other) in enumerate(zip(some, others, strict=False)):
+                if one is not other and one != other:
+                    return start + index
+    return shared

@@ -1,0 +1,66 @@
+"""What stands before the messages: system prompt, memory files and tools, and what they are estimated to cost."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tui.context.counting.counting import TokenCounter
+from tui.context.counting.digests import preamble_digest
+from tui.context.counting.priors import Prior, prior_of
+from tui.context.counting.schemas import schema_text
+from tui.context.counting.tokenizers import heuristic_count
+from tui.messages import Request, SystemSection
+
+
+class Preamble(NamedTuple):
+    """Estimates in tokens, beside the sections and tools in the request's order; `fixed` is the cost of having tools.
+
+    `failed` is the part of `total` that had to come from the character heuristic.
+    """
+
+    digest: bytes
+    sections: tuple[float, ...]
+    tools: tuple[float, ...]
+    fixed: float
+    per_request: float
+    failed: float
+
+    @property
+    def total(self) -> float:
+        """All of it, the request's own markup included."""
+        return sum(self.sections) + sum(self.tools) + self.fixed + self.per_request
+
+
+def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
+    """The estimate for `request`, by the family's prior."""
+    prior = prior_of(request.model)
+    failed = 0.0
+    sections: list[float] = []
+    for section in request.system:
+        tokens, bad = _section(section, request.model, prior, counter)
+        sections.append(tokens)
+        failed += bad
+    tools: list[float] = []
+    for tool in request.tools:
+        counted = counter.count_tool(tool, request.model)
+        if counted is None:
+            counted = round(
+                prior.per_tool + prior.schema_factor * heuristic_count(schema_text(tool, prior.schema_style))
+            )
+            failed += counted
+        tools.append(float(counted))
+    fixed = prior.tools_fixed if tools else 0.0
+    digest = preamble_digest(request.system, request.tools)
+    asked = request.reasoning not in (None, "off")
+    markup = prior.per_request + prior.thinking * asked + (prior.per_message if any(sections) else 0.0)
+    return Preamble(digest, tuple(sections), tuple(tools), fixed, markup, failed)
+
+
+def _section(section: SystemSection, model: str, prior: Prior, counter: TokenCounter) -> tuple[float, float]:
+    if not section.text:
+        return 0.0, 0.0
+    counted = counter.count_section(section, model)
+    if counted is not None:
+        return float(counted), 0.0
+    guess = prior.factor * heuristic_count(section.text)
+    return guess, guess

@@ -1,0 +1,122 @@
+"""From a base and an account to the number: what the next request costs, and the most it may cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Literal, TypeAlias
+
+from tui.context.estimate.bases import Base
+from tui.context.estimate.calibration import MARGIN_HEURISTIC, MARGIN_KNOWN, MARGIN_TOKENIZER, Calibration
+from tui.context.estimate.ledger import Account, Sums
+from tui.context.estimate.preamble import Preamble
+from tui.context.estimate.tracker import MatchKind
+
+TotalSource: TypeAlias = Literal["exact", "delta", "estimated"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationEstimate:
+    """The next request's input, in tokens.
+
+    `known_tokens` were measured, `estimated_tokens` not; together they are `tokens`. `upper_bound` is the 95th
+    percentile of what the total may be, `margin` the fixed margin it scales (SPEC 1.4). `last_output_sent_back` is the
+    last reply less reasoning that does not return. `heuristic_tokens` is the part that no tokenizer counted. `counted`
+    says that `last_input` is the provider's count of a request, not what it reported of a call.
+    """
+
+    tokens: int
+    upper_bound: int
+    known_tokens: int
+    estimated_tokens: int
+    new_message_count: int
+    source: TotalSource
+    match: MatchKind
+    factor: float
+    margin: float
+    last_input: int | None = None
+    last_output: int | None = None
+    last_output_sent_back: int | None = None
+    heuristic_tokens: int = 0
+    cleared: int = 0
+    counted: bool = False
+
+
+def learned(sums: Sums, calibration: Calibration, bias: float = 0.0) -> float:
+    """The estimate of what is not known in `sums`, in tokens, with what was learned; never negative."""
+    return max(
+        0.0,
+        sums.content * calibration.factor
+        + (sums.markup + bias) * calibration.markup_factor
+        + sums.media * calibration.media_factor
+        + sums.fixed,
+    )
+
+
+def after_edits(estimate: ConversationEstimate, base: Base) -> ConversationEstimate:
+    """`estimate` where the provider clears old tool results by itself: it will clear again what it cleared last."""
+    measurement = base.match.measurement if base.measured else None
+    if measurement is None or not measurement.cleared:
+        return estimate
+    cleared = min(measurement.cleared, estimate.tokens)
+    return replace(
+        estimate,
+        tokens=estimate.tokens - cleared,
+        upper_bound=estimate.upper_bound - cleared,
+        known_tokens=max(0, estimate.known_tokens - cleared),
+        estimated_tokens=estimate.tokens - cleared - max(0, estimate.known_tokens - cleared),
+        last_input=measurement.input_tokens - measurement.cleared,
+        cleared=cleared,
+    )
+
+
+def predict(base: Base, account: Account, preamble: Preamble, calibration: Calibration) -> ConversationEstimate:
+    """The estimate for the account's messages after `preamble`, all of which the model reads."""
+    fresh = account.since(base.covered)
+    count = len(account.messages) - base.covered
+    guess = learned(fresh, calibration, base.bias if count else 0.0)
+    known, adjust, rough = base.known, base.adjust, fresh.failed
+    if base.match.measurement is None:
+        adjust, rough = calibration.preamble_tokens(preamble.digest.hex(), preamble.total), rough + preamble.failed
+    tokens = max(0, round(known + adjust + fresh.known + guess))
+    # What was taken away by estimate makes the rest known no better; what was added is estimated.
+    sure = min(tokens, max(0, round(known + fresh.known + min(0.0, adjust))))
+    exact = base.measured and count == 0 and base.uncertain == 0
+    margin = 0.0 if exact else _margin(tokens, sure, rough, base.uncertain)
+    # What was just estimated keeps a margin of its own: a large new text is not as certain as the calls before it.
+    least = MARGIN_TOKENIZER * (tokens - sure + base.uncertain)
+    bound = max(tokens, ceil(tokens + (0.0 if exact else max(margin * calibration.spread, least))))
+    measurement = base.match.measurement if base.measured else None
+    return ConversationEstimate(
+        tokens=tokens,
+        upper_bound=bound,
+        known_tokens=sure,
+        estimated_tokens=tokens - sure,
+        new_message_count=count,
+        source="exact" if exact else "delta" if base.measured else "estimated",
+        match=base.match.kind,
+        factor=calibration.factor,
+        margin=margin,
+        last_input=None if measurement is None else measurement.input_tokens,
+        last_output=None if measurement is None else measurement.output_tokens,
+        last_output_sent_back=_sent_back(base, account, calibration.reasoning_share),
+        heuristic_tokens=round(rough),
+        counted=measurement is not None and measurement.counted,
+    )
+
+
+def _margin(tokens: int, known: int, rough: float, uncertain: float) -> float:
+    guessed = tokens - known
+    rough = min(float(guessed), rough)
+    margin = MARGIN_KNOWN * known + MARGIN_TOKENIZER * (guessed - rough) + MARGIN_HEURISTIC * rough
+    return margin + MARGIN_TOKENIZER * uncertain
+
+
+def _sent_back(base: Base, account: Account, share: float) -> int | None:
+    measurement = base.match.measurement
+    if not base.measured or measurement is None or measurement.output_tokens is None or not base.match.with_reply:
+        return None
+    reply = account.entries[base.match.covered - 1] if base.match.covered else None
+    returned = 0.0 if reply is None else share * reply.sums.reasoning
+    left = round(measurement.output_tokens - measurement.reply_reasoning + returned)
+    return max(0, min(measurement.output_tokens, left))

@@ -1,0 +1,187 @@
+"""`ConversationStateTracker`: which measured call still describes a conversation, by content alone.
+
+Every completed call is remembered by the chain digest of what was sent and the chain digest including the reply. A
+request is looked up by walking back from its end to the longest prefix with a measurement for its model. So one rule
+covers resume, fork, edit, rewind, regenerate, undo, model switch and trimming; nothing has to remember to reset it.
+
+The chains are over the messages' `body` digests, without reasoning: where reasoning left (or came), the measurement is
+corrected by the tokens of that reasoning, which the usage of the call that produced it gave.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Literal, Protocol, TypeAlias
+
+from tui.context.counting.digests import CHAIN_START, chain, message_digest, preamble_digest
+from tui.messages import Message, Refusal, Request, Text
+
+MatchKind: TypeAlias = Literal["exact", "prefix", "none"]
+REMEMBERED = 2_048  # measurements held for each (provider, model); the oldest leave first
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One call's usage and what it was the usage of. Tokens; digests are 32 bytes.
+
+    `sent` and `replied` are chain digests over bodies, before and after the reply; `replied` is None where the reply is
+    not known to be whole. `sent_reasoning` and `reply_reasoning` are the reasoning tokens inside `input_tokens` and
+    `output_tokens` (estimated where the provider did not say: then `reasoning_known` is False). `preamble_tokens` is
+    the estimate of system prompt and tools at the time, by which a later change of them is corrected. `cleared` are
+    those of `input_tokens` that the provider's own context editing took out before the model read them. `counted` says
+    that no call was made: it is the provider's count of what was sent.
+    """
+
+    provider: str
+    model: str
+    preamble: bytes
+    sent: bytes
+    replied: bytes | None
+    messages: int
+    input_tokens: int
+    output_tokens: int | None
+    sent_reasoning: int = 0
+    reply_reasoning: int = 0
+    reasoning_known: bool = True
+    preamble_tokens: float = 0.0
+    at: float = 0.0  # seconds since the epoch
+    cleared: int = 0
+    counted: bool = False
+
+
+class MeasurementStore(Protocol):
+    """Where measurements outlive the process."""
+
+    def load(self, provider: str, model: str) -> Iterable[Measurement]:
+        """Stored measurements of a model, oldest first."""
+        ...
+
+    def save(self, measurement: Measurement) -> None:
+        """Add one. Old ones may be dropped at any time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A measurement that covers the first `covered` messages of a request, the reply among them if `with_reply`."""
+
+    kind: MatchKind
+    covered: int = 0
+    measurement: Measurement | None = None
+    with_reply: bool = False
+
+
+NO_MATCH = Match("none")
+
+
+class ConversationStateTracker:
+    """Remembers measurements of all models. Safe to use from several threads."""
+
+    def __init__(self, store: MeasurementStore | None = None) -> None:
+        self._store = store
+        self._models: dict[tuple[str, str], _Remembered] = {}
+        self._lock = Lock()
+        self.generation = 0  # grows with each remembered measurement
+
+    def recall(self, provider: str, model: str) -> None:
+        """Have the model's measurements at hand, for `find_other`. Reads the store: not on an event loop."""
+        with self._lock:
+            self._model(provider, model)
+
+    def remember(self, measurement: Measurement) -> None:
+        """Add a measurement; the store gets it too."""
+        with self._lock:
+            self._model(measurement.provider, measurement.model).add(measurement)
+            self.generation += 1
+        if self._store is not None:
+            self._store.save(measurement)
+
+    def lookup(self, request: Request) -> Match:
+        """The measurement that covers most of `request`."""
+        bodies = [message_digest(message).body for message in request.messages]
+        preamble = preamble_digest(request.system, request.tools)
+        return self.find(request.provider, request.model, chain(CHAIN_START, bodies), preamble)
+
+    def find(self, provider: str, model: str, chains: Sequence[bytes], preamble: bytes, above: int = 0) -> Match:
+        """As `lookup`, by the chain digests of the messages; only prefixes longer than `above` messages count."""
+        with self._lock:
+            known = self._model(provider, model).index
+            for covered in range(len(chains), max(0, above), -1):
+                found = known.get(chains[covered - 1])
+                if found:
+                    measurement, with_reply = _best(found, preamble)
+                    return Match("exact" if covered == len(chains) else "prefix", covered, measurement, with_reply)
+        return NO_MATCH
+
+    def find_other(self, provider: str, model: str, chains: Sequence[bytes]) -> Match:
+        """The longest prefix that another model measured, among those used or recalled here; kind is never "exact"."""
+        best = NO_MATCH
+        with self._lock:
+            for name, known in self._models.items():
+                if name == (provider, model):
+                    continue
+                for covered in range(len(chains), best.covered, -1):
+                    found = known.index.get(chains[covered - 1])
+                    if found:
+                        best = Match("prefix", covered, *found[-1])
+                        break
+        return best
+
+    def _model(self, provider: str, model: str) -> _Remembered:
+        key = (provider, model)
+        found = self._models.get(key)
+        if found is None:
+            found = self._models[key] = _Remembered()
+            if self._store is not None:
+                for measurement in self._store.load(provider, model):
+                    found.add(measurement)
+        return found
+
+
+_Entry: TypeAlias = tuple[Measurement, bool]
+
+
+class _Remembered:
+    """The measurements of one model, by the chain digests they are found under."""
+
+    def __init__(self) -> None:
+        self.order: OrderedDict[tuple[bytes, bytes | None, bytes], Measurement] = OrderedDict()
+        self.index: dict[bytes, list[_Entry]] = {}
+
+    def add(self, measurement: Measurement) -> None:
+        identity = (measurement.sent, measurement.replied, measurement.preamble)
+        if identity in self.order:
+            self._drop(identity)
+        self.order[identity] = measurement
+        self.index.setdefault(measurement.sent, []).append((measurement, False))
+        if measurement.replied is not None:
+            self.index.setdefault(measurement.replied, []).append((measurement, True))
+        while len(self.order) > REMEMBERED:
+            self._drop(next(iter(self.order)))
+
+    def _drop(self, identity: tuple[bytes, bytes | None, bytes]) -> None:
+        measurement = self.order.pop(identity)
+        for digest in (measurement.sent, measurement.replied):
+            if digest is not None and digest in self.index:
+                left = [entry for entry in self.index[digest] if entry[0] is not measurement]
+                if left:
+                    self.index[digest] = left
+                else:
+                    del self.index[digest]
+
+
+def _best(found: Sequence[_Entry], preamble: bytes) -> _Entry:
+    """The entry that needs least correcting: same preamble first, then a plain input count, then the latest."""
+    return max(
+        enumerate(found),
+        key=lambda item: (item[1][0].preamble == preamble, not item[1][1], item[0]),
+    )[1]
+
+
+def reply_as_sent(reply: Message) -> Message:
+    """`reply` as a later request holds it: the projection leaves out text that is blank."""
+    kept = tuple(part for part in reply.parts if not isinstance(part, Text | Refusal) or part.text.strip())
+    return reply if len(kept) == len(reply.parts) else replace(reply, parts=kept)

@@ -1,0 +1,300 @@
+"""Compactions as records beside the append-only history, and what is active after them.
+
+A compaction never touches a message: it names a range, and the summary stands where the range stood. Undoing one and
+editing a summary are records too, so that every earlier state can be had back, also after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias
+
+from tui.context.reduction.groups import unbind
+from tui.messages import Message, Part, SealedSummary, ToolCall, ToolResult
+
+CLEARED = "[Old tool result content cleared]"  # SPEC 5
+CLEARED_ARGUMENTS = '{"cleared": "[Old arguments cleared]"}'
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRecord:
+    """A checkpoint: `first` to `last` (message ids, as they stood when it was made) are replaced by `summary`.
+
+    `kept` messages of the range go out verbatim after the summary, in their order. `cleared` names tool results
+    (message id, call id) that go out as a fixed line. With `summary` empty only results were cleared. `before` and
+    `after` are tokens of the next request, `messages` how many the range held, `at` seconds since the epoch,
+    `frontier` the newest message's id at that time (see `groups.unbind`). `answer` is the id of the answer with which
+    the server handed its own compaction over, "" for one of ours: the two go together.
+    """
+
+    id: str
+    at: float
+    before: int
+    after: int
+    messages: int
+    first: str = ""
+    last: str = ""
+    summary: str = ""
+    kept: tuple[str, ...] = ()
+    cleared: tuple[tuple[str, str], ...] = ()
+    frontier: str = ""
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionUndo:
+    """Takes the compaction or the edit of a summary named `compaction` (a record id) back."""
+
+    id: str
+    at: float
+    compaction: str
+    frontier: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryEdit:
+    """Puts the message `summary` in the place of the summary of `compaction` (a record id).
+
+    `before` and `after` are tokens of the next request when it was made.
+    """
+
+    id: str
+    at: float
+    compaction: str
+    summary: str
+    frontier: str = ""
+    before: int = 0
+    after: int = 0
+
+
+Checkpoint: TypeAlias = CompactionRecord | CompactionUndo | SummaryEdit
+
+
+def checkpoint_to_json(record: Checkpoint) -> dict[str, object]:
+    """A JSON object for the store."""
+    kinds = {CompactionRecord: "compaction", CompactionUndo: "undo", SummaryEdit: "edit"}
+    return {"type": kinds[type(record)], **asdict(record)}
+
+
+def checkpoint_from_json(data: Mapping[str, Any]) -> Checkpoint:
+    """The inverse of `checkpoint_to_json`. Raises `ValueError` when `data` is something else."""
+    try:
+        match data["type"]:
+            case "compaction":
+                return CompactionRecord(
+                    id=str(data["id"]),
+                    at=float(data["at"]),
+                    before=int(data["before"]),
+                    after=int(data["after"]),
+                    messages=int(data["messages"]),
+                    first=str(data["first"]),
+                    last=str(data["last"]),
+                    summary=str(data["summary"]),
+                    kept=tuple(map(str, data["kept"])),
+                    cleared=tuple((str(m), str(c)) for m, c in data["cleared"]),
+                    frontier=str(data["frontier"]),
+                    answer=str(data.get("answer", "")),
+                )
+            case "undo":
+                return CompactionUndo(
+                    str(data["id"]), float(data["at"]), str(data["compaction"]), str(data["frontier"])
+                )
+            case "edit":
+                return SummaryEdit(
+                    str(data["id"]),
+                    float(data["at"]),
+                    str(data["compaction"]),
+                    str(data["summary"]),
+                    str(data["frontier"]),
+                    int(data["before"]),
+                    int(data["after"]),
+                )
+            case other:
+                raise ValueError(f"unknown type {other!r}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"not a compaction record: {error}") from error
+
+
+def _taken_back(records: Sequence[Checkpoint]) -> set[str]:
+    return {r.compaction for r in records if isinstance(r, CompactionUndo)}
+
+
+def _edits(records: Sequence[Checkpoint]) -> dict[str, list[SummaryEdit]]:
+    """Compaction id -> the edits of its summary that hold, oldest first."""
+    undone = _taken_back(records)
+    edits: dict[str, list[SummaryEdit]] = {}
+    for record in records:
+        if isinstance(record, SummaryEdit) and record.id not in undone:
+            edits.setdefault(record.compaction, []).append(record)
+    return edits
+
+
+def active_compactions(records: Sequence[Checkpoint]) -> tuple[CompactionRecord, ...]:
+    """The compactions in force, oldest first: without those taken back, with the latest edit of each summary.
+
+    `after` is what the conversation was left with by the summary as it stands now.
+    """
+    undone, edits = _taken_back(records), _edits(records)
+    return tuple(
+        _edited(r, edits.get(r.id, ())) for r in records if isinstance(r, CompactionRecord) and r.id not in undone
+    )
+
+
+def _edited(record: CompactionRecord, edits: Sequence[SummaryEdit]) -> CompactionRecord:
+    if not edits:
+        return record
+    longer = sum(edit.after - edit.before for edit in edits)
+    return replace(record, summary=edits[-1].summary, after=max(0, record.after + longer))
+
+
+def last_undoable(
+    records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord] | None = None
+) -> CompactionRecord | SummaryEdit | None:
+    """What `/undo` takes back next: the newest compaction or edit of a summary in force. None when there is none.
+
+    `compactions`: of these alone, where a model does not go by all of them (`in_force`).
+    """
+    undone = _taken_back(records)
+    here = {c.id for c in (active_compactions(records) if compactions is None else compactions)}
+    for record in reversed(records):
+        match record:
+            case CompactionRecord(id=ident) if ident in here:
+                return record
+            case SummaryEdit(id=ident, compaction=compaction) if compaction in here and ident not in undone:
+                return record
+            case _:
+                pass
+    return None
+
+
+def apply_compactions(
+    messages: Sequence[Message], records: Sequence[Checkpoint], *, prefix_bound: bool = False
+) -> tuple[Message, ...]:
+    """History -> what is active, the same object for every message that stays.
+
+    Summaries leave their natural place (where they were appended) and stand where their range stood. A record whose
+    range is not in `messages` (another branch of a fork) changes nothing, nor does one whose summary is not (it is
+    sealed for another model): what it stood for is there instead, also in the range of a later record. With
+    `prefix_bound` (`Capabilities`) reasoning from before the latest record goes too.
+    """
+    if not records:
+        return tuple(messages)
+    active, _ = _folded(messages, records, active_compactions(records))
+    frontier = max(r.frontier for r in records)
+    return unbind(active, frontier) if prefix_bound else tuple(active)
+
+
+def in_force(messages: Sequence[Message], records: Sequence[Checkpoint]) -> tuple[CompactionRecord, ...]:
+    """The compactions that `apply_compactions` goes by, oldest first: their range and their summary are there."""
+    return tuple(_folded(messages, records, active_compactions(records))[1]) if records else ()
+
+
+def stood_for(
+    messages: Sequence[Message],
+    records: Sequence[Checkpoint],
+    summary: str,
+    compactions: Sequence[CompactionRecord] | None = None,
+) -> tuple[Message, ...]:
+    """What the summary with this message id stands for, with what can be read in the place of sealed summaries.
+
+    Empty where it is no summary in force. `compactions`: those that were gone by when it was made (`in_force`), where a
+    model does not go by all.
+    """
+    readable = [m for m in messages if not is_sealed(m)]
+    before: list[CompactionRecord] = []
+    for record in active_compactions(records) if compactions is None else compactions:
+        if record.summary == summary:
+            active, _ = _folded(readable, records, before)
+            first, last = _range(record, active, _standing_summaries(records), _sealed_away(records, readable))
+            return tuple(active[first : last + 1]) if 0 <= first <= last else ()
+        before.append(record)
+    return ()
+
+
+def is_sealed(message: Message) -> bool:
+    """Whether this is a summary that only the model it was made by can read."""
+    return message.kind == "summary" and any(isinstance(part, SealedSummary) for part in message.parts)
+
+
+def _folded(
+    messages: Sequence[Message], records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord]
+) -> tuple[list[Message], list[CompactionRecord]]:
+    """`messages` after those of the compactions that apply to them, and these; `records` names all summaries."""
+    named = {r.summary for r in records if not isinstance(r, CompactionUndo)}
+    summaries = {m.id: m for m in messages if m.id in named}
+    active = [m for m in messages if m.id not in named]
+    applied: list[CompactionRecord] = []
+    standing = _standing_summaries(records)
+    missing = _sealed_away(records, messages)
+    for record in compactions:
+        folds = False
+        if record.summary in summaries:
+            first, last = _range(record, active, standing, missing)
+            folds = 0 <= first <= last
+            if folds:
+                kept = [m for m in active[first : last + 1] if m.id in record.kept]
+                active = [*active[:first], summaries[record.summary], *kept, *active[last + 1 :]]
+        if record.cleared:
+            active = [clear_results(m, record.cleared) for m in active]
+        if folds or record.cleared:
+            applied.append(record)
+    return active, applied
+
+
+def _sealed_away(records: Sequence[Checkpoint], messages: Sequence[Message]) -> dict[str, CompactionRecord]:
+    """The compactions whose summary is not in `messages`, by that summary's id."""
+    there = {m.id for m in messages}
+    compactions = active_compactions(records)
+    return {record.summary: record for record in compactions if record.summary and record.summary not in there}
+
+
+def _range(
+    record: CompactionRecord,
+    active: Sequence[Message],
+    standing: Mapping[str, str],
+    missing: dict[str, CompactionRecord],
+) -> tuple[int, int]:
+    """Where the range of `record` begins and ends in `active`; -1 for what is not there."""
+    first, last = record.first, record.last
+    for earlier in reversed(missing.values()):  # the range of one may begin with the summary of the one before it
+        first = earlier.first if first == earlier.summary else first
+        last = earlier.last if last == earlier.summary else last
+    return _place(first, active, standing), _place(last, active, standing)
+
+
+def _place(ident: str, active: Sequence[Message], standing: Mapping[str, str]) -> int:
+    """Where a message, or the summary that stands for it, is in `active`; -1 where neither is.
+
+    Most ranges begin and end near its beginning: only so much is looked at.
+    """
+    for wanted in (ident, standing.get(ident)):
+        found = next((i for i, message in enumerate(active) if message.id == wanted), -1) if wanted else -1
+        if found >= 0:
+            return found
+    return -1
+
+
+def _standing_summaries(records: Sequence[Checkpoint]) -> dict[str, str]:
+    """Every id a summary ever had -> the one that stands now, so that a later range still finds an edited one."""
+    made = {r.id: r.summary for r in records if isinstance(r, CompactionRecord)}
+    standing = made | {compaction: edits[-1].summary for compaction, edits in _edits(records).items()}
+    once = [(r.compaction, r.summary) for r in records if isinstance(r, SummaryEdit)]
+    return {old: standing[ident] for ident, old in [*made.items(), *once] if ident in standing}
+
+
+def clear_results(message: Message, cleared: Sequence[tuple[str, str]]) -> Message:
+    """`message` with the named tool results, or arguments of calls (message id, call id), replaced by a fixed line."""
+    calls = {call for owner, call in cleared if owner == message.id}
+    return replace(message, parts=tuple(_cleared(part, calls) for part in message.parts)) if calls else message
+
+
+def _cleared(part: Part, calls: AbstractSet[str]) -> Part:
+    match part:
+        case ToolResult(call_id=call) if call in calls:
+            return replace(part, text=CLEARED)
+        case ToolCall(id=call) if call in calls:
+            return replace(part, arguments=CLEARED_ARGUMENTS)
+        case _:
+            return part

@@ -1,0 +1,253 @@
+"""Compaction (SPEC 5): what it would clear or replace by a summary. No model is called here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tui.context.reduction.checkpoints import clear_results, is_sealed
+from tui.context.reduction.compaction_rules import (
+    LEAST_SAVING,
+    CompactionRefusedError,
+    Trigger,
+    accept_compaction,
+    check_floor,
+    compaction_report,
+    fixed_tokens,
+    should_compact,
+    summary_allowance,
+)
+from tui.context.reduction.groups import Group, group_messages, open_group, starts_turn
+from tui.context.usage.usage import ContextUsage
+from tui.messages import Message, ToolCall, ToolResult
+
+__all__ = [
+    "DEFAULT_COMPACTION",
+    "ClearResults",
+    "CompactionConfig",
+    "CompactionPlan",
+    "CompactionRefusedError",
+    "Summarise",
+    "Trigger",
+    "accept_compaction",
+    "check_floor",
+    "compaction_report",
+    "fixed_tokens",
+    "plan_compaction",
+    "should_compact",
+    "summary_allowance",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionConfig:
+    """What a compaction leaves. `target_fraction` is of the input budget, ages in steps, sizes in tokens.
+
+    The target lies well under the threshold, so that the next compaction is many turns away. `target` is the person's
+    own; None: the fraction, or half of what the threshold leaves beside system prompt and tools where that is more.
+    """
+
+    target_fraction: float = 0.5
+    target: int | None = None
+    preserve_recent_turns: int = 4
+    tool_result_age_steps: int = 5
+    min_clear_tokens: int = 100
+    min_clear_arguments: int = 2_000
+
+
+DEFAULT_COMPACTION = CompactionConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class ClearResults:
+    """Clearing these old tool results (message id, call id) is enough; no model is needed. `expected` in tokens."""
+
+    cleared: tuple[tuple[str, str], ...]
+    expected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summarise:
+    """Replace the active messages from `first` to `last` (ids) by a summary of `source`.
+
+    `kept` messages of the range stay verbatim, `cleared` are old tool results to clear in what follows it. `expected`
+    is the next request's size in tokens if the summary takes all of `allowance`.
+    """
+
+    first: str
+    last: str
+    source: tuple[Message, ...]
+    kept: tuple[str, ...]
+    cleared: tuple[tuple[str, str], ...]
+    allowance: int
+    expected: int
+
+
+CompactionPlan: TypeAlias = ClearResults | Summarise
+
+
+def plan_compaction(
+    messages: Sequence[Message],
+    count: Callable[[Message], int],
+    *,
+    usage: ContextUsage,
+    pinned: frozenset[str] = frozenset(),
+    history: Sequence[Message] = (),
+    sent: Sequence[Message] = (),
+    summarise: bool = False,
+    config: CompactionConfig = DEFAULT_COMPACTION,
+) -> CompactionPlan:
+    """What to clear or to replace by a summary so that the next request falls to the target.
+
+    `messages` are the active ones without trims, `count` gives a message's tokens, `usage` is the next request now.
+    `sent` are the messages `usage` measured, where they differ. The summary's source is taken from `history` where it
+    has the message, so that results cleared earlier are read in full. `summarise` asks for a summary even where
+    clearing would do (`/compact` by hand). The last `preserve_recent_turns` turns stay verbatim, fewer when they alone
+    are too large; a running turn is cut between its steps and keeps the message that began it. Raises
+    `CompactionRefusedError` when there is nothing to replace, or when no cut gets under the threshold.
+    """
+    plan = _Plan(messages, sent or messages, count, usage, pinned, config)
+    cleared, freed = plan.old_results()
+    if cleared and not summarise:
+        expected = usage.total - freed
+        if expected <= min(plan.target, int(usage.total * (1 - LEAST_SAVING))):
+            return ClearResults(cleared, expected)
+    cut = plan.cut(cleared)
+    covered, tail = messages[:cut], {m.id for m in messages[cut:]}
+    kept = plan.kept(cut)
+    stored = {m.id: m for m in history}
+    return Summarise(
+        first=covered[0].id,
+        last=covered[-1].id,
+        source=tuple(stored.get(m.id, m) for m in covered),
+        kept=kept,
+        cleared=tuple(pair for pair in cleared if pair[0] in tail or pair[0] in kept),
+        allowance=plan.allowance,
+        expected=plan.expected(cut, cleared),
+    )
+
+
+class _Plan:
+    """The arithmetic of one plan: what each possible cut would leave, in tokens of the next request."""
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        sent: Sequence[Message],
+        count: Callable[[Message], int],
+        usage: ContextUsage,
+        pinned: frozenset[str],
+        config: CompactionConfig,
+    ) -> None:
+        self.messages = messages
+        self.groups = group_messages(messages)
+        self.allowance = summary_allowance(usage.budget)
+        self._count = count
+        self._pinned = pinned
+        self._config = config
+        self._fixed = fixed_tokens(usage)
+        counted = sum(map(count, sent))
+        self._scale = (
+            (usage.total - self._fixed) / counted if counted else 1.0
+        )  # counts -> tokens as the total has them
+        limit = usage.budget.max_input
+        self._ceiling = usage.budget.compaction_at or limit or usage.total
+        half_free = self._fixed + (self._ceiling - self._fixed) // 2
+        usual = max(int((limit or usage.total) * config.target_fraction), half_free)
+        self.target = usual if config.target is None else config.target
+        self._open = open_group(messages, self.groups)
+        self._last_turn = max((g.turn for g in self.groups), default=-1)
+        self._steps = max((g.step or 0 for g in self.groups), default=0)
+
+    def old_results(self) -> tuple[tuple[tuple[str, str], ...], int]:
+        """The tool results old enough to clear, and the tokens that frees."""
+        pairs: list[tuple[str, str]] = []
+        freed = 0
+        for group in self.groups:
+            if group.step is None or self._steps - group.step <= self._config.tool_result_age_steps:
+                continue
+            for message in (self.messages[i] for i in group.indices):
+                found = [] if message.id in self._pinned else self._clearable(message)
+                if found:
+                    pairs += found
+                    freed += self._count(message) - self._count(clear_results(message, found))
+        return tuple(pairs), int(freed * self._scale)
+
+    def _clearable(self, message: Message) -> list[tuple[str, str]]:
+        """Its results that are no errors, and arguments of a call that are as long as a file."""
+        found = []
+        for part in message.parts:
+            match part:
+                case ToolResult(call_id=call, is_error=False):
+                    least = self._config.min_clear_tokens
+                case ToolCall(id=call):
+                    least = self._config.min_clear_arguments
+                case _:
+                    continue
+            alone = message if len(message.parts) == 1 else Message(message.role, (part,))
+            if self._count(alone) > least:
+                found.append((message.id, call))
+        return found
+
+    def cut(self, cleared: Sequence[tuple[str, str]]) -> int:
+        """The position up to which messages are replaced: the earliest one that reaches the target.
+
+        If none does, the one that leaves least. Raises `CompactionRefusedError`.
+        """
+        possible = [p for p in self._positions() if self._worth(p)]
+        if not possible:
+            raise CompactionRefusedError("There is nothing older to summarise: the conversation is one step so far.")
+        costs = [(self.expected(p, cleared), p) for p in possible]
+        for expected, position in costs:
+            if expected <= self.target:
+                return position
+        expected, position = min(costs)
+        if expected >= self._ceiling:
+            raise CompactionRefusedError(
+                f"Compacting would leave about {expected:,} tokens, and {self._ceiling:,} is the limit: what must stay "
+                "is too large. Unpin or exclude messages (/context), or choose a model with a larger window (/model)."
+            )
+        return position
+
+    def _positions(self) -> list[int]:
+        """Where a cut may be, the one that keeps most first: between recent turns, then between steps of the last."""
+        turns = range(self._last_turn - self._config.preserve_recent_turns + 1, self._last_turn + 1)
+        firsts = [min(i for g in self.groups if g.turn == t for i in g.indices) for t in turns if t >= 0]
+        running = [g.indices[0] for g in self.groups if g.turn == self._last_turn and not self._starts(g)]
+        return [p for p in firsts + running if p > 0 and not self._splits(p)]
+
+    def _starts(self, group: Group) -> bool:
+        return starts_turn(self.messages[group.indices[0]])
+
+    def _splits(self, position: int) -> bool:
+        return any(g.indices[0] < position <= g.indices[-1] for g in self.groups)
+
+    def _worth(self, position: int) -> bool:
+        """Whether something would be replaced that is neither kept nor a summary already."""
+        kept = set(self.kept(position))
+        return any(m.kind != "summary" and m.id not in kept for m in self.messages[:position])
+
+    def kept(self, position: int) -> tuple[str, ...]:
+        """Ids before `position` that stay verbatim: pinned ones with their group, and the running turn's beginning."""
+        ids: list[str] = []
+        for group in self.groups:
+            if group.indices[0] >= position:
+                break
+            members = [self.messages[i] for i in group.indices]
+            pinned = any(
+                m.id in self._pinned and not is_sealed(m) for m in members
+            )  # a seal says nothing behind another
+            if pinned or (self._starts(group) and self._runs_past(group, position)):
+                ids += [m.id for m in members]
+        return tuple(ids)
+
+    def _runs_past(self, group: Group, position: int) -> bool:
+        return any(g.turn == group.turn and g.indices[0] >= position for g in self.groups)
+
+    def expected(self, position: int, cleared: Sequence[tuple[str, str]]) -> int:
+        """Tokens of the next request after a cut at `position`, with a summary of full length."""
+        kept = set(self.kept(position))
+        stays = [m for i, m in enumerate(self.messages) if i >= position or m.id in kept]
+        size = sum(self._count(clear_results(m, cleared)) for m in stays)
+        return self._fixed + int(size * self._scale) + self.allowance

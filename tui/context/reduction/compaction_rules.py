@@ -1,0 +1,135 @@
+"""Compaction's rules (SPEC 5): whether to compact, how much room a summary has, whether a result is accepted."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from tui.context.reduction.checkpoints import CompactionRecord, SummaryEdit
+from tui.context.usage.limits import Budget
+from tui.context.usage.usage import ContextUsage
+
+Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
+
+FIXED_ROWS = frozenset({"system", "memory", "tools", "unattributed"})  # rows that no compaction makes smaller
+LEAST_SAVING = 0.05  # SPEC 5: at least 5 % smaller
+SUMMARY_SHARE = 8  # a summary may take one part in so many of the input budget ...
+SUMMARY_MOST = 8_000  # ... but no more tokens than this
+SUMMARY_LEAST = 160  # ... and no fewer: below, not even a goal and a next step fit
+
+
+class CompactionRefusedError(Exception):
+    """A compaction is of no use here. `str()` says why and what to do, for a person. Nothing was changed."""
+
+
+def should_compact(
+    usage: ContextUsage,
+    *,
+    trigger: Trigger = "auto",
+    enabled: bool = True,
+    measurement: str = "",
+    compacted_at: str | None = None,
+    tools_running: bool = False,
+    last_message_tokens: int = 0,
+    by_server: bool = False,
+) -> bool:
+    """The one decision for every path to a compaction.
+
+    `measurement` names the latest completed call, `compacted_at` the one at which the last compaction was tried: at
+    most one for each. `enabled` is the person's setting; switched off, an overflow does not compact either. With
+    `by_server` the provider compacts at the threshold, and we do only where the request may not fit at all. Raises
+    `CompactionRefusedError` when system prompt, tools, memory and the last message (`last_message_tokens`) leave no
+    room, so that compacting again and again could not help, and for a manual one while tools run.
+    """
+    if trigger == "manual":
+        if tools_running:
+            raise CompactionRefusedError("A tool is still running. /compact again when it is done.")
+    elif tools_running or not enabled or compacted_at == measurement:
+        return False
+    if trigger == "auto" and not (_may_not_fit(usage) if by_server else _over_threshold(usage)):
+        return False
+    check_floor(usage, last_message_tokens)
+    return True
+
+
+def _over_threshold(usage: ContextUsage) -> bool:
+    """Over the threshold, or so close to the limit that the estimate's error may carry it over."""
+    threshold = usage.budget.compaction_at
+    return threshold is not None and (usage.total >= threshold or _may_not_fit(usage))
+
+
+def _may_not_fit(usage: ContextUsage) -> bool:
+    limit = usage.budget.max_input
+    return limit is not None and usage.upper_bound > limit
+
+
+def check_floor(usage: ContextUsage, last_message_tokens: int) -> None:
+    """Raise `CompactionRefusedError` when what must go out anyway reaches the threshold already."""
+    limit = usage.budget.compaction_at or usage.budget.max_input
+    fixed = fixed_tokens(usage)
+    if limit is None or fixed + last_message_tokens < limit:
+        return
+    raise CompactionRefusedError(
+        f"This window cannot hold the conversation: system prompt, tools and memory take {fixed:,} tokens and the last "
+        f"message {last_message_tokens:,}, of {limit:,}. Compacting would not help: use fewer tools or a shorter "
+        "system prompt, or a model with a larger window (/model)."
+    )
+
+
+def fixed_tokens(usage: ContextUsage) -> int:
+    """Tokens of the next request that no compaction touches."""
+    return sum(row.tokens for row in usage.rows if row.key in FIXED_ROWS)
+
+
+def summary_allowance(budget: Budget) -> int:
+    """The most a summary may take, in tokens: small against the window, and never more than the model may answer."""
+    if budget.max_input is None:
+        return SUMMARY_MOST // 4
+    most = min(SUMMARY_MOST, budget.reserved_output or SUMMARY_MOST)
+    return max(SUMMARY_LEAST, min(most, budget.max_input // SUMMARY_SHARE))
+
+
+def accept_compaction(before: int, after: int, threshold: int | None) -> None:
+    """Raise `CompactionRefusedError` unless `after` is 5 % under `before` or less, and under `threshold` (tokens)."""
+    if after > before * (1 - LEAST_SAVING):
+        raise CompactionRefusedError(
+            f"Compacting would hardly help: {before:,} -> {after:,} tokens. The conversation is left as it was."
+        )
+    if threshold is not None and after >= threshold:
+        raise CompactionRefusedError(
+            f"Compacting is not enough: {before:,} -> {after:,} tokens, and {threshold:,} is the limit. "
+            "The conversation is left as it was."
+        )
+
+
+def accept_edit(before: int, after: int, threshold: int | None) -> None:
+    """Raise `CompactionRefusedError` where an edited summary makes the next request larger than `threshold` allows."""
+    if threshold is not None and after >= threshold and after > before:
+        raise CompactionRefusedError(
+            f"This summary is too long: the next request would take {after:,} tokens, and {threshold:,} is the limit."
+        )
+
+
+def compaction_report(record: CompactionRecord | SummaryEdit) -> str:
+    """The line for a person after a compaction (SPEC 5), or after an edit of its summary."""
+    match record:
+        case SummaryEdit(before=before, after=after):
+            return f"Edited the summary{_change(before, after)}"
+        case CompactionRecord(summary="", cleared=cleared, before=before, after=after):
+            return compacted_line(len(cleared), before, after, summarised=False)
+        case CompactionRecord(messages=messages, before=before, after=after):
+            return compacted_line(messages, before, after, summarised=True)
+
+
+def compacted_line(count: int, before: int, after: int, *, summarised: bool, by: str = "") -> str:
+    """What a compaction did to `count` messages, or to as many tool results where none were summarised. In tokens.
+
+    `by` names the provider whose server did it.
+    """
+    verb = f"{by} compacted" if by else "Compacted"
+    what = f"{verb} {count:,} message" if summarised else f"Cleared {count:,} old tool result"
+    return f"{what}{'' if count == 1 else 's'}{_change(before, after)}"
+
+
+def _change(before: int, after: int) -> str:
+    change = f" ({round(100 * (after - before) / before):+d} %)" if before > 0 else ""
+    return f": {before:,} -> {after:,} tokens{change}"

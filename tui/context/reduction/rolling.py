@@ -1,0 +1,232 @@
+"""Rolling context (SPEC 4): leave old content out so that the next request fits; refuse what cannot be made to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tui.context.reduction.groups import without_reasoning
+from tui.context.reduction.passes import DEFAULT_TRUNCATION, Trimmer, TruncationConfig
+from tui.context.reduction.trimming import NO_TRIM, Cut, TrimLog, TrimRecord, TrimState, apply_trim
+from tui.context.usage.limits import Budget
+from tui.messages import Message, Request
+
+__all__ = [
+    "DEFAULT_TRUNCATION",
+    "NO_TRIM",
+    "ContextOverflowError",
+    "Cut",
+    "PromptResult",
+    "TrimLog",
+    "TrimRecord",
+    "TrimResult",
+    "TrimState",
+    "TruncationConfig",
+    "apply_trim",
+    "build_final_prompt",
+    "enforce_context_limit",
+    "untrim",
+]
+
+SURELY = 0.5  # no count is so wrong that less than this share of what was left out would come back
+ROUNDS = 8  # trim, look again: each round frees something or is the last
+
+
+class ContextOverflowError(Exception):
+    """The next request does not fit and nothing more may be left out. `str()` is for a person. Sizes in tokens.
+
+    `untried`: only because the person has switched both off, compaction and rolling context.
+    """
+
+    def __init__(self, current_tokens: int, max_tokens: int, *, untried: bool = False) -> None:
+        what, ways = "The next request", "/compact or /rolling-context on, then /retry;"
+        if not untried:
+            what = "Even as short as it can be made, the next request"
+            ways = "Shorten the message or the system prompt, unpin or exclude messages (/context),"
+        super().__init__(
+            f"{what} needs about {current_tokens:,} tokens, but only {max_tokens:,} fit. "
+            f"Nothing was sent and nothing was lost. {ways} or choose a model with a larger window (/model)."
+        )
+        self.current_tokens = current_tokens
+        self.max_tokens = max_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class TrimResult:
+    """What one trim did. `passes` are the numbers of those that acted (1 to 3; 4 is the last resort)."""
+
+    state: TrimState
+    freed_tokens: int
+    dropped_messages: int
+    passes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptResult:
+    """The request as it may be sent, the state to keep, and its size against the budget, in tokens.
+
+    `trimmed` is True when this request left out more than the one before; `untrimmed` when all of it came back.
+    `before_tokens` is the size before this trim, like `tokens` the most it may be; `freed_tokens` what the trim left
+    out, by the estimate; `message_ids` are the messages it shortened or dropped.
+    """
+
+    request: Request
+    state: TrimState
+    tokens: int
+    max_tokens: int | None
+    before_tokens: int
+    dropped_messages: int = 0
+    passes: tuple[int, ...] = ()
+    message_ids: tuple[str, ...] = ()
+    untrimmed: bool = False
+    freed_tokens: int = 0
+
+    @property
+    def trimmed(self) -> bool:
+        """Whether more is left out than before."""
+        return bool(self.passes)
+
+
+def enforce_context_limit(
+    messages: Sequence[Message],
+    *,
+    count: Callable[[Message], int],
+    current_tokens: int,
+    budget: Budget,
+    state: TrimState,
+    pinned: frozenset[str] = frozenset(),
+    config: TruncationConfig = DEFAULT_TRUNCATION,
+    prefix_bound: bool = False,
+) -> TrimResult:
+    """Grow `state` until `messages` are down to `target_fraction` of the budget, if `current_tokens` is over it.
+
+    `messages` are the projected ones before trimming, `count` the tokens of one, `current_tokens` the whole request
+    under `state`. Works through old results, all results, old turns, each only if the one before was not enough;
+    what SPEC 4 protects yields only (pass 4) when the request could not be served otherwise. Nothing happens where
+    the window is unknown.
+    """
+    limit = budget.max_input
+    if limit is None or current_tokens <= limit:
+        return TrimResult(state, 0, 0, ())
+    goal = current_tokens - int(limit * config.target_fraction)
+    work = Trimmer(messages, count, state, pinned, config, goal=goal, prefix_bound=prefix_bound)
+    over = current_tokens - limit
+    passes: list[int] = []
+    for number, act in (
+        (1, work.old_results),
+        (2, work.all_results),
+        (3, lambda: work.old_turns(config.preserve_recent_turns)),
+        (4, lambda: work.last_resort(limit)),
+    ):
+        before = work.freed
+        if (number > 1 and before >= goal) or (number == 4 and before >= over):
+            break
+        act()
+        if work.freed > before:
+            passes.append(number)
+    if work.freed < over:
+        before = work.freed
+        work.shrink_running_step(over - before)
+        if work.freed > before and 4 not in passes:
+            passes.append(4)
+    grown = work.state()
+    return TrimResult(grown, work.freed, work.newly_dropped(), tuple(passes))
+
+
+def build_final_prompt(
+    request: Request,
+    estimate: Callable[[Request], int],
+    *,
+    count: Callable[[Message], int],
+    budget: Budget,
+    state: TrimState = NO_TRIM,
+    pinned: frozenset[str] = frozenset(),
+    config: TruncationConfig = DEFAULT_TRUNCATION,
+    prefix_bound: bool = False,
+    bound: Callable[[Request], int] | None = None,
+) -> PromptResult:
+    """The request that may go out under rolling context.
+
+    `request` is the projection without trims, `estimate` the size of a whole request in tokens, `bound` the most it may
+    be where that is known. Trims and looks again until the bound fits; what can't be made smaller goes out if the
+    estimate fits. Raises `ContextOverflowError` when it does not; the caller keeps its state then, since nothing was
+    sent.
+    """
+    cautious = bound or estimate
+
+    def under(trims: TrimState) -> Request:
+        messages = apply_trim(request.messages, trims, prefix_bound=prefix_bound)
+        return request if messages == request.messages else replace(request, messages=messages)
+
+    limit = budget.max_input
+    sent = under(state)
+    tokens = cautious(sent)
+    if limit is None:
+        return PromptResult(sent, state, tokens, None, tokens)
+    if tokens <= limit:
+        back = untrim(request, cautious, budget=budget, state=state, tokens=tokens, config=config)
+        if back is state:
+            return PromptResult(sent, state, tokens, limit, tokens)
+        sent = under(back)
+        tokens = cautious(sent)
+        return PromptResult(sent, back, tokens, limit, tokens, untrimmed=True)
+
+    before, grown, dropped, passes = tokens, state, 0, set[int]()
+    target = int(limit * config.target_fraction)
+    for _ in range(ROUNDS):
+        result = enforce_context_limit(
+            request.messages,
+            count=count,
+            current_tokens=max(tokens, limit + 1),
+            budget=budget,
+            state=grown,
+            pinned=pinned,
+            config=config,
+            prefix_bound=prefix_bound,
+        )
+        if result.state is grown:
+            break
+        grown, dropped = result.state, dropped + result.dropped_messages
+        passes.update(result.passes)
+        sent = under(grown)
+        tokens = cautious(sent)
+        if tokens <= (target + limit) // 2:
+            break
+    if tokens > limit and (tokens := estimate(sent)) > limit:
+        raise ContextOverflowError(tokens, limit)
+    changed = _changed(request.messages, state, grown, prefix_bound=prefix_bound)
+    freed = max(0, estimate(under(state)) - estimate(sent)) if passes else 0
+    return PromptResult(sent, grown, tokens, limit, before, dropped, tuple(sorted(passes)), changed, freed_tokens=freed)
+
+
+def untrim(
+    request: Request,
+    estimate: Callable[[Request], int],
+    *,
+    budget: Budget,
+    state: TrimState,
+    tokens: int,
+    config: TruncationConfig = DEFAULT_TRUNCATION,
+) -> TrimState:
+    """An empty state when all of `request` fits again with room to spare, else `state` itself.
+
+    `request` is the projection without trims, `tokens` its size under `state`. `untrim_fraction` lies well under the
+    budget, so that content does not come and go with the estimate's noise.
+    """
+    if state.empty or budget.max_input is None:
+        return state
+    room = int(budget.max_input * config.untrim_fraction)
+    left_out = sum(state.left_out.get(message.id, 0) for message in request.messages)
+    if tokens + left_out * SURELY > room or estimate(request) > room:
+        return state
+    return TrimState(frontier=max((m.id for m in request.messages), default=""))
+
+
+def _changed(
+    messages: Sequence[Message], before: TrimState, after: TrimState, *, prefix_bound: bool
+) -> tuple[str, ...]:
+    cuts = set(after.cuts) - set(before.cuts)
+    fresh = {cut.message_id for cut in cuts} | (after.dropped - before.dropped)
+    if prefix_bound:
+        fresh |= {m.id for m in messages if before.frontier < m.id <= after.frontier and without_reasoning(m) is not m}
+    return tuple(m.id for m in messages if m.id in fresh)

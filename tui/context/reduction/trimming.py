@@ -1,0 +1,168 @@
+"""What rolling context leaves out of the outgoing request: records beside the history, and their application."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tui.context.reduction.groups import Group, group_messages, opened, unbind
+from tui.messages import Message, Part, ToolCall, ToolResult
+
+KEPT_TRIMS = 100  # SPEC 4: how many trims `/usage` can show
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One tool result (or the arguments of one tool call) that goes out shortened.
+
+    The outgoing text is `head` characters, `marker`, `tail` characters; with neither it is the marker alone. The
+    marker is fixed when the cut is made and never rewritten, so that the prefix stays the same byte for byte.
+    """
+
+    message_id: str
+    call_id: str
+    marker: str
+    head: int = 0
+    tail: int = 0
+
+    def shorten(self, text: str) -> str:
+        """`text` as it goes out."""
+        if len(text) <= self.head + self.tail:
+            return text
+        return f"{text[: self.head]}{self.marker}{text[len(text) - self.tail :] if self.tail else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class TrimState:
+    """What is trimmed now. Sticky: it only grows, until everything fits again (`rolling.build_final_prompt`).
+
+    `dropped` are message ids; a tool call's results go with the call. `left_out` gives what each message is shorter by,
+    in tokens as counted when it was trimmed. `frontier` is the id of the newest message when
+    the state last changed: reasoning bound to the prefix is void up to there, also after the state was emptied.
+    """
+
+    cuts: tuple[Cut, ...] = ()
+    dropped: frozenset[str] = frozenset()
+    frontier: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is left out."""
+        return not self.cuts and not self.dropped
+
+    def to_json(self) -> dict[str, object]:
+        """A JSON object for the store."""
+        return {
+            "cuts": [[c.message_id, c.call_id, c.marker, c.head, c.tail] for c in self.cuts],
+            "dropped": sorted(self.dropped),
+            "frontier": self.frontier,
+            "left_out": dict(self.left_out),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TrimState:
+        """The inverse of `to_json`. Raises `ValueError` when `data` is something else."""
+        try:
+            cuts = tuple(Cut(str(m), str(c), str(t), int(h), int(e)) for m, c, t, h, e in data["cuts"])
+            left_out = {str(m): int(tokens) for m, tokens in data["left_out"].items()}
+            return cls(cuts, frozenset(map(str, data["dropped"])), str(data["frontier"]), left_out)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not a trim record: {error}") from error
+
+
+NO_TRIM = TrimState()
+
+
+@dataclass(frozen=True, slots=True)
+class TrimRecord:
+    """One trim, for `/usage`. `at` in seconds since the epoch, `tokens` left out, utilisation in percent."""
+
+    at: float
+    messages: int
+    tokens: int
+    utilisation_before: float
+    utilisation_after: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrimLog:
+    """Requests since rolling context was first on, and the last 100 trims, oldest first."""
+
+    requests: int = 0
+    trimmed: int = 0
+    utilisation_sum: float = 0.0  # percent, over `requests`
+    recent: tuple[TrimRecord, ...] = ()
+
+    @property
+    def average_utilisation(self) -> float | None:
+        """Average use of the input budget in percent; None before the first request."""
+        return self.utilisation_sum / self.requests if self.requests else None
+
+    def add(self, utilisation: float, trim: TrimRecord | None = None) -> TrimLog:
+        """The log after one more request that went out at `utilisation` percent."""
+        return TrimLog(
+            self.requests + 1,
+            self.trimmed + (trim is not None),
+            self.utilisation_sum + utilisation,
+            (*self.recent, trim)[-KEPT_TRIMS:] if trim else self.recent,
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """A JSON object for the store."""
+        return {
+            "requests": self.requests,
+            "trimmed": self.trimmed,
+            "utilisation_sum": self.utilisation_sum,
+            "recent": [[r.at, r.messages, r.tokens, r.utilisation_before, r.utilisation_after] for r in self.recent],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TrimLog:
+        """The inverse of `to_json`. Raises `ValueError` when `data` is something else."""
+        try:
+            recent = tuple(TrimRecord(float(a), int(m), int(t), float(b), float(f)) for a, m, t, b, f in data["recent"])
+            return cls(int(data["requests"]), int(data["trimmed"]), float(data["utilisation_sum"]), recent)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not a trim log: {error}") from error
+
+
+def apply_trim(messages: Sequence[Message], state: TrimState, *, prefix_bound: bool = False) -> tuple[Message, ...]:
+    """`messages` as they go out under `state`; the same object for every message that is not touched.
+
+    A tool group leaves with the message that asked, whatever the state says of its results: pairing survives any
+    state, also one made for an older history. With `prefix_bound` (`Capabilities`) reasoning up to the frontier
+    goes too.
+    """
+    kept = tuple(messages)
+    if not state.empty:
+        gone = {i for g in group_messages(messages) if group_dropped(messages, g, state) for i in g.indices}
+        cuts: dict[str, dict[str, Cut]] = {}
+        for cut in state.cuts:
+            cuts.setdefault(cut.message_id, {})[cut.call_id] = cut
+        kept = tuple(shorten(m, cuts[m.id]) if m.id in cuts else m for i, m in enumerate(messages) if i not in gone)
+    kept = unbind(kept, state.frontier) if prefix_bound else kept
+    return opened(kept) if messages and messages[0].role == "user" else kept
+
+
+def group_dropped(messages: Sequence[Message], group: Group, state: TrimState) -> bool:
+    """Whether `state` leaves this group out: its first message decides."""
+    return messages[group.indices[0]].id in state.dropped
+
+
+def shorten(message: Message, cuts: Mapping[str, Cut]) -> Message:
+    """`message` with the results and arguments named in `cuts` (by call id) shortened."""
+    parts = tuple(_shorten_part(part, cuts) for part in message.parts)
+    return message if all(a is b for a, b in zip(parts, message.parts, strict=True)) else replace(message, parts=parts)
+
+
+def _shorten_part(part: Part, cuts: Mapping[str, Cut]) -> Part:
+    match part:
+        case ToolResult(call_id=call) if call in cuts:
+            text = cuts[call].shorten(part.text)
+            return part if text is part.text else replace(part, text=text)
+        case ToolCall(id=call) if call in cuts:
+            return replace(part, arguments=cuts[call].marker)
+        case _:
+            return part

@@ -1,0 +1,204 @@
+"""The rows of `/context`: what fills the window, by category, adding up to the total exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from tui.context.counting.costs import CountSource
+from tui.context.estimate.ledger import MESSAGE_ROWS, row_of
+from tui.context.estimate.situation import Situation
+from tui.context.usage.preamble_rows import split_preamble
+from tui.messages import Message, Request, SealedSummary
+
+NAMES = {
+    "system": "System prompt",
+    "memory": "Memory files",
+    "tools": "Tools",
+    "user": "User messages",
+    "assistant": "Assistant messages",
+    "reasoning": "Reasoning sent back",
+    "tool_calls": "Tool calls",
+    "tool_results": "Tool results",
+    "attachments": "Attachments",
+    "summaries": "Summaries",
+    "unattributed": "Unattributed",
+}
+UNATTRIBUTED = 0.01  # of the total: a smaller remainder is shared out over the messages (SPEC 3)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageItem:
+    """One tool, file or message inside a row. `ref` is the message id, tool name or file name it stands for."""
+
+    name: str
+    tokens: int
+    source: CountSource
+    ref: str = ""
+    group: str = ""  # of a tool: "built-in" or its MCP server's name
+
+
+class LazyItems(Sequence[UsageItem]):
+    """Items that are made when somebody looks: ten thousand messages would cost more than the number itself."""
+
+    __slots__ = ("_items", "_make")
+
+    def __init__(self, make: Callable[[], tuple[UsageItem, ...]]) -> None:
+        self._make = make
+        self._items: tuple[UsageItem, ...] | None = None
+
+    def _all(self) -> tuple[UsageItem, ...]:
+        if self._items is None:
+            self._items = self._make()
+        return self._items
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    @overload
+    def __getitem__(self, index: int) -> UsageItem: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[UsageItem]: ...
+    def __getitem__(self, index: int | slice) -> UsageItem | Sequence[UsageItem]:
+        return self._all()[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._all() == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """A category. Items add up to the row, rows add up to the total."""
+
+    key: str  # one of `NAMES`
+    name: str
+    tokens: int
+    source: CountSource
+    items: Sequence[UsageItem] = ()
+
+
+def apportion(total: int, weights: Sequence[float]) -> list[int]:
+    """`total` shared out in whole numbers by `weights` (none negative), by largest remainder; the sum is exact.
+
+    Where all weights are 0 the first takes everything.
+    """
+    if not weights:
+        return []
+    whole = sum(weights)
+    if whole <= 0:
+        return [total, *[0] * (len(weights) - 1)]
+    shares = [total * weight / whole for weight in weights]
+    found = [int(share) for share in shares]
+    missing = total - sum(found)
+    by_rest = sorted(range(len(weights)), key=lambda index: found[index] - shares[index])
+    for index in by_rest[: max(0, missing)]:
+        found[index] += 1
+    for index in reversed(by_rest):  # only rounding of very large numbers can bring us here
+        if sum(found) <= total:
+            break
+        found[index] -= min(found[index], sum(found) - total)
+    return found
+
+
+def make_rows(request: Request, situation: Situation) -> tuple[tuple[UsageRow, ...], tuple[str, ...]]:
+    """Rows with tokens, and warnings.
+
+    System prompt, memory and tools come first (`split_preamble`), messages are what remains (SPEC 3). A remainder that
+    messages cannot explain is "unattributed" from 1 % on. If what stands before the messages is larger than the total,
+    messages are 0, the others are scaled down, and a warning says so.
+    """
+    total = situation.estimate.tokens
+    preamble, account, factor = situation.preamble, situation.account, situation.estimate.factor
+    split = split_preamble(request, preamble, situation.calibration)
+    weights = dict(split.weights)
+    before = sum(weights.values())
+    messages: dict[str, float] = {}
+    for key in MESSAGE_ROWS:
+        tokens, guessed = account.rows.get(key, (0.0, 0.0))
+        messages[key] = max(0.0, tokens - guessed) + max(0.0, guessed) * factor
+    messages["tool_results"] = max(0.0, messages["tool_results"] - situation.estimate.cleared)
+    explained = sum(messages.values())
+    rest = total - before
+    warnings: tuple[str, ...] = ()
+    loose = 0.0
+    if rest < 0 or (explained <= 0 and account.messages and rest <= 0):
+        warnings = (
+            f"system prompt and tools are estimated at {round(before):,} tokens, more than the whole request "
+            f"({total:,}): their rows were scaled down",
+        )
+        messages = dict.fromkeys(messages, 0.0)
+    elif rest - explained >= UNATTRIBUTED * total or explained <= 0:
+        loose = rest - explained
+    else:
+        scale = rest / explained
+        messages = {key: tokens * scale for key, tokens in messages.items()}
+    weights.update(messages)
+    weights["unattributed"] = loose
+    keys = [key for key, weight in weights.items() if weight > 0]
+    tokens_of = dict(zip(keys, apportion(total, [weights[key] for key in keys]), strict=True))
+    if not keys and total:
+        tokens_of = {"unattributed": total}
+    rows = (_row(key, tokens, request, situation, split.tools) for key, tokens in tokens_of.items())
+    return tuple(rows), warnings
+
+
+def _row(key: str, tokens: int, request: Request, situation: Situation, tools: CountSource) -> UsageRow:
+    if key == "unattributed":
+        measured = situation.estimate.last_input is not None
+        return UsageRow(key, NAMES[key], tokens, "derived" if measured else "estimated")
+    if key in ("system", "memory"):
+        return UsageRow(key, NAMES[key], tokens, "estimated", _section_items(key, tokens, request, situation))
+    if key == "tools":
+        return UsageRow(key, NAMES[key], tokens, tools, _tool_items(tokens, request, situation, tools))
+    _, guessed = situation.account.rows.get(key, (0.0, 0.0))
+    source: CountSource = "estimated" if guessed > 0.005 else "derived"
+    account = situation.account
+    factor = situation.estimate.factor
+
+    def make() -> tuple[UsageItem, ...]:
+        found: list[tuple[Message, CountSource, float]] = []
+        for message, entry in zip(account.messages, account.lines(), strict=True):
+            share = sum(part for row, part in entry.split if row == key)
+            if share > 0:
+                scale = factor if entry.source == "estimated" else 1.0
+                found.append((message, entry.source, share * scale))
+        parts = apportion(tokens, [weight for _, _, weight in found])
+        return tuple(
+            UsageItem(_title(message), share, origin, message.id)
+            for (message, origin, _), share in zip(found, parts, strict=True)
+        )
+
+    return UsageRow(key, NAMES[key], tokens, source, LazyItems(make))
+
+
+def _section_items(key: str, tokens: int, request: Request, situation: Situation) -> tuple[UsageItem, ...]:
+    chosen = [
+        (section.name, weight)
+        for section, weight in zip(request.system, situation.preamble.sections, strict=True)
+        if section.kind == key
+    ]
+    shares = apportion(tokens, [weight for _, weight in chosen])
+    return tuple(UsageItem(name, share, "estimated", name) for (name, _), share in zip(chosen, shares, strict=True))
+
+
+def _tool_items(tokens: int, request: Request, situation: Situation, source: CountSource) -> tuple[UsageItem, ...]:
+    shares = apportion(tokens, situation.preamble.tools)
+    found = [
+        UsageItem(tool.name, share, source, tool.name, tool.origin)
+        for tool, share in zip(request.tools, shares, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda item: (item.group != "built-in", item.group)))
+
+
+def _title(message: Message) -> str:
+    """The first words of a message, on one line."""
+    sealed = next((part.label for part in message.parts if isinstance(part, SealedSummary)), "")
+    words = (sealed or message.text).split(maxsplit=12)[:12]
+    return " ".join(words)[:60] if words else row_of(message, "text")

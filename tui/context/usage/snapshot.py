@@ -1,0 +1,64 @@
+"""The last number of a session, kept beside it, so that opening a long one shows it without reading a message.
+
+A snapshot is only good for the history it was made of: the caller gives a stamp (such as the ids of the last message
+and the last record, and the model), and gets nothing back when that has changed. The account itself follows later, off
+the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from tui.context.usage.limits import Budget, ModelLimits
+from tui.context.usage.rows import UsageItem, UsageRow
+from tui.context.usage.usage import Basis, ContextUsage
+
+VERSION = 1
+FEW = 200  # items of a row that are kept; a row with more (messages) gets its items from the account
+
+
+def snapshot_to_json(usage: ContextUsage, stamp: str) -> dict[str, object]:
+    """A JSON object for the store."""
+    data: dict[str, object] = {"version": VERSION, "stamp": stamp}
+    for name in ("limits", "budget", "basis"):
+        data[name] = asdict(getattr(usage, name))
+    for name in _PLAIN:
+        data[name] = getattr(usage, name)
+    data["rows"] = [
+        {
+            **{name: getattr(row, name) for name in ("key", "name", "tokens", "source")},
+            "items": [asdict(item) for item in row.items]
+            if isinstance(row.items, tuple) and len(row.items) <= FEW
+            else [],
+        }
+        for row in usage.rows
+    ]
+    return data
+
+
+def snapshot_from_json(data: Mapping[str, Any], stamp: str) -> ContextUsage | None:
+    """The inverse of `snapshot_to_json`; None for another history, another version, or what can't be read."""
+    if data.get("version") != VERSION or data.get("stamp") != stamp:
+        return None
+    try:
+        rows = tuple(
+            UsageRow(
+                row["key"], row["name"], row["tokens"], row["source"], tuple(UsageItem(**item) for item in row["items"])
+            )
+            for row in data["rows"]
+        )
+        return ContextUsage(
+            limits=ModelLimits(**data["limits"]),
+            budget=Budget(**data["budget"]),
+            basis=Basis(**data["basis"]),
+            rows=rows,
+            **{name: data[name] for name in _PLAIN if name != "warnings"},
+            warnings=tuple(data["warnings"]),
+        )
+    except (KeyError, TypeError):
+        return None
+
+
+_PLAIN = tuple(field.name for field in fields(ContextUsage) if field.name not in ("limits", "budget", "basis", "rows"))

@@ -1,0 +1,206 @@
+"""`calculate_context_usage`: the one place where the numbers are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tui.context.counting.costs import CountSource
+from tui.context.estimate.estimator import ConversationEstimate, HybridTokenEstimator, TotalSource
+from tui.context.estimate.situation import Situation
+from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, check_budget, make_budget
+from tui.context.usage.rows import UsageItem, UsageRow, make_rows
+from tui.messages import Request
+
+__all__ = [
+    "Basis",
+    "ContextUsage",
+    "CountSource",
+    "TotalSource",
+    "UsageItem",
+    "UsageRow",
+    "calculate_context_usage",
+    "surely_fits",
+    "usage_to_json",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """Where the total comes from (SPEC 1.1), in tokens. None is unknown (no call yet).
+
+    `counted` says that `last_input` is the provider's count of a request, not what it reported of a call.
+    """
+
+    last_input: int | None = None
+    last_output: int | None = None
+    last_output_sent_back: int | None = None
+    new_messages: int | None = None  # tokens
+    new_message_count: int = 0
+    last_error_percent: float | None = None
+    factor: float | None = None
+    error_p95_percent: float | None = None
+    measured_calls: int = 0
+    compactions: int = 0
+    compaction_saved: int = 0  # tokens
+    cleared: int = 0  # tokens that the provider's context editing takes out
+    counted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUsage:
+    """What the next request costs and what the window has left, in tokens.
+
+    Invariants: rows add up to `total`; where the window is known
+    `total + output_reserve + compaction_buffer + free - over == limits.context`; nothing is negative.
+    """
+
+    session: str
+    provider: str
+    model: str
+    limits: ModelLimits
+    budget: Budget
+    total: int
+    upper_bound: int
+    source: TotalSource
+    basis: Basis
+    rows: tuple[UsageRow, ...]
+    output_reserve: int | None
+    compaction_buffer: int | None
+    free: int | None
+    over: int | None
+    until_compaction: int | None
+    percent: float | None
+    warnings: tuple[str, ...] = ()
+
+
+def surely_fits(usage: ContextUsage) -> bool:
+    """Whether the next request fits also by its upper bound; True where the window is unknown."""
+    return check_budget(usage.upper_bound, usage.budget).within_budget
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What is left of a window, in tokens (see `divide`)."""
+
+    reserve: int | None = None
+    buffer: int | None = None
+    free: int | None = None
+    over: int | None = None
+    until_compaction: int | None = None
+
+
+def divide(total: int, budget: Budget) -> Space:
+    """Share out the window: `total + reserve + buffer + free - over == window`, nothing negative.
+
+    Below the compaction threshold what is left up to it is free and the rest is the buffer; between threshold and
+    `max_input` the buffer shrinks; beyond `max_input` the excess is `over`. Without a threshold there is no buffer.
+    """
+    context, most = budget.context, budget.max_input
+    if context is None or most is None:
+        return Space()
+    threshold = budget.compaction_at
+    mark = most if threshold is None else threshold
+    reserve = context - most
+    until = None if threshold is None else max(0, threshold - total)
+    if total > most:
+        return Space(reserve, 0, 0, total - most, until)
+    if total > mark:
+        return Space(reserve, most - total, 0, 0, until)
+    return Space(reserve, most - mark, mark - total, 0, until)
+
+
+def calculate_context_usage(
+    request: Request,
+    *,
+    estimator: HybridTokenEstimator,
+    limits: ModelLimits,
+    settings: BudgetSettings,
+    compactions: int = 0,
+    compaction_saved: int = 0,
+) -> ContextUsage:
+    """What `request` would cost and what the window has left; `compactions` and `compaction_saved` go to the basis."""
+    situation = estimator.situation(request)
+    estimate = situation.estimate
+    budget = make_budget(limits, settings, request.max_output)
+    rows, warnings = make_rows(request, situation)
+    space = divide(estimate.tokens, budget)
+    return ContextUsage(
+        session=request.session,
+        provider=request.provider,
+        model=request.model,
+        limits=limits,
+        budget=budget,
+        total=estimate.tokens,
+        upper_bound=estimate.upper_bound,
+        source=estimate.source,
+        basis=_basis(estimate, situation, compactions, compaction_saved),
+        rows=rows,
+        output_reserve=space.reserve,
+        compaction_buffer=space.buffer,
+        free=space.free,
+        over=space.over,
+        until_compaction=space.until_compaction,
+        percent=None if budget.context is None else 100 * estimate.tokens / budget.context,
+        warnings=warnings,
+    )
+
+
+def _basis(estimate: ConversationEstimate, situation: Situation, compactions: int, saved: int) -> Basis:
+    measured = estimate.last_input is not None
+    return Basis(
+        last_input=estimate.last_input,
+        last_output=estimate.last_output,
+        last_output_sent_back=estimate.last_output_sent_back,
+        new_messages=estimate.estimated_tokens if measured else None,
+        new_message_count=estimate.new_message_count,
+        last_error_percent=situation.last_error_percent,
+        factor=estimate.factor,
+        error_p95_percent=situation.calibration.p95_percent,
+        measured_calls=situation.calibration.calls,
+        compactions=compactions,
+        compaction_saved=saved,
+        cleared=estimate.cleared,
+        counted=estimate.counted,
+    )
+
+
+def usage_to_json(usage: ContextUsage) -> dict[str, object]:
+    """The format of `chatctx context --json`, fixed; unknown is None."""
+    basis = usage.basis
+    return {
+        "session": usage.session,
+        "provider": usage.provider,
+        "model": usage.model,
+        "window": {
+            "context": usage.limits.context,
+            "input": usage.limits.input,
+            "output": usage.limits.output,
+            "source": usage.limits.source,
+        },
+        "total": usage.total,
+        "upper_bound": usage.upper_bound,
+        "source": usage.source,
+        "percent": usage.percent,
+        "basis": {
+            "last_input": basis.last_input,
+            "last_output": basis.last_output,
+            "last_output_sent_back": basis.last_output_sent_back,
+            "new_messages": basis.new_messages,
+            "last_error_percent": basis.last_error_percent,
+            "factor": basis.factor,
+        },
+        "rows": [
+            {"name": row.name, "tokens": row.tokens, "source": row.source, "items": _items(row.items)}
+            for row in usage.rows
+        ],
+        "output_reserve": usage.output_reserve,
+        "compaction_buffer": usage.compaction_buffer,
+        "free": usage.free,
+        "over": usage.over,
+        "until_compaction": usage.until_compaction,
+    }
+
+
+def _items(items: Sequence[UsageItem]) -> list[dict[str, object]]:
+    return [{"name": item.name, "tokens": item.tokens, "source": item.source, "ref": item.ref} for item in items]

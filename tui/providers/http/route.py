@@ -1,0 +1,130 @@
+"""The way to a server: proxies and certificates of the environment, and what to say where they are in the way."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from tui.providers.base import ProviderError
+from tui.providers.http.error_text import one_line
+from tui.providers.keys import redact
+
+# What servers and their frameworks say where they have no such path, against what they say of a model.
+_NO_PATH = re.compile(
+    r"\W*(?:404\W*)?(?:(?:file|page|path|route|resource|endpoint|url) )?not found\W*|.*\b404 page not found.*"
+    r"|.*\binvalid url\b.*|.*\bunknown request url\b.*|.*\bunexpected endpoint\b.*|.*\bno route\b.*"
+    r"|.*\bcannot (?:get|post) /.*",
+    re.IGNORECASE | re.DOTALL,
+)
+# The routes of the dialects, which people copy with the address.
+_ROUTES = ("/chat/completions", "/completions", "/responses", "/messages")
+
+_KEY_HEADERS = ("authorization", "x-api-key")
+
+
+def without_route(base_url: str) -> str:
+    """`base_url` without a dialect's route at its end, which is no part of it."""
+    bare = base_url.rstrip("/")
+    route = next((route for route in _ROUTES if bare.endswith(route)), "")
+    return bare.removesuffix(route) if route else base_url
+
+
+def nothing_there(status: int | None, said: str, asked: str) -> str:
+    """What to do where a server has no such path, by the text `said` with its 404; "" where it means something else.
+
+    405 is also what comes of a redirect, after which HTTP asks with GET. `asked` is where it led then.
+    """
+    if not asked or status not in (404, 405) or (status == 404 and said and _NO_PATH.fullmatch(said) is None):
+        return ""
+    if not said:  # it may mean the model all the same
+        return f"Check the model's name with /model, and base_url: {asked} was asked."
+    return f"Nothing answers at {asked}: check base_url, which for most servers ends in /v1."
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _is_here(url: str) -> bool:
+    return is_loopback((urlsplit(url).hostname or "").lower())
+
+
+def client_options(url: str) -> dict[str, Any]:
+    """What an HTTP client for `url` takes from the environment: proxies not for this machine, certificates always.
+
+    A key goes to no other host or port that the server redirects to; the HTTP library itself keeps only
+    `Authorization` back.
+    """
+    import httpx2
+
+    home = httpx2.URL(url)
+
+    async def keep_key(request: httpx2.Request) -> None:
+        url = request.url
+        if (url.host, url.port) != (home.host, home.port) or (home.scheme == "https") > (url.scheme == "https"):
+            for name in _KEY_HEADERS:
+                request.headers.pop(name, None)
+
+    options: dict[str, Any] = {"trust_env": not _is_here(url), "event_hooks": {"request": [keep_key]}}
+    if _is_here(url) and home.scheme == "https":
+        options["verify"] = httpx2.create_ssl_context(trust_env=True)
+    return options
+
+
+def proxy_for(url: str) -> str:
+    """The proxy that the environment names for `url`, without its password; "" where none is asked."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts, proxies = urlsplit(url), getproxies()
+    found = proxies.get(parts.scheme) or proxies.get("all") or ""
+    if not found or _is_here(url) or proxy_bypass(parts.netloc):
+        return ""
+    return one_line(redact(found), 100)
+
+
+def no_client(error: Exception, base_url: str) -> ProviderError | None:
+    """Why there can be no client for `base_url`; None for what is an error of the program."""
+    where, proxy = redact(base_url), proxy_for(base_url) if _usable(base_url) else ""
+    match error:
+        case ImportError() if "socks" in str(error).lower():
+            text = f"the proxy {proxy} is a SOCKS proxy, for which a part is missing: pip install socksio."
+        case ValueError() if proxy:
+            text = f"{proxy} is no usable address of a proxy. Check HTTPS_PROXY and ALL_PROXY."
+        case ValueError():
+            text = f"{where} is no usable address. Check base_url."
+        case OSError():  # also what the ssl module finds wrong
+            reason = one_line(str(error), 100)
+            text = f"no certificates to check {where} with ({reason}). Check SSL_CERT_FILE and SSL_CERT_DIR."
+        case _:
+            return None
+    return ProviderError("bad_request", text)
+
+
+def not_reached(reason: str, provider: str, base_url: str) -> ProviderError:
+    """The error of a server to which no connection came about, for `reason`."""
+    where = redact(base_url)
+    if "certificate verify failed" in reason.lower():
+        text = f"{where} shows a certificate that is not trusted here ({reason}). Set SSL_CERT_FILE to the one that is."
+        return ProviderError("protocol", f"{provider}: {text}")  # which waiting does not change
+    if "wrong version number" in reason.lower() and where.startswith("https:"):  # OpenSSL's, of an answer in plain text
+        text = f"{where} does not speak TLS. Set base_url to http{where.removeprefix('https')}, or check the port."
+        return ProviderError("bad_request", f"{provider}: {text}")
+    if proxy := proxy_for(base_url):
+        text = f"cannot reach {where} through the proxy {proxy} ({reason}). Check HTTPS_PROXY, ALL_PROXY and NO_PROXY."
+    else:
+        text = f"cannot reach {where} ({reason}). Check that the server runs, and its base_url."
+    return ProviderError("network", f"{provider}: {text}")
+
+
+def _usable(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

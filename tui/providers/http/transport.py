@@ -1,0 +1,285 @@
+"""The official SDKs as transport: connections, keys, retries off, raw JSON events out, errors translated.
+
+Events are taken as plain JSON (`cast_to=object`), because the SDKs' event classes coerce what they don't know into
+a wrong class. The SDKs are imported in a worker thread at the first request: importing one takes up to a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from urllib.parse import urlsplit
+
+from tui.providers.base import ProviderError
+from tui.providers.http.error_text import one_line
+from tui.providers.http.overflow import classify_error
+from tui.providers.http.route import client_options, no_client, not_reached
+from tui.providers.http.unstreamed import is_page, page_error, whole_answer
+from tui.providers.keys import redact
+from tui.providers.wire import Json, whole_texts
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+
+    Client: TypeAlias = AsyncOpenAI | AsyncAnthropic
+
+log = logging.getLogger(__name__)
+
+ClientT = TypeVar("ClientT")
+
+CONNECT_TIMEOUT = 10.0  # seconds
+LISTING_TIMEOUT = 10.0  # seconds for a model list
+COUNTING_TIMEOUT = 60.0  # seconds for counting a request; a local server has to read it all
+
+# Content types of what may not be a stream although one was asked for.
+_WHOLE = ("application/json", "text/html")
+
+# Sent where a server wants no key: the SDKs refuse an empty one.
+NO_KEY = "none"
+
+
+async def openai_client(base_url: str, key: str | None, headers: Mapping[str, str]) -> AsyncOpenAI:
+    """A client of the official `openai` SDK that speaks to `base_url` and nothing else."""
+
+    def build() -> AsyncOpenAI:
+        import openai
+
+        # Organisation and project of the environment belong to OpenAI; other servers have no business with them.
+        official = urlsplit(base_url).hostname == "api.openai.com"
+        private: dict[str, Any] = (
+            {} if official else {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
+        )
+        return openai.AsyncOpenAI(
+            api_key=key or NO_KEY,
+            base_url=base_url,
+            max_retries=0,
+            default_headers={**private, **headers},
+            http_client=openai.DefaultAsyncHttpxClient(**client_options(base_url)),
+        )
+
+    return await _built(build, base_url)
+
+
+async def anthropic_client(base_url: str, key: str | None, headers: Mapping[str, str]) -> AsyncAnthropic:
+    """A client of the official `anthropic` SDK that speaks to `base_url` and nothing else."""
+
+    def build() -> AsyncAnthropic:
+        import anthropic
+
+        official = urlsplit(base_url).hostname == "api.anthropic.com"
+        return anthropic.AsyncAnthropic(
+            api_key=key or NO_KEY,
+            base_url=base_url,
+            max_retries=0,
+            # The SDK sends a bearer token; servers that merely speak the dialect often know only the older header.
+            default_headers={**({"x-api-key": key} if key and not official else {}), **headers},
+            http_client=anthropic.DefaultAsyncHttpxClient(**client_options(base_url)),
+        )
+
+    return await _built(build, base_url)
+
+
+async def _built(build: Callable[[], ClientT], base_url: str) -> ClientT:
+    try:
+        if urlsplit(base_url).port == 0:  # reading it raises for a port that is none
+            raise ValueError("no port 0")
+        return await asyncio.to_thread(build)
+    except Exception as error:
+        import httpx2
+
+        known = no_client(ValueError(str(error)) if isinstance(error, httpx2.InvalidURL) else error, base_url)
+        if known is None:
+            raise
+        raise known from error
+
+
+async def events(client: Client, path: str, body: Json, provider: str, idle: float) -> AsyncGenerator[Json, None]:
+    """POST `body` and yield the server-sent events as JSON objects. Raises `ProviderError`.
+
+    A server that sends nothing for `idle` seconds, not even a sign of life (a ping, a comment), has stalled. Closing
+    the generator closes the connection, which makes a server stop generating.
+    """
+    try:
+        async with aclosing(_raw_events(client, path, body, provider, idle)) as stream:
+            async for event in stream:
+                if isinstance(event, dict):
+                    yield event
+    except ProviderError:
+        raise
+    except Exception as error:
+        translated = translate(error, provider, str(client.base_url), idle)
+        if translated is None:
+            raise
+        raise translated from error
+
+
+async def _raw_events(
+    client: Client, path: str, body: Json, provider: str, idle: float
+) -> AsyncGenerator[object, None]:
+    import httpx2
+
+    # The read timeout runs anew with every byte that comes.
+    patience: Any = {"timeout": httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)}
+    kind: Any
+    if type(client).__module__.startswith("anthropic"):
+        from anthropic import AsyncStream as AnthropicStream
+
+        kind = AnthropicStream[object]
+    else:
+        from openai import AsyncStream as OpenAIStream
+
+        kind = OpenAIStream[object]
+    stream: Any = await _post(client, path, body, options=patience, stream=True, stream_cls=kind)
+    try:
+        if (text := await _unstreamed(stream.response)) is not None:
+            for event in await asyncio.to_thread(whole_answer, text, provider, redact(str(client.base_url))):
+                yield event
+            return
+        async for event in stream:
+            yield event
+    finally:
+        await stream.close()
+
+
+async def _unstreamed(response: Any) -> str | None:
+    """The text of an answer that is no event stream, whatever its headers say; None for one that is, still to be read.
+
+    Its first sign tells: a stream under a wrong name has to arrive piece by piece like any other.
+    """
+    if response.headers.get("content-type", "").partition(";")[0].strip().lower() not in _WHOLE:
+        return None
+    pieces, begun = response.aiter_bytes(), b""
+    async for piece in pieces:
+        begun += piece
+        if begun.strip():
+            break
+    if begun.strip()[:1] not in (b"{", b"[", b"<"):
+        response.aiter_bytes = lambda: _joined(begun, pieces)
+        return None
+    whole = b"".join([begun, *[piece async for piece in pieces]])
+    return whole.decode(response.encoding, errors="replace")
+
+
+async def _joined(begun: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(rest):
+        yield begun
+        async for piece in rest:
+            yield piece
+
+
+async def _post(client: Client, path: str, body: Json, **how: Any) -> Any:
+    """POST `body`. Half a character in it (a lone surrogate, from a paste, a file, a server) must not stop it."""
+    try:
+        return await _again_if_hung_up(lambda: client.post(path, cast_to=object, body=body, **how))
+    except UnicodeEncodeError:
+        return await client.post(path, cast_to=object, body=await asyncio.to_thread(whole_texts, body), **how)
+
+
+async def _again_if_hung_up(call: Callable[[], Awaitable[Any]]) -> Any:
+    """`call()`, once more where the connection was closed before a word of an answer.
+
+    Servers close a kept connection after some seconds, or after a stream (llama.cpp), and that can be now.
+    """
+    import httpx2
+
+    try:
+        return await call()
+    except Exception as error:
+        cause = error.__cause__ or error
+        if not isinstance(cause, httpx2.RemoteProtocolError) or "without sending a response" not in str(cause):
+            raise
+    return await call()
+
+
+async def get_json(client: Client, path: str, provider: str) -> object:
+    """GET `path` (or an absolute URL) as JSON. Raises `ProviderError`, also for a web page."""
+    found = await _call(client, "get", path, None, provider)
+    if isinstance(found, str) and is_page(found):
+        raise page_error(found, provider, redact(str(client.base_url)))
+    return found
+
+
+async def post_json(client: Client, path: str, body: Json, provider: str) -> object:
+    """POST `body` and return the answer as JSON. Raises `ProviderError`."""
+    return await _call(client, "post", path, body, provider)
+
+
+async def _call(client: Client, method: str, path: str, body: Json | None, provider: str) -> object:
+    try:
+        if method == "get":
+            options: Any = {"timeout": LISTING_TIMEOUT}
+            return await _again_if_hung_up(lambda: client.get(path, cast_to=object, options=options))
+        return await _post(client, path, body or {}, options={"timeout": COUNTING_TIMEOUT})
+    except Exception as error:
+        translated = translate(error, provider, str(client.base_url))
+        if translated is None:
+            raise
+        raise translated from error
+
+
+def translate(error: Exception, provider: str, base_url: str, idle: float | None = None) -> ProviderError | None:
+    """`error` of an SDK or its HTTP library as a `ProviderError`; None for what is no failure of the request.
+
+    `idle`: how many seconds of silence a stream was allowed.
+    """
+    import httpx2
+
+    response = getattr(error, "response", None)
+    if isinstance(response, httpx2.Response):
+        return classify_error(
+            response.status_code,
+            _body(error, response),
+            message=str(error),
+            headers=dict(response.headers),
+            provider=provider,
+            now=time.time(),
+            asked=redact(str(response.url).partition("?")[0]),
+        )
+    where, lead = redact(base_url), f"{provider}: "
+    cause: BaseException = error.__cause__ if isinstance(error.__cause__, httpx2.HTTPError) else error
+    reason = one_line(str(cause), 120) or type(cause).__name__
+    match cause:
+        case httpx2.ReadTimeout() if idle is not None:
+            return ProviderError(
+                "stalled",
+                f"{lead}{where} sent nothing for {idle:g} seconds. What arrived is kept; /retry asks again. "
+                "A slow server gets more time with idle_timeout in the config file.",
+            )
+        case httpx2.TimeoutException():
+            text = f"{where} did not answer in time. Check the server, then /retry."
+        case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
+            return ProviderError("bad_request", f"{lead}{where} is no usable address. Check base_url.")
+        case httpx2.ConnectError():
+            return not_reached(reason, provider, base_url)
+        case httpx2.HTTPError():
+            text = f"the connection to {where} broke ({reason}). What arrived is kept; /retry goes on."
+        case ValueError() | RecursionError():  # also numbers of thousands of digits, lists in lists in lists
+            return ProviderError(
+                "protocol", f"{lead}the server sent broken JSON. What arrived is kept; /retry goes on."
+            )
+        case _ if type(error).__name__ in ("APITimeoutError", "APIConnectionError"):
+            text = f"cannot reach {where}. Check that the server runs, and its base_url."
+        case _:
+            text = ""
+    if text:
+        return ProviderError("network", lead + text)
+    if hasattr(error, "body") and hasattr(error, "message"):  # openai.APIError: an error event under HTTP 200
+        return classify_error(None, error.body, message=str(error.message), provider=provider)
+    return None
+
+
+def _body(error: Exception, response: Any) -> object:
+    """The decoded body; the raw text where the SDK kept only a part of it."""
+    body = getattr(error, "body", None)
+    if response.is_closed and response.is_stream_consumed:
+        try:
+            text = response.text
+        except RuntimeError:
+            text = ""
+        return [body, text] if text else body
+    return body

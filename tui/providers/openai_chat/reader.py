@@ -1,0 +1,209 @@
+"""Chat Completions chunks in, our stream events out. Pure: fed with JSON objects, knows no SDK."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tui.providers.base import (
+    ErrorKind,
+    FinishKind,
+    ProviderError,
+    ReasoningDelta,
+    ReasoningMeta,
+    RefusalDelta,
+    StreamEnd,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+    UsageUpdate,
+)
+from tui.providers.http.overflow import classify_error
+from tui.providers.usage_reading import read_usage
+from tui.providers.wire import Json
+
+_FINISH: dict[str, FinishKind] = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "tool_use": "tool_calls",
+    "content_filter": "content_filter",
+    "sensitive": "content_filter",  # Z.ai
+    "refusal": "refusal",
+    "model_context_window_exceeded": "window_full",
+}
+# Ends that are none: OpenRouter, DeepSeek, Z.ai, vLLM and SGLang. What they mean, where nothing of the answer came.
+_BROKEN: dict[str, ErrorKind] = {
+    "error": "server",
+    "insufficient_system_resource": "overloaded",
+    "network_error": "server",
+    "abort": "server",
+}
+# Servers name the reasoning differently, some send two of these with the same text: the first non-empty one counts.
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+
+
+class ChatReader:
+    """Reads one streamed answer. Feed every chunk, then call `finish` when the stream has ended."""
+
+    def __init__(self, provider: str = "") -> None:
+        self._provider = provider
+        self._end: str | None = None
+        self._calls = _Calls()
+        self._details: list[Json] = []
+
+    @property
+    def ended(self) -> bool:
+        """True once the server said why it stopped."""
+        return self._end is not None
+
+    def feed(self, chunk: Json) -> Iterator[StreamEvent]:
+        """Events of one chunk. Raises `ProviderError` for an error that a server wraps as a chunk."""
+        choices = chunk.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        if _is_error(chunk) or isinstance(choice.get("error"), dict):
+            raise classify_error(None, choice.get("error") or chunk, provider=self._provider)
+        groq = chunk.get("x_groq")
+        for body in (chunk.get("usage"), choice.get("usage"), groq.get("usage") if isinstance(groq, dict) else None):
+            if usage := read_usage(body):
+                yield UsageUpdate(usage)
+                break
+        delta = choice.get("delta") or choice.get("message")
+        if isinstance(delta, dict):
+            yield from self._delta(delta)
+        if isinstance(reason := choice.get("finish_reason"), str) and reason:
+            self._end = reason
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """What can be said only now: collected reasoning details, and the end mark if there was one.
+
+        Raises `ProviderError` where the server said that it could not go on.
+        """
+        if self._details:
+            yield ReasoningMeta(details=json.dumps(self._details, ensure_ascii=False))
+        if self._end in _BROKEN:
+            text = f"the server broke the answer off ({self._end}). What arrived is kept; /retry asks again."
+            raise ProviderError(_BROKEN[self._end], f"{self._provider}: {text}" if self._provider else text)
+        if self._end is not None:
+            yield StreamEnd(_FINISH.get(self._end, "other"), self._end)
+
+    def _delta(self, delta: Json) -> Iterator[StreamEvent]:
+        reasoning = next((text for name in _REASONING_FIELDS if (text := _text(delta.get(name)))), "")
+        listed = delta.get("reasoning_details")
+        details = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+        for item in details:
+            _merge_detail(self._details, item)
+        if not reasoning:
+            reasoning = "".join(_text(item.get("text")) or _text(item.get("summary")) for item in details)
+        if reasoning:
+            yield ReasoningDelta(reasoning)
+        yield from _content(delta.get("content"))
+        if refusal := _text(delta.get("refusal")):
+            yield RefusalDelta(refusal)
+        calls = delta.get("tool_calls")
+        if not isinstance(calls, list):
+            old = delta.get("function_call")  # the form before tool calls
+            calls = [{"index": 0, "function": old}] if isinstance(old, dict) else []
+        for call in calls:
+            if isinstance(call, dict):
+                yield self._calls.read(call)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _is_error(chunk: Json) -> bool:
+    """Errors without the `error` field on which the SDK raises: older vLLM, some proxies."""
+    return "choices" not in chunk and (
+        chunk.get("object") == "error" or (chunk.get("type") == "error" and "message" in chunk)
+    )
+
+
+def _content(content: object) -> Iterator[StreamEvent]:
+    """Text, or Mistral's list of text and thinking pieces."""
+    if isinstance(content, str):
+        if content:
+            yield TextDelta(content)
+        return
+    for piece in content if isinstance(content, list) else []:
+        if isinstance(piece, str):
+            yield from _content(piece)
+        elif isinstance(piece, dict) and piece.get("type") == "thinking":
+            thinking = piece.get("thinking")
+            pieces = thinking if isinstance(thinking, list) else [{"text": thinking}]
+            if text := "".join(_text(item.get("text")) for item in pieces if isinstance(item, dict)):
+                yield ReasoningDelta(text)
+        elif isinstance(piece, dict):
+            yield from _content(_text(piece.get("text")))
+
+
+def _merge_detail(details: list[Json], piece: Json) -> None:
+    """OpenRouter streams `reasoning_details` in pieces; those of one entry come in a row with one type and index."""
+    last = details[-1] if details else None
+    if last is None or any(last.get(key) != piece.get(key) for key in ("type", "index")) or _starts_anew(last, piece):
+        details.append(dict(piece))
+        return
+    for key, value in piece.items():
+        if key in ("text", "summary", "data") and isinstance(value, str):
+            last[key] = _text(last.get(key)) + value
+        elif value is not None:
+            last[key] = value
+
+
+def _starts_anew(last: Json, piece: Json) -> bool:
+    one, other = last.get("id"), piece.get("id")
+    return one is not None and other is not None and one != other
+
+
+class _Calls:
+    """Puts the pieces of tool calls together where servers forget indices, repeat ids, or number everything 0."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[object, str]] = []  # (the server's index, id) of each call, by our index
+
+    def read(self, call: Json) -> ToolCallDelta:
+        """The piece as an event. `id` and `name` come with a call's first piece only."""
+        function = call.get("function") if isinstance(call.get("function"), dict) else {}
+        assert isinstance(function, dict)
+        call_id, name = _text(call.get("id")), _text(function.get("name"))
+        index, new = self._place(call.get("index"), call_id, bool(name))
+        extra = call.get("extra_content")
+        return ToolCallDelta(
+            index,
+            id=call_id if new else None,
+            name=name or None,
+            arguments=_arguments(function.get("arguments")),
+            extra=json.dumps(extra, ensure_ascii=False) if isinstance(extra, dict) else None,
+        )
+
+    def _place(self, wire_index: object, call_id: str, named: bool) -> tuple[int, bool]:
+        for index in range(len(self._seen) - 1, -1, -1):
+            known_index, known_id = self._seen[index]
+            if call_id and call_id == known_id:
+                return index, False
+            if wire_index is not None and wire_index == known_index and not (call_id and known_id and named):
+                if call_id and not known_id:
+                    self._seen[index] = (known_index, call_id)
+                    return index, True
+                return index, False
+        if wire_index is None and not call_id and not named and self._seen:
+            return len(self._seen) - 1, False
+        self._seen.append((wire_index, call_id))
+        return len(self._seen) - 1, True
+
+
+def _arguments(value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case dict():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return ""

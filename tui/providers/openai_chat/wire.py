@@ -1,0 +1,224 @@
+"""A request in the words of Chat Completions. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
+from tui.providers.openai_chat.plain_schema import plain_schema
+from tui.providers.wire import (
+    Json,
+    ToolIds,
+    arguments_text,
+    as_object,
+    attachment_text,
+    chat_tool_ids,
+    data_url,
+    merge_extra,
+    missing_text,
+    mistral_tool_ids,
+    own_reasoning,
+    plain_text,
+    result_text,
+    results_with_parts,
+    schema_object,
+    system_text,
+)
+
+ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning"]
+EffortStyle: TypeAlias = Literal["effort", "openrouter", "thinking"]
+
+NO_THOUGHT = " "
+"""Where a thought has to stand and none may: DeepSeek V4 Pro refuses an empty text (hermes-agent, issue 17341)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatStyle:
+    """How a server's Chat Completions differ from OpenAI's.
+
+    `reasoning_field`: where an assistant message carries its reasoning back. `effort`: how the wanted reasoning is
+    said: `reasoning_effort`, OpenRouter's `reasoning` object, or a `thinking` switch with one of few efforts beside it.
+    `needs_reasoning`: with tools each answer has to carry the field, also where it came from another model or without a
+    thought (DeepSeek V4, Kimi).
+    """
+
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    include_usage: bool = True
+    reasoning_field: ReasoningField = "reasoning_content"
+    needs_reasoning: bool = False
+    effort: EffortStyle = "effort"
+    short_tool_ids: bool = False
+    plain_schemas: bool = False  # refuses tools for words in their schemas
+    cache_key: bool = False  # takes `prompt_cache_key`
+    extra_body: Mapping[str, object] = field(default_factory=dict)
+
+
+def to_wire(request: Request, style: ChatStyle) -> Json:
+    """The JSON body of POST /chat/completions, streaming."""
+    ids = mistral_tool_ids() if style.short_tool_ids else chat_tool_ids()
+    messages: list[Json] = []
+    if system := system_text(request.system):
+        messages.append({"role": "system", "content": system})
+    waiting: list[Json] = []  # images of tool results: the dialect takes them from the person's side only
+    for message in request.messages:
+        if message.role == "tool":
+            waiting += _result_files(message, request)
+        elif waiting:
+            _append(messages, {"role": "user", "content": waiting})
+            waiting = []
+        for wire in _message(message, request, style, ids):
+            _append(messages, wire)
+    if waiting:
+        _append(messages, {"role": "user", "content": waiting})
+    body: Json = {"model": request.model, "messages": messages, "stream": True}
+    if style.include_usage:
+        body["stream_options"] = {"include_usage": True}
+    if request.max_output is not None:
+        body[style.max_tokens_field] = request.max_output
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": _parameters(tool.parameters, style),
+                },
+            }
+            for tool in request.tools
+        ]
+    if style.cache_key and request.session:
+        body["prompt_cache_key"] = request.session
+    return merge_extra(body | _effort(request.reasoning, style), style.extra_body)
+
+
+def _parameters(schema: str, style: ChatStyle) -> Json:
+    whole = schema_object(schema)
+    return plain_schema(whole) if style.plain_schemas else whole
+
+
+def _append(messages: list[Json], wire: Json) -> None:
+    """Add a message; two of the same side in a row become one, because many chat templates insist on turns."""
+    last = messages[-1] if messages else {}
+    same = last.get("role") == wire["role"] and wire["role"] in ("user", "assistant")
+    one, other = last.get("content"), wire.get("content")
+    if not same or wire.keys() | last.keys() > {"role", "content"} or one is None or other is None:
+        messages.append(wire)
+    elif isinstance(one, str) and isinstance(other, str):
+        messages[-1] = {**last, "content": f"{one}\n\n{other}"}
+    else:
+        messages[-1] = {**last, "content": _pieces(one) + _pieces(other)}
+
+
+def _pieces(content: str | list[Json]) -> list[Json]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _effort(wanted: str | None, style: ChatStyle) -> Json:
+    if wanted is None:
+        return {}
+    off = wanted == "off"
+    match style.effort:
+        case "openrouter":
+            return {"reasoning": {"enabled": False} if off else {"effort": wanted}}
+        case "thinking":
+            # DeepSeek refuses an effort beside "disabled". It, Kimi K3 and GLM-5.3 know "low", "high" and "max"; Kimi
+            # takes any other without a word for "max" (their documentation of thinking, autumn 2026).
+            effort = {} if off else {"reasoning_effort": "low" if wanted == "low" else "high"}
+            return {"thinking": {"type": "disabled" if off else "enabled"}} | effort
+        case "effort":
+            return {"reasoning_effort": "none" if off else wanted}
+
+
+def _message(message: Message, request: Request, style: ChatStyle, ids: ToolIds) -> list[Json]:
+    match message.role:
+        case "assistant":
+            return _assistant(message, request, style, ids)
+        case "tool":
+            return [_result(part, more, ids) for part, more in results_with_parts(message)]
+        case "user":
+            results = [_result(part, [], ids) for part in message.parts if isinstance(part, ToolResult)]
+            content = _content(message, request)
+            return [*results, {"role": "user", "content": content}] if content else results
+
+
+def _result(part: ToolResult, more: list[Part], ids: ToolIds) -> Json:
+    return {"role": "tool", "tool_call_id": ids.result(part.call_id), "content": result_text(part, more)}
+
+
+def _result_files(message: Message, request: Request) -> list[Json]:
+    """The images of a tool message, each result's behind a line that says whose they are."""
+    pieces: list[Json] = []
+    for part, more in results_with_parts(message):
+        files = [_attachment(file, request) for file in more if isinstance(file, Attachment)]
+        if files:
+            pieces += [{"type": "text", "text": f"[from the result of {part.name}]"}, *files]
+    return pieces
+
+
+def _content(message: Message, request: Request) -> str | list[Json]:
+    """A plain string where there is text only: the form every server takes."""
+    pieces: list[Json] = []
+    for part in message.parts:
+        if isinstance(part, Attachment):
+            pieces.append(_attachment(part, request))
+        elif text := plain_text(part):
+            pieces.append({"type": "text", "text": text})
+    if all(piece["type"] == "text" for piece in pieces):
+        return "\n\n".join(piece["text"] for piece in pieces)
+    return pieces
+
+
+def _attachment(part: Attachment, request: Request) -> Json:
+    if part.kind == "text":
+        return {"type": "text", "text": attachment_text(part)}
+    blob = request.blobs.get(part.sha256)
+    if blob is None:
+        return {"type": "text", "text": missing_text(part)}
+    if part.kind == "pdf":
+        return {"type": "file", "file": {"filename": part.name, "file_data": data_url(part, blob)}}
+    return {"type": "image_url", "image_url": {"url": data_url(part, blob)}}
+
+
+def _assistant(message: Message, request: Request, style: ChatStyle, ids: ToolIds) -> list[Json]:
+    wire: Json = {"role": "assistant"}
+    text = "".join(plain_text(part) for part in message.parts)
+    own = message.provider == request.provider
+    calls = [_call(part, ids, own=own) for part in message.parts if isinstance(part, ToolCall)]
+    if not text and not calls:
+        return []  # an answer of nothing but reasoning is refused as empty
+    wire["content"] = text or None
+    thoughts = [part for part in message.parts if isinstance(part, Reasoning) and own_reasoning(part, request)]
+    details: list[Any] = []
+    for part in thoughts:
+        details += _details(part)
+    if details:
+        wire["reasoning_details"] = details
+    elif (reasoning := "".join(part.text for part in thoughts)) or (style.needs_reasoning and request.tools):
+        wire[style.reasoning_field] = reasoning or NO_THOUGHT
+    if calls:
+        wire["tool_calls"] = calls
+    return [wire]
+
+
+def _details(part: Reasoning) -> list[Any]:
+    try:
+        value = json.loads(part.details or "[]")
+    except ValueError:
+        return []
+    return value if isinstance(value, list) else []
+
+
+def _call(part: ToolCall, ids: ToolIds, *, own: bool) -> Json:
+    """A call; what its provider wants echoed with it (Gemini's signature) goes to that provider only."""
+    wire: Json = {
+        "id": ids.call(part.id),
+        "type": "function",
+        "function": {"name": part.name, "arguments": arguments_text(part.arguments)},
+    }
+    if own and (extra := as_object(part.extra)):
+        wire["extra_content"] = extra
+    return wire

@@ -1,0 +1,139 @@
+"""The draft while it is written: what it would cost, and a copy that survives a crash. Neither waits on a key."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tui.chat.attachments import AttachmentError, not_taken, read_attachment
+from tui.commands.registry import is_command
+from tui.screens.chat.resources import ResourceSizes
+from tui.screens.mentions import mentioned
+from tui.text.cells import plain
+from tui.text.names import plural
+from tui.text.numbers import tokens_exact, tokens_short
+
+if TYPE_CHECKING:
+    from tui.screens.chat.chat_parts import ChatParts
+    from tui.screens.session_ports import SessionLike
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.08
+"""Seconds after a key before the draft is counted; longer where counting takes longer."""
+
+SAVE_PAUSE = 0.4
+"""Seconds after a key before the draft is stored."""
+
+
+def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str, int]] = ()) -> tuple[str, ...]:
+    """`draft ~48 tok + parser.py ~2.1k · +1.1 %`, `files` with their tokens, and shorter ways to say it.
+
+    Nothing where the size is unknown.
+    """
+    if tokens is None:
+        return ()
+    names = "".join(f" + {plain(name)} ~{tokens_short(size)}" for name, size in files[:2])
+    if len(files) > 2:
+        names += f" + {len(files) - 2} more ~{tokens_short(sum(size for _, size in files[2:]))}"
+    whole = tokens + sum(size for _, size in files)
+    part = f" · +{100 * whole / window:.1f} %" + (" !" if whole > window else "") if window else ""
+    full = f"draft ~{tokens_exact(tokens)} tok{names}{part}"
+    short = f"~{tokens_exact(whole)} tok{part}"
+    return (full, f"draft + {plural(len(files), 'file')} {short}", short) if files else (full, short)
+
+
+class Drafts:
+    """Counts and stores the draft of a chat screen."""
+
+    def __init__(self, screen: ChatParts) -> None:
+        self.screen = screen
+        self.typed = ""
+        self.pasted: tuple[str, ...] = ()
+        self._sizes: dict[tuple[str, str], int | None] = {}  # (model, pasted text) -> tokens
+        self._unfit: dict[tuple[str, str], str] = {}  # (model, file) -> what the model does not take of it
+        self.resources = ResourceSizes()
+        self._cost = 0.0  # seconds the last count took
+
+    def changed(self, typed: str, pasted: tuple[str, ...]) -> None:
+        """Take note of the draft and see to it after a short pause."""
+        self.typed, self.pasted = typed, pasted
+        self.count()
+        self.screen.soon(self.save, "draft-save", SAVE_PAUSE)
+
+    def count(self) -> None:
+        """Count the draft as it is now."""
+        if self._costs():
+            self.screen.soon(self._count, "draft-count", max(PAUSE, 2 * self._cost))
+        else:
+            self.screen.composer.rule.show(right=())
+
+    def _costs(self) -> bool:
+        """Whether there is something to count: a command is not sent."""
+        return bool(self.typed or self.pasted) and self.typed != "/" and not is_command(self.typed)
+
+    async def _count(self) -> None:
+        session = self.screen.session
+        if session is None or not self._costs():
+            return
+        began = time.monotonic()
+        sizes = [await self._size(session, self.typed), *[await self._pasted(session, text) for text in self.pasted]]
+        self._cost = min(1.0, time.monotonic() - began)
+        known = [size for size in sizes if size is not None]
+        window = session.usage.limits.context if session.usage is not None else None
+        files, unfit = await asyncio.to_thread(self._files, session) if "@" in self.typed else ([], "")
+        if "@" in self.typed and self.screen.workspace is not None:
+            files = [*files, *await self.resources.sizes(self.typed, session, self.screen.workspace.servers)]
+        ways = (unfit,) if unfit else draft_line(sum(known) if len(known) == len(sizes) else None, window, files)
+        self.screen.composer.rule.show(right=ways if self._costs() else ())
+
+    def _files(self, session: SessionLike) -> tuple[list[tuple[str, int]], str]:
+        """The files named in the draft and what they cost, in tokens; and what the model does not take of them.
+
+        Each is read and counted once. Not on the loop.
+        """
+        from tui.context.counting.images import attachment_tokens
+
+        found = []
+        for path in mentioned(self.typed, self.screen.files.folder):
+            try:
+                state = path.stat()
+                key = (session.model, f"{path}:{state.st_mtime_ns}:{state.st_size}")
+                if key not in self._sizes:
+                    attachment, _ = read_attachment(path)
+                    self._unfit[key] = not_taken(attachment, session.capabilities)
+                    text = session.draft_tokens(attachment.text) if attachment.kind == "text" else None
+                    self._sizes[key] = attachment_tokens(attachment, session.model) if text is None else text
+            except (OSError, AttachmentError):
+                continue  # sending says what is wrong with it
+            if kind := self._unfit[key]:
+                return [], f"! {plain(session.model)} takes no {kind}: {plain(path.name)}"
+            found.append((path.name, self._sizes[key] or 0))
+        return found, ""
+
+    async def _pasted(self, session: SessionLike, text: str) -> int | None:
+        """A paste's size, counted once."""
+        key = (session.model, text)
+        if key not in self._sizes:
+            if len(self._sizes) > 16:
+                self._sizes.clear()
+                self._unfit.clear()
+            self._sizes[key] = await self._size(session, text)
+        return self._sizes[key]
+
+    async def _size(self, session: SessionLike, text: str) -> int | None:
+        return await asyncio.to_thread(session.draft_tokens, text) if text else 0
+
+    @property
+    def text(self) -> str:
+        """What stands in the prompt, after what waits to be sent."""
+        return "\n\n".join([*self.screen.turns.waiting, self.screen.composer.value]).strip("\n")
+
+    async def save(self) -> None:
+        """Store the draft, and what waits to be sent, now."""
+        session = self.screen.session
+        if session is not None:
+            await session.save_draft(self.text)

@@ -1,0 +1,65 @@
+"""What stands behind an unfolded row of `/context`: a text to read, or a message of the conversation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui.messages import Attachment, ToolSchema
+from tui.text.numbers import bytes_short, tokens_exact
+
+if TYPE_CHECKING:
+    from tui.context.usage.usage import UsageItem
+    from tui.screens.session_ports import SessionLike
+
+FOLDED_ROWS = frozenset({"user", "reasoning", "tool_calls", "tool_results", "summaries"})
+"""Rows whose part of a message may be folded in the conversation: it is unfolded to be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A text with its title, and a word about it."""
+
+    title: str
+    text: str
+    note: str = ""
+
+
+def opened(session: SessionLike, row: str, item: UsageItem) -> Opened | None:
+    """The text of a row's item; None where it is a message, which is best read where it was said."""
+    cost = f"{'~' if item.source == 'estimated' else ''}{tokens_exact(item.tokens)} tokens"
+    match row:
+        case "system":
+            return Opened("System prompt", session.system, cost)
+        case "memory":
+            file = next((known for known in session.memory.files if known.name == item.ref), None)
+            return Opened(item.ref, file.section().text, cost) if file is not None else None
+        case "tools":
+            tool = next((known for known in session.tools.plan.sent if known.name == item.ref), None)
+            return Opened(f"{item.ref} · {tool.origin}", tool_text(tool), cost) if tool is not None else None
+        case "attachments":
+            message = next((known for known in session.messages if known.id == item.ref), None)
+            files = [part for part in message.parts if isinstance(part, Attachment)] if message else []
+            names = ", ".join(file.name for file in files)
+            return Opened(names, "\n\n".join(map(attachment_text, files)), cost) if files else None
+        case _:
+            return None
+
+
+def tool_text(tool: ToolSchema) -> str:
+    """A tool as the model is told of it."""
+    try:
+        parameters = json.dumps(json.loads(tool.parameters), indent=2, ensure_ascii=False)
+    except ValueError:
+        parameters = tool.parameters
+    return f"{tool.description}\n\n{parameters}"
+
+
+def attachment_text(file: Attachment) -> str:
+    """A text as it is sent; of anything else what is known of it."""
+    if file.kind == "text":
+        return file.text or ""
+    size = f", {file.width} × {file.height} pixels" if file.width and file.height else ""
+    pages = f", {file.pages} pages" if file.pages else ""
+    return f"{file.name}\n{file.media_type}, {bytes_short(file.size)}{size}{pages}"

@@ -1,0 +1,260 @@
+"""`/context`: what fills the window, as a panel over the conversation. Looking changes nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.screens.base import SHORT, Panel
+from tui.screens.context.context_open import FOLDED_ROWS, opened
+from tui.screens.context.fits import FitsPanel
+from tui.screens.context.history import HistoryPanel
+from tui.screens.context.messages import MessagesPanel
+from tui.screens.hints import CLOSE, KeyLine, key_line
+from tui.screens.pager import Pager
+from tui.text.cells import clip
+from tui.text.numbers import tokens_exact
+from tui.views.context_basis import basis_lines
+from tui.views.context_picture import MESSAGE_KEYS, picture_lines
+from tui.views.context_table import Line, headline, table_lines
+
+if TYPE_CHECKING:
+    from tui.context.usage.usage import ContextUsage, UsageItem
+    from tui.screens.ports import WorkspaceLike
+    from tui.screens.session_ports import SessionLike
+
+log = logging.getLogger(__name__)
+
+
+class ContextPanel(Panel[str]):
+    """Headline, picture, rows, basis. Dismissed with "compact" where that was asked for, else None."""
+
+    DEFAULT_CSS = """
+    ContextPanel.-under { background: transparent; }
+    ContextPanel .context-head, ContextPanel .context-keys { height: auto; }
+    ContextPanel .context-head { margin-bottom: 1; }
+    ContextPanel .context-keys { margin-top: 1; }
+    ContextPanel OptionList {
+        height: auto; border: none; padding: 0; background: transparent; scrollbar-size-vertical: 1;
+    }
+    ContextPanel OptionList > .option-list--option-disabled { color: $text-muted; background: transparent; }
+    ContextPanel.-short .context-head, ContextPanel.-short .context-keys { margin: 0; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "messages", "messages", id="context.messages"),
+        Binding("h", "history", "history", id="context.history"),
+        Binding("f", "fits", "fits where?", id="context.fits"),
+        Binding("e", "exact", "exact count", id="context.exact"),
+        Binding("c", "compact", "compact", id="context.compact"),
+        Binding("t", "rolling", "rolling", id="context.rolling"),
+        Binding("right,l", "unfold(True)", "unfold", id="context.unfold", show=False),
+        Binding("left", "unfold(False)", "fold", id="context.fold", show=False),
+        Binding("q", "close", "close", id="context.close", show=False),
+    ]
+
+    def __init__(
+        self,
+        session: SessionLike,
+        workspace: WorkspaceLike | None,
+        *,
+        hints: Callable[[ContextUsage], Mapping[str, str]] = lambda _usage: {},
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__()
+        self.session = session
+        self.workspace = workspace
+        self.hints = hints
+        self.changed = changed
+        self.expanded: frozenset[str] = frozenset({"messages"})
+        self.usage: ContextUsage | None = session.usage
+        self._lines: list[Line] = []
+        self._note = ""
+
+    def compose(self) -> ComposeResult:
+        """The rows scroll; headline, picture and keys stay."""
+        with Vertical(classes="panel"):
+            yield Static("", classes="context-head", markup=False)
+            yield OptionList(compact=True)
+            yield KeyLine("context-keys")
+
+    async def on_mount(self) -> None:
+        """Draw; count first where nothing was counted yet."""
+        self.query_one(OptionList).focus()
+        if self.usage is None:
+            self.usage = await self.session.refresh_usage()
+        self.redraw()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Draw for the new size."""
+        self.redraw()
+
+    def on_screen_suspend(self) -> None:
+        """One of the views lies over this one: two frames on one another would be hard to read."""
+        self.query_one(".panel").visible = False
+        self.add_class("-under")
+
+    def on_screen_resume(self) -> None:
+        """Back from a view."""
+        self.query_one(".panel").visible = True
+        self.remove_class("-under")
+
+    @property
+    def room(self) -> int:
+        """Cells inside the panel."""
+        narrow = self.app.size.width < 60
+        return max(20, min(112, self.app.size.width) - (4 if narrow else 6))
+
+    def redraw(self) -> None:
+        """Draw everything from the numbers as they are."""
+        usage = self.usage
+        if usage is None:
+            return
+        width, height = self.room, self.app.size.height
+        rows = 3 if height >= 28 and width >= 60 else 2 if height >= 16 else 1
+        head = headline(usage, width)
+        picture = picture_lines(usage, width, rows)
+        between = [Content("")] if height >= SHORT else []
+        top = [*head, *between, *picture]
+        self.query_one(".context-head", Static).update(Content("\n").join(top))
+        # Borders and keys; on a taller screen also the lines kept free above and below, and around the rows.
+        around = 3 if height < SHORT else 8
+        self.query_one(OptionList).styles.max_height = max(2, height - len(top) - around)
+        self.query_one(".context-keys", Static).update(self._footer(width))
+        list_width = width - 1  # the scroll bar
+        lines = table_lines(usage, list_width, expanded=self.expanded, hints=self.hints(usage))
+        lines += [Line(Content("")), *(Line(text) for text in basis_lines(usage, list_width))]
+        self._show(lines)
+
+    def _show(self, lines: list[Line]) -> None:
+        options = self.query_one(OptionList)
+        at = options.highlighted
+        chosen = self._lines[at].key if at is not None and at < len(self._lines) else ""
+        self._lines = lines
+        options.clear_options()
+        options.add_options(Option(line.content, disabled=not line.key) for line in lines)
+        wanted = next((index for index, line in enumerate(lines) if line.key and line.key == chosen), None)
+        options.highlighted = wanted
+
+    def _footer(self, width: int) -> Content:
+        if self._note:
+            return Content.styled(clip(self._note, width), "$text-accent")
+        at = self.query_one(OptionList).highlighted
+        line = self._lines[at] if at is not None and at < len(self._lines) else None
+        hints = [("enter", "open", "open")] if line is not None and line.item is not None else []
+        hints += [("m", "messages", "messages"), ("h", "history", "history")]
+        hints += [("f", "fits where?", "fits")] if self.workspace is not None else []
+        hints += [("e", "exact count", "exact"), ("c", "compact", "compact")]
+        hints += [("t", f"rolling {'off' if self.session.rolling else 'on'}", "rolling"), CLOSE]
+        return key_line(self, hints, width)
+
+    def say(self, text: str) -> None:
+        """Put a line in the place of the keys; "" brings them back."""
+        self._note = text
+        self.query_one(".context-keys", Static).update(self._footer(self.room))
+
+    def action_open(self) -> None:
+        """What enter does."""
+        self.query_one(OptionList).action_select()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter or a click folds a row, or opens what it stands for."""
+        event.stop()
+        line = self._lines[event.option_index]
+        if line.foldable:
+            self.expanded = self.expanded ^ {line.key}
+            self.redraw()
+        elif line.item is not None:
+            self._open(line.key.split(":")[1], line.item)
+        elif line.key.startswith("more:"):
+            self.action_messages()
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """The keys say what enter does here."""
+        event.stop()
+        self.query_one(".context-keys", Static).update(self._footer(self.room))
+
+    def _open(self, row: str, item: UsageItem) -> None:
+        """A text to read, or the message in the conversation; what changes either is elsewhere."""
+        if (found := opened(self.session, row, item)) is not None:
+            self.app.push_screen(Pager([(found.title, found.text)], wraps=True, note=found.note))
+        elif row in MESSAGE_KEYS:
+            self.dismiss(f"{'unfold' if row in FOLDED_ROWS else 'open'}:{item.ref}")
+        else:
+            self.notify("This is not part of the next request any more.", markup=False)
+
+    def action_unfold(self, on: bool) -> None:
+        """Unfold or fold the chosen row."""
+        at = self.query_one(OptionList).highlighted
+        if at is not None and self._lines[at].foldable:
+            key = self._lines[at].key
+            self.expanded = self.expanded | {key} if on else self.expanded - {key}
+            self.redraw()
+
+    def action_messages(self) -> None:
+        """What each message costs."""
+        self.app.push_screen(MessagesPanel(self.session, changed=self._recount), self._opened)
+
+    def action_history(self) -> None:
+        """How the conversation grew, call by call."""
+        self.app.push_screen(HistoryPanel(self.session))
+
+    def action_fits(self) -> None:
+        """In which models this conversation fits."""
+        if self.workspace is not None and self.usage is not None:
+            self.app.push_screen(FitsPanel(self.usage, self.workspace))
+
+    def _opened(self, message_id: str | None) -> None:
+        if message_id is not None:
+            self.dismiss(f"open:{message_id}")
+
+    def follow(self) -> None:
+        """The session has new numbers: show them, the chosen row stays chosen."""
+        if self.session.usage is not None and self.session.usage is not self.usage:
+            self.usage = self.session.usage
+            self.redraw()
+
+    def _recount(self) -> None:
+        self.usage = self.session.usage
+        self.redraw()
+        self.changed()
+
+    def action_exact(self) -> None:
+        """Ask the server to count."""
+        self.say("counting on the server …")
+        self.run_worker(self._exact(), exclusive=True, exit_on_error=False)
+
+    async def _exact(self) -> None:
+        tokens, why = None, "This server has no counting endpoint"
+        try:
+            tokens = await self.session.count_exactly()
+        except Exception as error:
+            log.warning("exact count failed", exc_info=True)
+            why = f"The server did not count ({' '.join(str(error).split())})"
+        self.say("")
+        self._recount()
+        if tokens is None:
+            self.notify(f"{why}; the number stays as it was.", severity="warning", markup=False)
+        else:
+            self.notify(f"The server counted {tokens_exact(tokens)} tokens.", markup=False)
+
+    def action_compact(self) -> None:
+        """Close and compact."""
+        self.dismiss("compact")
+
+    async def action_rolling(self) -> None:
+        """Turn rolling context on or off, and show what that changes."""
+        await self.session.set_rolling(not self.session.rolling)
+        self.usage = await self.session.refresh_usage()
+        self._note = ""
+        self.redraw()
+        self.changed()

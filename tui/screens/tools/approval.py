@@ -1,0 +1,139 @@
+"""A tool call that asks: what would be done, and a person's word on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.screens.base import SHORT, Panel
+from tui.screens.hints import Hint, clickable, key_now
+from tui.text.cells import plain
+from tui.views.call_text import readable_arguments, said_of_itself
+
+if TYPE_CHECKING:
+    from tui.chat.conversation.events import ApprovalAsked
+    from tui.tools.approval import Decision
+
+STOP: Hint = ("esc", "stop the answer", "close")
+
+QUIET = 0.7
+"""Seconds without a key that have to pass before a key counts: what was typed for the prompt answers nothing."""
+
+
+class ApprovalPanel(Panel["Decision"]):
+    """Dismissed with a decision, or None for Esc. `typed` takes what was meant for the prompt."""
+
+    DEFAULT_CSS = """
+    ApprovalPanel > .panel { max-width: 90; }
+    ApprovalPanel Static { height: auto; }
+    ApprovalPanel .about { color: $text-muted; }
+    ApprovalPanel .why { color: $text-warning; margin-top: 1; }
+    ApprovalPanel VerticalScroll { height: auto; margin-top: 1; scrollbar-size-vertical: 1; }
+    ApprovalPanel.-short .why, ApprovalPanel.-short VerticalScroll, ApprovalPanel.-short OptionList { margin-top: 0; }
+    ApprovalPanel.-short .about { max-height: 2; }
+    ApprovalPanel OptionList { height: auto; border: none; padding: 0; background: transparent; margin-top: 1; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "decide('once')", "run it once", id="approval.once"),
+        Binding("s", "decide('session')", "for this conversation", id="approval.session"),
+        Binding("a", "decide('always')", "always", id="approval.always"),
+        Binding("n", "decide('no')", "not this time", id="approval.no"),
+        Binding("d", "decide('never')", "never", id="approval.never"),
+        Binding("pageup", "scroll(-1)", show=False, priority=True),
+        Binding("pagedown", "scroll(1)", show=False, priority=True),
+    ]
+
+    def __init__(self, asked: ApprovalAsked, typed: Callable[[str], None], clock: Callable[[], float] = time.monotonic):
+        super().__init__()
+        self.asked = asked
+        self._typed = typed
+        self._clock = clock
+        self._last_key = clock()
+        self.answers: list[tuple[Decision, str, str]] = [("once", "y", "run it, once")]
+        if not asked.why:  # a call that is special asks each time
+            self.answers += [("session", "s", "run it, in this conversation")]
+            self.answers += [("always", "a", "run it, everywhere")]
+        self.answers += [("no", "n", "not this time")]
+        if not asked.why:
+            self.answers += [("never", "d", "never")]
+
+    def compose(self) -> ComposeResult:
+        """What asks, with what; then the answers."""
+        call = self.asked.call
+        with Vertical(classes="panel") as panel:
+            panel.border_title = plain(f"Run {call.name}?")
+            panel.border_subtitle = clickable(self, STOP)
+            if self.asked.origin != "built-in":
+                about = said_of_itself(f"MCP server {self.asked.origin}", self.asked.description, 240)
+                yield Static(plain(about), classes="about", markup=False)
+            if self.asked.why:
+                yield Static(plain(self.asked.why), classes="why", markup=False)
+            with VerticalScroll(can_focus=False):
+                yield Static(readable_arguments(call.arguments), markup=False)
+            yield OptionList(*(Option(self._line(*answer)) for answer in self.answers), compact=True)
+
+    def on_mount(self) -> None:
+        """Nothing is chosen beforehand."""
+        options = self.query_one(OptionList)
+        options.focus()
+        options.highlighted = None
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """The arguments get what the rest leaves of the screen; they scroll where that is not enough."""
+        others = len(self.answers) + (6 if self.app.size.height < SHORT else 14)
+        self.query_one(VerticalScroll).styles.max_height = max(2, self.app.size.height - others)
+        self.call_after_refresh(self._say_keys)
+
+    def _say_keys(self) -> None:
+        more = "page down more   " if self.query_one(VerticalScroll).max_scroll_y else ""
+        self.query_one(".panel").border_subtitle = f"{more}{clickable(self, STOP)}"
+
+    def _line(self, decision: str, key: str, words: str) -> Content:
+        key = key_now(self, key, f"decide('{decision}')")
+        return Content.assemble((f"{key}  ", "$primary"), (words, "$foreground"))
+
+    @property
+    def ready(self) -> bool:
+        """Whether a key counts by now."""
+        return self._clock() - self._last_key >= QUIET
+
+    def on_key(self, event: events.Key) -> None:
+        """Before it was quiet for a moment, keys belong to the prompt; Esc and ctrl+c are safe at any time."""
+        if self.ready or event.key in ("escape", "ctrl+c"):
+            return
+        self._last_key = self._clock()
+        if event.is_printable and event.character:
+            self._typed(event.character)
+        event.stop()
+        event.prevent_default()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """A paste is never an answer."""
+        event.stop()
+        self._typed(event.text)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """An answer was clicked or entered."""
+        event.stop()
+        if self.ready:
+            self.dismiss(self.answers[event.option_index][0])
+
+    def action_decide(self, decision: Decision) -> None:
+        """Answer, if that is one of the answers here."""
+        if self.ready and any(decision == known for known, _, _ in self.answers):
+            self.dismiss(decision)
+
+    def action_scroll(self, pages: int) -> None:
+        """Look at the rest of long arguments."""
+        body = self.query_one(VerticalScroll)
+        body.scroll_relative(y=pages * max(1, body.size.height - 1), animate=False)

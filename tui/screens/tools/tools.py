@@ -1,0 +1,196 @@
+"""`/tools`: what the model may call, what each costs, whether it asks first. Looking changes nothing."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.screens.base import SHORT, Panel
+from tui.screens.hints import CLOSE, KeyLine, key_line
+from tui.text.cells import clip, plain
+from tui.views.mcp_lines import wrapped
+from tui.views.tool_lines import HINTS, Row, summary, tool_rows
+
+if TYPE_CHECKING:
+    from tui.chat.calling.session_tools import ToolLine
+    from tui.screens.session_ports import SessionLike
+    from tui.tools.approval import Remembered
+
+log = logging.getLogger(__name__)
+
+
+class ToolsPanel(Panel[None]):
+    """Lists the tools of a conversation. `changed` is called when what is sent may have changed."""
+
+    DEFAULT_CSS = """
+    ToolsPanel > .panel { max-width: 96; }
+    ToolsPanel .tools-head, ToolsPanel .tools-keys { height: auto; }
+    ToolsPanel .tools-head { margin-bottom: 1; }
+    ToolsPanel .tools-keys { margin-top: 1; }
+    ToolsPanel OptionList {
+        height: auto; border: none; padding: 0; background: transparent; scrollbar-size-vertical: 1;
+    }
+    ToolsPanel OptionList > .option-list--option-disabled { color: $text-muted; background: transparent; }
+    ToolsPanel.-short .tools-head, ToolsPanel.-short .tools-keys { margin: 0; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space,o", "switch", "on or off", id="tools.switch"),
+        Binding("f,delete", "forget", "forget an answer", id="tools.forget"),
+        Binding("q", "close", "close", id="tools.close", show=False),
+    ]
+
+    def __init__(self, session: SessionLike, changed: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self.session = session
+        self.changed = changed
+        self._lines: list[ToolLine] = []
+        self._answers: list[Remembered] = []
+        self._rows: list[Row] = []
+        self._note = ""
+
+    def compose(self) -> ComposeResult:
+        """The lines scroll; the sum and the keys stay."""
+        with Vertical(classes="panel") as panel:
+            panel.border_title = "Tools"
+            yield Static("looking …", classes="tools-head", markup=False)
+            yield OptionList(compact=True)
+            yield KeyLine("tools-keys")
+
+    def on_mount(self) -> None:
+        """Read and draw."""
+        self.query_one(OptionList).focus()
+        self.follow()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Draw for the new size."""
+        if self._rows:
+            self.redraw()
+
+    @work(group="tools", exclusive=True, exit_on_error=False)
+    async def follow(self) -> None:
+        """Something is new: read everything and draw."""
+        usage = self.session.usage
+        items = next((row.items for row in usage.rows if row.key == "tools"), ()) if usage is not None else ()
+        try:
+            await self.session.tools.prepare()
+            self._lines = list(await self.session.tools.lines(items))
+            self._answers = list(await self.session.tools.remembered())
+        except Exception as error:
+            log.exception("the tools could not be listed")
+            self._note = plain(" ".join(str(error).split())) or type(error).__name__
+        self.redraw()
+
+    @property
+    def room(self) -> int:
+        """Cells of a line."""
+        width = self.app.size.width
+        return max(20, min(96, width) - (4 if width < 60 else 6)) - 1
+
+    def redraw(self) -> None:
+        """Draw everything as it is."""
+        plan = self.session.tools.plan
+        waiting = frozenset(tool.name for tool in plan.deferred)
+        usage = self.session.usage
+        row = next((row for row in usage.rows if row.key == "tools"), None) if usage is not None else None
+        tokens = row.tokens if row is not None else sum(line.tokens or 0 for line in self._lines if line.on)
+        said = summary(
+            self._lines,
+            tokens,
+            row.source if row is not None else "estimated",
+            len(waiting),
+            takes=self.session.tools.takes_any,
+            small=self.session.tools.off_by_default,
+        )
+        head = wrapped(said, self.room)
+        self.query_one(".tools-head", Static).update("\n".join(head))
+        options = self.query_one(OptionList)
+        around = len(head) + (3 if self.app.size.height < SHORT else 7)  # borders, keys, and lines kept free
+        options.styles.max_height = max(2, self.app.size.height - around)
+        at = options.highlighted
+        chosen = self._rows[at].key if at is not None and at < len(self._rows) else ""
+        self._rows = tool_rows(self._lines, self._answers, self.room, time.time(), waiting)
+        options.clear_options()
+        options.add_options(Option(row.content, disabled=not row.key) for row in self._rows)
+        choosable = [index for index, line in enumerate(self._rows) if line.key]
+        same = [index for index in choosable if self._rows[index].key == chosen]
+        options.highlighted = next(iter([*same, *choosable]), None)
+        self._keys()
+
+    def _keys(self) -> None:
+        kind, _ = self._chosen()
+        keys = key_line(self, [*HINTS.get(kind, ()), CLOSE], self.room)
+        note = Content.styled(clip(self._note, self.room), "$text-muted")
+        self.query_one(".tools-keys", Static).update(note if self._note else keys)
+
+    def _chosen(self) -> tuple[str, str]:
+        """What the cursor is on: ("source" | "tool" | "answer" | "", name)."""
+        at = self.query_one(OptionList).highlighted
+        kind, _, name = (self._rows[at].key if at is not None and at < len(self._rows) else "").partition(":")
+        return kind, name
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """The keys that work on this line."""
+        event.stop()
+        self._keys()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter or a click switches a tool; all of a source only the key that says so."""
+        event.stop()
+        if self._chosen()[0] == "tool":
+            self.action_switch()
+
+    def action_switch(self) -> None:
+        """Switch the tool, or all of the source, under the cursor off or on again."""
+        kind, name = self._chosen()
+        if kind in ("tool", "source"):
+            self._switch(kind, name)
+
+    def action_forget(self) -> None:
+        """Forget what was answered when the tool under the cursor asked."""
+        kind, name = self._chosen()
+        if kind in ("tool", "answer"):
+            self._forget(name)
+
+    @work(group="tools-change", exit_on_error=False)
+    async def _switch(self, kind: str, name: str) -> None:
+        self._note = ""
+        mine = [line for line in self._lines if (line.name if kind == "tool" else line.origin) == name]
+        on = not any(line.on for line in mine)
+        try:
+            for pattern in _patterns(
+                name if kind == "source" else "", [line.name for line in mine if line.on is not on]
+            ):
+                await self.session.tools.switch(pattern, on)
+        except Exception as error:
+            log.exception("%s could not be switched", name)
+            self._note = plain(" ".join(str(error).split())) or type(error).__name__
+        await self.session.refresh_usage()
+        self.changed()
+        self.follow()
+
+    @work(group="tools-change", exit_on_error=False)
+    async def _forget(self, name: str) -> None:
+        self._note = ""
+        try:
+            await self.session.tools.forget(name)
+        except Exception as error:
+            log.exception("the answer for %s could not be forgotten", name)
+            self._note = plain(" ".join(str(error).split())) or type(error).__name__
+        self.follow()
+
+
+def _patterns(source: str, names: Sequence[str]) -> Sequence[str]:
+    """What switches these tools: one pattern for all of a server's, whose names begin with its own."""
+    prefix = f"{source}__"
+    return [f"{prefix}*"] if source and all(name.startswith(prefix) for name in names) else names

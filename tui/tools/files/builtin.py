@@ -1,0 +1,55 @@
+"""The built-in tools: they read the working directory and change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ParamSpec
+
+from tui.context.deferral import BUILT_IN
+from tui.tools.base import Tool, ToolError, ToolOutput
+from tui.tools.files import list_files, read_file, search_files
+from tui.tools.files.confine import Confinement
+from tui.tools.files.secret_files import wary
+
+P = ParamSpec("P")
+
+SLOW = 25.0  # seconds; each tool has its own, shorter limit: this one is for a file system that does not answer
+
+
+class BuiltInTools:
+    """A `ToolSource`. `root` is the working directory, `allowed` are further folders."""
+
+    name = BUILT_IN
+
+    def __init__(self, root: Path, allowed: Sequence[Path] = ()) -> None:
+        self._confinement = Confinement(root, allowed)
+        self._tools = (
+            Tool(list_files.SCHEMA, True, self._list),
+            Tool(read_file.SCHEMA, True, self._read, self._wary, self._read),
+            Tool(search_files.SCHEMA, True, self._search, self._wary, self._search),
+        )
+
+    def tools(self) -> Sequence[Tool]:
+        """Always the same three."""
+        return self._tools
+
+    def _wary(self, arguments: Mapping[str, Any]) -> str:
+        return wary(arguments, self._confinement)
+
+    async def _list(self, arguments: Mapping[str, Any]) -> ToolOutput:
+        return await _in_thread(list_files.list_files, arguments, self._confinement)
+
+    async def _read(self, arguments: Mapping[str, Any], agreed: str = "") -> ToolOutput:
+        return await _in_thread(read_file.read_file, arguments, self._confinement, agreed)
+
+    async def _search(self, arguments: Mapping[str, Any], agreed: str = "") -> ToolOutput:
+        return await search_files.search_files(arguments, self._confinement, agreed)
+
+
+async def _in_thread(tool: Callable[P, ToolOutput], *args: P.args, **kwargs: P.kwargs) -> ToolOutput:
+    try:
+        return await asyncio.wait_for(asyncio.to_thread(tool, *args, **kwargs), SLOW)
+    except TimeoutError:
+        raise ToolError(f"The file system did not answer within {SLOW:.0f} seconds.") from None

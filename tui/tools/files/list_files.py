@@ -1,0 +1,74 @@
+"""The tool `list_files`: what is in a folder, or all files below it whose path fits a glob."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tui.messages import ToolSchema
+from tui.tools.base import ToolError, ToolOutput
+from tui.tools.files.confine import Confinement
+from tui.tools.files.globs import Glob, expanded, fits_any, make_glob
+from tui.tools.files.texts import printable
+from tui.tools.files.walk import Found, Walk
+
+SCHEMA = ToolSchema(
+    "list_files",
+    "Lists a folder of the working directory or, with glob, all files below it whose path fits. Leaves out what git"
+    " ignores.",
+    '{"additionalProperties":false,"properties":{'
+    '"glob":{"description":"like *.py or src/**/*.ts","type":"string"},'
+    '"path":{"description":"the folder, from the working directory, which it is unless given","type":"string"}},'
+    '"type":"object"}',
+)
+MOST_LISTED = 500
+SECONDS = 10.0
+
+
+def list_files(arguments: Mapping[str, Any], confinement: Confinement) -> ToolOutput:
+    """Names, one a line: folders with "/", links with "@". Raises `ToolError`. Not on the event loop."""
+    glob = arguments.get("glob")
+    place = confinement.place(str(arguments.get("path", ".")))
+    walk = Walk(confinement, place, time.monotonic() + SECONDS, deep=glob is not None)
+    fits = None if glob is None else compiled(str(glob))
+    shown: list[str] = []
+    count = 0
+    for found in walk.entries():
+        if fits is not None and (found.is_folder or not fits_any(fits, found.path)):
+            continue
+        count += 1
+        if len(shown) < MOST_LISTED:
+            shown.append(_line(found))
+    return ToolOutput("\n".join([*shown, *_notes(place.shown, walk, count, len(shown), glob)]))
+
+
+def compiled(glob: str) -> list[Glob]:
+    """A glob for paths: without "/" it fits a file's name in any folder. Raises `ToolError`."""
+    try:
+        forms = expanded(glob.removeprefix("./"))
+        return [make_glob(form, anchored="/" in form) for form in forms]
+    except ValueError as error:
+        raise ToolError(f"The glob {glob[:100]!r} can't be read ({error}): write it like *.py or src/**/*.ts") from None
+
+
+def _line(found: Found) -> str:
+    name = printable(found.path)
+    if found.is_link:
+        return f"{name}@"
+    return f"{name}/" if found.is_folder else f"{name}  {found.size:,} B" if found.size is not None else f"{name}="
+
+
+def _notes(shown: str, walk: Walk, count: int, listed: int, glob: object) -> list[str]:
+    notes = []
+    if count > listed:
+        least = "at least " if walk.cut else ""
+        narrower = "a longer path or a narrower glob shows them" if glob is not None else "a glob shows some of them"
+        notes.append(f"[and {least}{count - listed:,} more; {narrower}]")
+    elif walk.cut:
+        notes.append(f"[not all of {shown} was looked at: {walk.cut}; a longer path helps]")
+    if not count:
+        notes.append("[no file fits]" if glob is not None else "[empty]")
+    if walk.ignored:
+        notes.append(f"[{walk.ignored:,} ignored by git {'is' if walk.ignored == 1 else 'are'} not listed]")
+    return notes

@@ -1,0 +1,102 @@
+"""The tool `read_file`: lines of a text file with their numbers, or a picture."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tui.messages import ToolSchema
+from tui.tools.base import ToolError, ToolImage, ToolOutput
+from tui.tools.files.confine import Confinement, Place
+from tui.tools.files.secret_files import check_agreed
+from tui.tools.files.texts import SAMPLE, described, encoding_of, picture_type
+
+SCHEMA = ToolSchema(
+    "read_file",
+    "Reads a text file of the working directory; lines come with their numbers. Pictures are shown as pictures.",
+    '{"additionalProperties":false,"properties":{'
+    '"limit":{"description":"how many lines, 2000 unless given","minimum":1,"type":"integer"},'
+    '"offset":{"description":"the first line, from 1","minimum":1,"type":"integer"},'
+    '"path":{"description":"the file, from the working directory","type":"string"}},'
+    '"required":["path"],"type":"object"}',
+)
+DEFAULT_LINES = 2_000
+MOST_CHARACTERS = 2_000_000  # of one call; the conversation takes less, see capping
+LONGEST_LINE = 10_000  # characters of a line that are shown
+MOST_SCANNED = 200_000_000  # bytes on the way to `offset`
+LARGEST_PICTURE = 5_000_000  # bytes
+SECONDS = 10.0
+
+
+def read_file(arguments: Mapping[str, Any], confinement: Confinement, agreed: str = "") -> ToolOutput:
+    """What is in the file; `agreed` as for `check_agreed`. Raises `ToolError`. Not on the event loop."""
+    offset, limit = int(arguments.get("offset", 1)), int(arguments.get("limit", DEFAULT_LINES))
+    if offset < 1 or limit < 1:
+        raise ToolError("offset and limit begin at 1.")
+    path = str(arguments["path"])
+    place = confinement.place(path)
+    with confinement.opened(place, "file") as descriptor, open(descriptor, "rb", closefd=False) as file:
+        check_agreed(path, place, agreed)
+        size = os.fstat(descriptor).st_size
+        sample = file.read(SAMPLE)
+        if media_type := picture_type(sample):
+            return _picture(place, media_type, sample, file, size)
+        encoding = encoding_of(sample)
+        if encoding is None:
+            return ToolOutput(described(place.shown, sample, size))
+        file.seek(0)
+        return _lines(place, io.TextIOWrapper(file, encoding, errors="replace"), encoding, offset, limit)
+
+
+def _picture(place: Place, media_type: str, sample: bytes, file: io.BufferedReader, size: int) -> ToolOutput:
+    if size > LARGEST_PICTURE:
+        return ToolOutput(f"{place.shown} is a picture ({media_type}) of {size:,} bytes: too large to be shown.")
+    data = sample + file.read(LARGEST_PICTURE)
+    return ToolOutput(
+        f"{place.shown} is a picture ({media_type}, {size:,} bytes):", images=(ToolImage(media_type, data),)
+    )
+
+
+def _lines(place: Place, text: io.TextIOWrapper, encoding: str, offset: int, limit: int) -> ToolOutput:
+    shown: list[str] = []
+    number = characters = scanned = 0
+    ended = ""
+    deadline = time.monotonic() + SECONDS
+    while scanned <= MOST_SCANNED and time.monotonic() < deadline:
+        line, cut = _next_line(text)
+        if not line:
+            break
+        number += 1
+        scanned += len(line) + cut
+        if number < offset:
+            continue
+        if len(shown) == limit or characters > MOST_CHARACTERS:
+            ended = f"\n[more lines follow: read on with offset={number}]"
+            break
+        note = f" [… {cut:,} more characters in this line]" if cut else ""
+        shown.append(f"{number:>6}\t{line.rstrip(chr(10))}{note}")
+        characters += len(line)
+    else:
+        if not shown:
+            raise ToolError(f"{place.shown} is too large: line {offset} was not reached. search_files finds places.")
+        ended = "\n[the rest was not read: it is too much. search_files finds places in it]"
+    text.detach()
+    if not number:
+        return ToolOutput(f"{place.shown} is empty.")
+    if not shown:
+        raise ToolError(f"{place.shown} has {number:,} line{'s' if number > 1 else ''}: there is no line {offset}.")
+    odd = "" if encoding in ("utf-8", "utf-8-sig") else f"[{place.shown} is in {encoding}]\n"
+    return ToolOutput(f"{odd}{chr(10).join(shown)}{ended}", more="read_file with offset and limit reads them")
+
+
+def _next_line(text: io.TextIOWrapper) -> tuple[str, int]:
+    """A line, and how many of its characters were left out; "" at the end."""
+    line, cut = text.readline(LONGEST_LINE), 0
+    while line and not line.endswith("\n") and (rest := text.readline(SAMPLE)):
+        cut += len(rest)
+        if rest.endswith("\n") or cut > MOST_SCANNED:
+            break
+    return line, cut

@@ -1,0 +1,243 @@
+"""The tool `search_files`: lines of the working directory's files that a regular expression fits.
+
+One walk decides which files are looked at. ripgrep, where it is installed, or Python in a process of its own finds the
+places; what is shown is read again through the confinement, so that a file swapped for a link in between shows
+nothing. Both are ended after `SECONDS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tui.messages import ToolSchema
+from tui.tools.base import ToolError, ToolOutput
+from tui.tools.files.confine import Confinement, Place
+from tui.tools.files.globs import fits_any
+from tui.tools.files.list_files import compiled
+from tui.tools.files.secret_files import check_agreed, may_hold_secrets
+from tui.tools.files.texts import SAMPLE, encoding_of, printable
+from tui.tools.files.walk import Walk
+
+SCHEMA = ToolSchema(
+    "search_files",
+    "Searches files of the working directory for a regular expression, line by line. Leaves out what git ignores.",
+    '{"additionalProperties":false,"properties":{'
+    '"glob":{"description":"only files whose path fits, like *.py","type":"string"},'
+    '"ignore_case":{"type":"boolean"},'
+    '"path":{"description":"a folder or file to search in","type":"string"},'
+    '"pattern":{"description":"a regular expression","type":"string"}},'
+    '"required":["pattern"],"type":"object"}',
+)
+SECONDS = 20.0
+MOST_MATCHES = 200  # lines that are shown
+MOST_FOUND = 10_000  # lines, after which a search ends
+LARGEST_FILE = 5_000_000  # bytes of a file that is searched
+LONGEST_LINE = 400  # characters of a line that are shown
+LONGEST_PATTERN = 1_000
+WORKER = Path(__file__).with_name("search_worker.py")
+BATCH = 200  # files of one process: an argument list has a limit
+
+
+class Match(NamedTuple):
+    """A line that fits: its file (relative to the searched folder) and its number, from 1."""
+
+    path: str
+    line: int
+
+
+class BadPatternError(Exception):
+    """The engine can't read the pattern. `str()` says why."""
+
+
+def ripgrep() -> str | None:
+    """Where ripgrep is installed; None where it is not. A relative entry of PATH does not count."""
+    found = shutil.which("rg")
+    return found if found is not None and Path(found).is_absolute() else None
+
+
+async def search_files(
+    arguments: Mapping[str, Any], confinement: Confinement, agreed: str = "", program: str | None = ""
+) -> ToolOutput:
+    """Lines as `path:number: text`, by path. `agreed` as for `check_agreed`.
+
+    `program` is ripgrep's path, None for Python, "" for what there is.
+    """
+    pattern = str(arguments["pattern"])
+    if not pattern or len(pattern) > LONGEST_PATTERN:
+        raise ToolError(f"The pattern has to have 1 to {LONGEST_PATTERN:,} characters.")
+    if "\n" in pattern or "\0" in pattern:
+        raise ToolError("The pattern fits single lines: it can't hold a line break.")
+    deadline = time.monotonic() + SECONDS
+    place, files, notes = await asyncio.to_thread(_candidates, arguments, confinement, agreed, deadline)
+    program = ripgrep() if program == "" else program
+    ignore_case = bool(arguments.get("ignore_case", False))
+    try:
+        matches, late = await _found(program, pattern, ignore_case, place, files, deadline)
+    except BadPatternError as error:
+        hint = "write a regular expression, with \\ before ( ) [ ] . * + ? that stand for themselves"
+        raise ToolError(f"The pattern can't be read ({error}): {hint}.") from None
+    shown, hidden = await asyncio.to_thread(_shown, matches, place, confinement)
+    if late:
+        notes.append("[the search was ended after some time: a narrower path or glob reaches the rest]")
+    if hidden:
+        most = "at least " if len(matches) >= MOST_FOUND else ""
+        notes.append(f"[and {most}{hidden:,} more lines; a narrower pattern, path or glob shows them]")
+    if not shown and not late:
+        notes.insert(0, f"[no line fits in {len(files):,} file{'' if len(files) == 1 else 's'}]")
+    return ToolOutput("\n".join([*shown, *notes]))
+
+
+def _candidates(
+    arguments: Mapping[str, Any], confinement: Confinement, agreed: str, deadline: float
+) -> tuple[Place, list[str], list[str]]:
+    """The folder that is searched, the files in it that are looked at, and what is to be said of the others."""
+    path, glob = str(arguments.get("path", ".")), arguments.get("glob")
+    place = confinement.place(path)
+    if place.path.is_file():
+        with confinement.opened(place, "file"):
+            check_agreed(path, place, agreed)
+            return Place(place.base, place.parts[:-1], ""), [place.name], []
+    fits = None if glob is None else compiled(str(glob))
+    walk = Walk(confinement, place, deadline)
+    files, large, secret = [], 0, 0
+    folder = place.path.as_posix()
+    for found in walk.entries():
+        if found.is_folder or found.size is None or (fits is not None and not fits_any(fits, found.path)):
+            continue
+        if may_hold_secrets(f"{folder}/{found.path}"):
+            secret += 1
+        elif found.size > LARGEST_FILE:
+            large += 1
+        elif found.size:
+            files.append(found.path)
+    notes = []
+    if large:
+        notes.append(f"[not searched: {large:,} file{'' if large == 1 else 's'} over {LARGEST_FILE // 1_000_000} MB]")
+    if secret:
+        what = "file that probably holds" if secret == 1 else "files that probably hold"
+        notes.append(f"[not searched: {secret:,} {what} secrets]")
+    if walk.cut:
+        notes.append(f"[not all of {place.shown} was looked at: {walk.cut}]")
+    return place, files, notes
+
+
+async def _found(
+    program: str | None, pattern: str, ignore_case: bool, place: Place, files: Sequence[str], deadline: float
+) -> tuple[list[Match], bool]:
+    """Places by path and line, and whether time ran out. Raises `BadPatternError`."""
+    matches: list[Match] = []
+    for start in range(0, len(files), BATCH):
+        batch = files[start : start + BATCH]
+        rest = deadline - time.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, rest)):
+                if program is not None:
+                    try:
+                        async for match in _by_ripgrep(program, pattern, ignore_case, place, batch):
+                            matches.append(match)
+                    except BadPatternError:
+                        program = None  # Python's expressions know more (look-around, back references)
+                if program is None:
+                    async for match in _by_python(pattern, ignore_case, place, batch):
+                        matches.append(match)
+        except TimeoutError:
+            return matches, True
+        if len(matches) >= MOST_FOUND:
+            break
+    return matches[:MOST_FOUND], False
+
+
+async def _by_ripgrep(
+    program: str, pattern: str, ignore_case: bool, place: Place, files: Sequence[str]
+) -> AsyncIterator[Match]:
+    command = [program, "--no-config", "--no-messages", "--json", "--crlf", "--sort", "path", "--threads", "1"]
+    command += ["--ignore-case"] if ignore_case else ["--case-sensitive"]
+    command += ["--max-count", str(MOST_MATCHES * 2), "--regexp", pattern, "--", *(f"./{path}" for path in files)]
+    async for line in _lines_of(command, place.path, None, bad=2):
+        found = json.loads(line)
+        if found["type"] == "match":
+            path = found["data"]["path"]
+            if "text" in path and found["data"]["line_number"] is not None:
+                yield Match(path["text"].removeprefix("./"), found["data"]["line_number"])
+
+
+async def _by_python(pattern: str, ignore_case: bool, place: Place, files: Sequence[str]) -> AsyncIterator[Match]:
+    asked = {"pattern": pattern, "ignore_case": ignore_case, "files": files, "most": MOST_MATCHES * 2}
+    task = json.dumps({**asked, "seconds": SECONDS + 5})
+    command = [sys.executable, "-I", str(WORKER)]  # isolated: nothing in the searched folder is imported
+    async for line in _lines_of(command, place.path, task, bad=2):
+        path, number = json.loads(line)
+        yield Match(path, number)
+
+
+async def _lines_of(command: Sequence[str], folder: Path, task: str | None, *, bad: int) -> AsyncIterator[bytes]:
+    """What a program writes, line by line; it is ended with the iteration. Exit code `bad` is a bad pattern."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        stdin=asyncio.subprocess.DEVNULL if task is None else asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        limit=4 * LARGEST_FILE,  # bytes of a line: ripgrep writes a whole line of a file as JSON
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    complaint = asyncio.create_task(process.stderr.read())
+    try:
+        if process.stdin is not None and task is not None:
+            process.stdin.write(task.encode() + b"\n")
+            with suppress(ConnectionError):
+                await process.stdin.drain()
+            process.stdin.close()
+        while line := await process.stdout.readline():
+            yield line
+        if await process.wait() == bad:
+            text = (await complaint).decode("utf-8", "replace").strip().splitlines()
+            raise BadPatternError(text[-1].removeprefix("error: ")[:200] if text else "it makes no sense")
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        complaint.cancel()
+
+
+def _shown(matches: Sequence[Match], place: Place, confinement: Confinement) -> tuple[list[str], int]:
+    """The first matches as lines of text read by our own hands, and how many more there are."""
+    wanted: dict[str, list[int]] = {}
+    for match in sorted(set(matches))[:MOST_MATCHES]:
+        wanted.setdefault(match.path, []).append(match.line)
+    lines: list[str] = []
+    for path, numbers in wanted.items():
+        parts = (*place.parts, *path.split("/"))
+        shown = path if place.shown in (".", "") and not place.parts else "/".join(parts)
+        try:
+            with confinement.opened(Place(place.base, parts, shown), "file") as descriptor:
+                name, read = printable(shown), _read_lines(descriptor, set(numbers))
+                lines += [f"{name}:{number}: {text}" for number, text in read]
+        except ToolError:
+            continue  # swapped, removed or locked since it was found
+    return lines, max(0, len(set(matches)) - MOST_MATCHES)
+
+
+def _read_lines(descriptor: int, wanted: set[int]) -> list[tuple[int, str]]:
+    with open(descriptor, "rb", closefd=False) as file:
+        sample = file.read(SAMPLE)
+        encoding = encoding_of(sample)
+        if encoding is None:
+            return []
+        text = (sample + file.read(LARGEST_FILE)).decode(encoding, "replace")
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if number in wanted:
+            line = line.strip("\r").rstrip()
+            found.append((number, line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} […]"))
+    return found

@@ -1,0 +1,114 @@
+"""Walking a confined folder: names in order, links not followed, what git ignores left out, all of it bounded."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui.tools.base import ToolError
+from tui.tools.files.confine import BY_FOLDER, Confinement, Place
+from tui.tools.files.ignore import ALWAYS, IGNORE_FILE, IgnoreRule, ignore_verdict, parse_ignore, read_at, rules_above
+
+MAX_DEPTH = 40  # folders below one another
+MOST_SEEN = 200_000  # entries, after which a walk ends
+_FOLDER = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One entry. `path` is relative to the walked folder, with "/"; `size` in bytes, None for all but plain files."""
+
+    path: str
+    is_folder: bool
+    is_link: bool = False
+    size: int | None = None
+
+
+@dataclass(slots=True)
+class Walk:
+    """One walk through `place`. After it, `ignored` counts what was left out and `cut` says why it ended early."""
+
+    confinement: Confinement
+    place: Place
+    deadline: float  # by time.monotonic
+    deep: bool = True
+    ignored: int = 0
+    seen: int = 0
+    cut: str = ""
+    _above: list[tuple[str, list[IgnoreRule]]] = field(default_factory=list)
+
+    def entries(self) -> Iterator[Found]:
+        """Folders come before what is in them. Raises `ToolError` where the folder can't be opened."""
+        self._above = rules_above(self.place.path)
+        if BY_FOLDER:
+            with self.confinement.opened(self.place, "folder") as descriptor:
+                yield from self._walk(descriptor, "", (), 0)
+        else:
+            yield from self._walk(None, "", (), 0)
+
+    def _walk(self, descriptor: int | None, below: str, rules: tuple[IgnoreRule, ...], depth: int) -> Iterator[Found]:
+        folder = self.place.path / below
+        if text := read_at(descriptor, folder, IGNORE_FILE):
+            rules = (*rules, *parse_ignore(text, below))
+        for entry in self._listed(descriptor, folder):
+            self.seen += 1
+            if self.seen > MOST_SEEN:
+                self.cut = f"more than {MOST_SEEN:,} entries"
+            elif time.monotonic() > self.deadline:
+                self.cut = "it took too long"
+            if self.cut:
+                return
+            path = f"{below}/{entry.name}" if below else entry.name
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if entry.name in ALWAYS or self._is_ignored(path, is_folder, rules):
+                self.ignored += entry.name not in ALWAYS
+                continue
+            yield Found(path, is_folder, entry.is_symlink(), _size(entry))
+            if is_folder and self.deep and depth < MAX_DEPTH:
+                yield from self._into(descriptor, entry.name, path, rules, depth + 1)
+
+    def _into(
+        self, above: int | None, name: str, path: str, rules: tuple[IgnoreRule, ...], depth: int
+    ) -> Iterator[Found]:
+        if above is None:
+            yield from self._walk(None, path, rules, depth)
+            return
+        try:
+            descriptor = os.open(name, _FOLDER, dir_fd=above)
+        except OSError:
+            return  # gone, forbidden, or a link by now: it stays a name in the list
+        try:
+            yield from self._walk(descriptor, path, rules, depth)
+        finally:
+            os.close(descriptor)
+
+    def _listed(self, descriptor: int | None, folder: Path) -> Sequence[os.DirEntry[str]]:
+        try:
+            with os.scandir(folder if descriptor is None else descriptor) as found:
+                entries: list[os.DirEntry[str]] = []
+                for entry in found:
+                    entries.append(entry)
+                    if self.seen + len(entries) > MOST_SEEN + 1:
+                        break
+        except OSError as error:
+            if descriptor is None or folder == self.place.path:
+                raise ToolError(f"{self.place.shown} can't be listed ({error.strerror}).") from None
+            return ()
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def _is_ignored(self, path: str, is_folder: bool, rules: tuple[IgnoreRule, ...]) -> bool:
+        said = ignore_verdict(path, is_folder, rules)
+        for prefix, above in reversed(self._above) if said is None else ():
+            if (said := ignore_verdict(f"{prefix}/{path}", is_folder, above)) is not None:
+                break
+        return bool(said)
+
+
+def _size(entry: os.DirEntry[str]) -> int | None:
+    try:
+        return entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else None
+    except OSError:
+        return None  # gone since it was listed

@@ -1,0 +1,220 @@
+"""One connection to an MCP server, by the official SDK. The SDK is loaded with the first one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+from tui.providers.keys import hold_secret
+from tui.tools.base import ToolError
+from tui.tools.mcp.config import NotInstalledError, ServerConfig
+from tui.tools.mcp.log import ServerLog
+from tui.tools.mcp.patterns import Gap
+from tui.tools.mcp.transport import HttpStatus, open_transport, watched
+
+if TYPE_CHECKING:
+    import mcp.types as types
+    from mcp import Client
+    from mcp.shared.dispatcher import ProgressFnT
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Hear: TypeAlias = Callable[[Literal["changed", "gone"]], None]
+
+MOST_PAGES = 50
+"""Pages of a list that are read: a server whose list never ends can't hold everything up."""
+
+START_WAIT = 60.0
+"""Seconds a server gets to answer for the first time: some are downloaded first."""
+
+COMPLETE_WAIT = 2.0
+"""Seconds that an ending for what is being typed is waited for."""
+
+LISTEN_AGAIN = 10.0
+"""Seconds after which a subscription that was cut off is made anew."""
+
+CLOSED = -32000
+"""The SDK's code for a connection that is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a server has. `patterns` are of the addresses of resources that it does not list."""
+
+    tools: tuple[types.Tool, ...] = ()
+    resources: tuple[types.Resource, ...] = ()
+    prompts: tuple[types.Prompt, ...] = ()
+    patterns: tuple[types.ResourceTemplate, ...] = ()
+
+
+class Connection:
+    """A session that is open. Used on the loop it was opened on."""
+
+    def __init__(self, client: Client, timeout: float) -> None:
+        self._client = client
+        self._timeout = timeout
+
+    @property
+    def about(self) -> str:
+        """What the server calls itself, and its version; "" where it does not say."""
+        info = self._client.server_info
+        return f"{info.title or info.name} {info.version}".strip() if info is not None else ""
+
+    async def offer(self) -> Offer:
+        """Ask for everything the server has. A list that it says it has and then can't give is an empty one."""
+        has = self._client.server_capabilities
+        tools = await self._pages(self._client.list_tools, lambda page: page.tools) if has.tools else ()
+        resources: Sequence[types.Resource] = ()
+        templates: Sequence[types.ResourceTemplate] = ()
+        prompts: Sequence[types.Prompt] = ()
+        if has.resources:
+            resources = await self._optional(self._pages(self._client.list_resources, lambda page: page.resources))
+            ask = self._client.list_resource_templates
+            templates = await self._optional(self._pages(ask, lambda page: page.resource_templates))
+        if has.prompts:
+            prompts = await self._optional(self._pages(self._client.list_prompts, lambda page: page.prompts))
+        return Offer(tuple(tools), tuple(resources), tuple(prompts), tuple(templates))
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
+        """Call a tool; `timeout` seconds after its last sign of life it is given up, and the server told so."""
+        return await self._patiently(
+            lambda alive: self._client.call_tool(name, dict(arguments), progress_callback=alive), f"{name}"
+        )
+
+    async def read(self, uri: str) -> types.ReadResourceResult:
+        """A resource's content."""
+        return await self._patiently(lambda _alive: self._client.read_resource(uri), "the resource")
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
+        """A prompt's messages."""
+        return await self._patiently(lambda _alive: self._client.get_prompt(name, dict(arguments)), "the prompt")
+
+    async def complete(self, template: str, found: Gap) -> Sequence[str]:
+        """What the server offers for the gap in an address; nothing where it completes none."""
+        from mcp.types import ResourceTemplateReference
+
+        if self._client.server_capabilities.completions is None:
+            return ()
+        reference = ResourceTemplateReference(type="ref/resource", uri=template)
+        argument = {"name": found.variable, "value": found.value}
+        async with asyncio.timeout(COMPLETE_WAIT):
+            result = await self._client.complete(reference, argument, dict(found.known) or None)
+        return result.completion.values
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever a list changes. For servers of the protocol's newer kind, which have to be asked."""
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+        from mcp.shared.exceptions import MCPError
+
+        has = self._client.server_capabilities
+        tools, prompts, resources = (bool(it and it.list_changed) for it in (has.tools, has.prompts, has.resources))
+        if not (tools or prompts or resources):
+            return
+        while True:
+            try:
+                async with self._client.listen(
+                    tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
+                ) as events:
+                    async for _ in events:
+                        changed()
+            except ListenNotSupportedError:
+                return  # older servers tell unasked
+            except (MCPError, TimeoutError) as error:
+                log.info("changes of a server's lists are not heard of: %s", error)
+                return
+            except SubscriptionLost:
+                log.info("a server's word on changes was cut off; asking again")
+            await asyncio.sleep(LISTEN_AGAIN)
+            changed()  # what was missed meanwhile
+
+    async def _patiently(self, work: Callable[[ProgressFnT], Awaitable[T]], what: str) -> T:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+
+                async def alive(progress: float, total: float | None, message: str | None) -> None:
+                    del progress, total, message  # that it says anything is what counts
+                    limit.reschedule(loop.time() + self._timeout)
+
+                return await work(alive)
+        except TimeoutError:
+            raise ToolError(
+                f"{what} gave no sign of life for {self._timeout:g} seconds and was given up; the server's `timeout`"
+                " in the configuration sets how long it may take"
+            ) from None
+
+    async def _pages(self, ask: Callable[..., Awaitable[Any]], items: Callable[[Any], Sequence[T]]) -> Sequence[T]:
+        found: list[T] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await ask(cursor=cursor)
+            found += items(page)
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return found
+
+    async def _optional(self, ask: Awaitable[Sequence[T]]) -> Sequence[T]:
+        from mcp.shared.exceptions import MCPError
+
+        try:
+            return await ask
+        except MCPError as error:
+            if error.code == CLOSED:
+                raise
+            return ()
+
+
+@contextlib.asynccontextmanager
+async def connect(config: ServerConfig, log: ServerLog, hear: Hear, status: HttpStatus) -> AsyncIterator[Connection]:
+    """Start the server, or reach it, within `START_WAIT` seconds; end it with the context.
+
+    `hear` is told when a list has changed, and when the server has gone. Raises what the SDK raises, `TimeoutError`,
+    `OSError`, `McpConfigError` and `NotInstalledError`.
+    """
+    launch = config.launch(os.environ)
+    for secret in launch.secrets:
+        hold_secret(secret)
+    _load_sdk()
+    import mcp.types as types
+    from mcp import Client
+
+    from tui import __version__
+
+    kinds = (
+        types.ToolListChangedNotification,
+        types.PromptListChangedNotification,
+        types.ResourceListChangedNotification,
+    )
+
+    async def heard(message: object) -> None:
+        if isinstance(message, kinds):
+            hear("changed")
+
+    async with contextlib.AsyncExitStack() as stack:
+        transport = open_transport(config, launch, log, status)
+        client = Client(
+            watched(transport, lambda: hear("gone")),
+            message_handler=heard,
+            client_info=types.Implementation(name="chatctx", version=__version__),
+            cache=None,
+        )
+        async with asyncio.timeout(START_WAIT):
+            await stack.enter_async_context(client)
+        yield Connection(client, config.timeout)
+
+
+def _load_sdk() -> None:
+    if importlib.util.find_spec("mcp") is None:
+        raise NotInstalledError("MCP servers need a part that is not installed: pip install 'chatctx[mcp]'")
+    logger = logging.getLogger("mcp")
+    if not logger.handlers:  # its complaints quote what servers send, and would go to the terminal
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False

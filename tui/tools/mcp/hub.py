@@ -1,0 +1,97 @@
+"""All MCP servers of a running program."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from tui.tools.mcp.config import ServerConfig
+from tui.tools.mcp.log import ServerLog
+from tui.tools.mcp.results import ServerTool
+from tui.tools.mcp.server import McpServer
+from tui.tools.mcp.thread import LoopThread
+
+
+class McpHub:
+    """Made on the program's own loop. `changed` is called there with the name of a server whose status is new.
+
+    Nothing is started, and nothing of the SDK loaded, before `start`. `log_dir` None keeps no log files.
+    """
+
+    def __init__(self, changed: Callable[[str], None], log_dir: Path | None = None) -> None:
+        self._changed = changed
+        self._log_dir = log_dir
+        self._thread = LoopThread("mcp")
+        self._home: asyncio.AbstractEventLoop | None = None
+        self._news = asyncio.Event()
+        self.servers: dict[str, McpServer] = {}
+
+    def add(self, config: ServerConfig, known: Sequence[ServerTool] = (), *, on: bool = True) -> McpServer:
+        """A server, not started yet. `known` are the tools it had last time, offered until it says what it has now."""
+        path = None if self._log_dir is None else self._log_dir / f"mcp-{config.name}.log"
+        server = McpServer(config, self._thread, ServerLog(path), partial(self._heard, config.name), known, on=on)
+        self.servers[config.name] = server
+        return server
+
+    async def start(self) -> None:
+        """Start every server that is on, in the background."""
+        self._home = asyncio.get_running_loop()
+        await asyncio.gather(*(s.start() for s in self.servers.values() if s.status.state == "starting"))
+
+    async def restart(self, name: str) -> None:
+        """End a server and start it anew. Raises KeyError."""
+        await self.switch(name, False)
+        await self.switch(name, True)
+
+    async def switch(self, name: str, on: bool) -> None:
+        """Start a server, or end it. Raises KeyError."""
+        self._home = asyncio.get_running_loop()
+        server = self.servers[name]
+        await (server.start() if on else server.stop())
+
+    async def settle(self, seconds: float) -> None:
+        """Wait until every server has said what it offers, or can't; at most `seconds`.
+
+        Servers whose tools are known from last time are not waited for.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while any(s.status.state == "starting" and not s.status.known for s in self.servers.values()):
+                    self._news.clear()
+                    await self._news.wait()
+
+    async def close(self) -> None:
+        """End all servers and the thread. Idempotent."""
+        if self._thread.running:  # all of them: one that is only about to start has to hear of it too
+            await asyncio.gather(*(server.stop() for server in self.servers.values()))
+        for server in self.servers.values():
+            server.log.close()
+        await asyncio.to_thread(self._thread.close)
+
+    def _heard(self, name: str) -> None:
+        """In the servers' thread."""
+        if self._home is not None:
+            with contextlib.suppress(RuntimeError):  # that loop has ended: nobody is there to hear of it
+                self._home.call_soon_threadsafe(self._tell, name)
+
+    def _tell(self, name: str) -> None:
+        self._news.set()
+        self._changed(name)
+
+
+def known_to_json(tools: Sequence[ServerTool]) -> list[dict[str, object]]:
+    """Tools, to be kept for next time."""
+    return [
+        {"name": t.name, "description": t.description, "parameters": t.parameters, "read_only": t.read_only}
+        for t in tools
+    ]
+
+
+def known_from_json(data: Sequence[Mapping[str, object]]) -> tuple[ServerTool, ...]:
+    """The inverse of `known_to_json`. Raises KeyError where it can't be read."""
+    return tuple(
+        ServerTool(str(d["name"]), str(d["description"]), str(d["parameters"]), bool(d["read_only"])) for d in data
+    )

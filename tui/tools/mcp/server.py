@@ -1,0 +1,299 @@
+"""One MCP server: started, watched, started again when it goes; what it offers now, and its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tui.messages import ToolSchema
+from tui.providers.keys import redact
+from tui.tools.base import Tool, ToolError, ToolOutput
+from tui.tools.mcp.config import ServerConfig
+from tui.tools.mcp.connection import CLOSED, Connection, connect
+from tui.tools.mcp.log import ServerLog
+from tui.tools.mcp.names import offered_names
+from tui.tools.mcp.patterns import Gap
+from tui.tools.mcp.results import Content, ServerTool, output_of, prompt_text, resource_content
+from tui.tools.mcp.status import ServerStatus, State, leaf, line, ready_status, why, words
+from tui.tools.mcp.thread import LoopThread
+from tui.tools.mcp.transport import HttpStatus
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ATTEMPTS = 5
+"""Starts in a row that may fail; after that the person is asked to see to it."""
+
+STEADY = 60.0
+"""Seconds after which a connection counts as one that worked: the attempts begin anew."""
+
+BACKOFF = 1.0
+"""Seconds before the second attempt; doubled for each further one."""
+
+SETTLE = 0.05
+"""Seconds between hearing that a list changed and asking for it: changes come in bursts."""
+
+LONGEST_SETTLE = 5.0
+"""Seconds that becomes, doubled each time, for a server that does not come to rest."""
+
+MOST_CHANGES = 10_000
+"""Changes within one such time, after which a server is ended: reading them is all there would be time for."""
+
+CALL_WAIT = 60.0
+"""Seconds a call waits for a server that is just starting, and a server may take to list what it has."""
+
+
+class McpServer:
+    """A `ToolSource`. Its connection lives in `thread`; everything public may be used from the program's own loop.
+
+    `changed` is called in that thread, after each change of `status`. `known` are the tools it had last time, `on` says
+    whether it is to be started.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        thread: LoopThread,
+        server_log: ServerLog,
+        changed: Callable[[], None],
+        known: Sequence[ServerTool] = (),
+        *,
+        on: bool = True,
+    ) -> None:
+        self.config = config
+        self.log = server_log
+        self._thread = thread
+        self._changed = changed
+        state: State = "failed" if config.error else "starting" if on else "off"
+        self.status = ServerStatus(config.name, state, config.error, tools=tuple(known), known=bool(known))
+        self._offered: tuple[Tool, ...] = ()
+        self._task: asyncio.Task[None] | None = None
+        self._listing: asyncio.Task[None] | None = None  # asks an open connection again for what it offers
+        self._connection: Connection | None = None
+        self._signals: asyncio.Queue[str] = asyncio.Queue()
+        self._settled = asyncio.Event()
+        if state != "starting":
+            self._settled.set()
+        self._make_tools()
+
+    # -- as a source of tools ----------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The server's name in the configuration."""
+        return self.config.name
+
+    def tools(self) -> Sequence[Tool]:
+        """What can be called; of last time until it is ready, nothing once it has failed or is off."""
+        return self._offered if self.status.state in ("starting", "ready", "reconnecting") else ()
+
+    # -- for the program -----------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start it in the background; `status` says how that goes."""
+        if not self.config.error:
+            await self._thread.run(self._start())
+
+    async def stop(self) -> None:
+        """End it. Its tools are gone."""
+        await self._thread.run(self._end())
+
+    async def read(self, uri: str) -> Content:
+        """A resource's content. Raises `ToolError`."""
+        result = await self._thread.run(self._asked("the resource", lambda connection: connection.read(uri)))
+        return resource_content(result.contents)
+
+    async def complete(self, template: str, found: Gap) -> Sequence[str]:
+        """Endings for the address of a resource that is not listed. Raises `ToolError`."""
+        work = self._asked("an ending", lambda connection: connection.complete(template, found))
+        return await self._thread.run(work)
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
+        """A prompt's messages as one text. Raises `ToolError`."""
+        work = self._asked(f"the prompt {name}", lambda connection: connection.prompt(name, arguments))
+        return prompt_text((await self._thread.run(work)).messages)
+
+    async def _run_tool(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
+        return await self._thread.run(self._call(tool, dict(arguments)))
+
+    # -- in the thread: the connection -------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        if self._task is None or self._task.done():
+            self._set("starting")
+            self._task = asyncio.create_task(self._keep_open())
+
+    async def _end(self) -> None:
+        task, self._task = self._task, None
+        if task is not None and not task.done():
+            if self._connection is not None:
+                self._signals.put_nowait("stop")
+                if self._listing is not None:
+                    self._listing.cancel()
+            else:
+                task.cancel()  # once only: the SDK ends the program on its way out
+            await asyncio.wait([task])
+        self._set("off")
+
+    async def _keep_open(self) -> None:
+        attempt = 0
+        loop = asyncio.get_running_loop()
+        while True:
+            began, status = loop.time(), HttpStatus()
+            try:
+                await self._once(status)
+                if self._task is None:
+                    return  # stopped
+                reason, hopeless = "it ended", False
+            except Exception as error:
+                reason, hopeless = why(error, self.config, status, ready=self.status.state == "ready")
+            reason += "" if hopeless else await self._last_words()
+            log.info("MCP server %s: %s", self.name, reason)
+            if self._task is None:
+                return  # stopped while it failed
+            was_ready = self.status.state == "ready"
+            attempt = 1 if was_ready and loop.time() - began > STEADY else attempt + 1
+            if attempt > ATTEMPTS or (not was_ready and (hopeless or self.config.transport == "stdio")):
+                self._set("failed", reason)
+                return
+            self._set("reconnecting", reason)
+            await asyncio.sleep(BACKOFF * 2 ** (attempt - 1))
+
+    async def _once(self, status: HttpStatus) -> None:
+        """One connection, from its start to its end."""
+        self._signals = signals = asyncio.Queue[str]()
+        async with connect(self.config, self.log, signals.put_nowait, status) as connection:
+            await self._take(connection)
+            follow = asyncio.create_task(connection.follow(lambda: signals.put_nowait("changed")))
+            loop, pause = asyncio.get_running_loop(), SETTLE
+            try:
+                asked_at = loop.time()
+                while await _changes(signals, pause) and await self._listed_again(connection):
+                    quiet = loop.time() - asked_at > 2 * LONGEST_SETTLE
+                    asked_at, pause = loop.time(), SETTLE if quiet else min(2 * pause, LONGEST_SETTLE)
+            finally:
+                self._connection = None
+                self._settled.clear()
+                follow.cancel()
+
+    async def _listed_again(self, connection: Connection) -> bool:
+        """False where it was stopped meanwhile: a server that does not answer holds up nobody's leaving."""
+        self._listing = asyncio.create_task(self._take(connection))
+        try:
+            await self._listing
+        except asyncio.CancelledError:
+            if self._task is not None:
+                raise
+            return False
+        finally:
+            self._listing = None
+        return True
+
+    # -- in the thread: calls ------------------------------------------------------------------------------------------
+
+    async def _call(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Call `tool` if it still is what it was when it was offered: what a person allowed is that, and no other."""
+
+        async def ask(connection: Connection) -> CallToolResult:
+            if tool not in self.status.tools:
+                raise ToolError(
+                    f"{tool.name} was not run: the server {self.name} now says something else of it. Call it again as"
+                    " it is now, if it is still there."
+                )
+            return await connection.call(tool.name, arguments)
+
+        return output_of(await self._asked(tool.name, ask))
+
+    async def _asked(self, what: str, ask: Callable[[Connection], Awaitable[T]]) -> T:
+        connection = await self._wait_for_connection()
+        from mcp.shared.exceptions import MCPError
+
+        try:
+            return await ask(connection)
+        except ToolError:
+            raise
+        except MCPError as error:
+            if error.code != CLOSED and error.message != "Session terminated":
+                raise ToolError(f"{what}: {line(str(error))}") from None
+            self._signals.put_nowait("gone")
+            raise ToolError(
+                f"The server {self.name} went away during {what}"
+                f"{await self._last_words()}. It is being started again; whether the call took effect is not known."
+            ) from None
+        except Exception as error:
+            log.info("MCP server %s: %s", self.name, redact(repr(error)))
+            raise ToolError(f"{what}: {words(leaf(error))}") from None
+
+    async def _wait_for_connection(self) -> Connection:
+        try:
+            async with asyncio.timeout(CALL_WAIT):  # not `wait_for`: in Python 3.11 it can lose a cancellation
+                await self._settled.wait()
+        except TimeoutError:
+            raise ToolError(f"The server {self.name} is still starting: try again later.") from None
+        if self._connection is None:
+            reason = self.status.reason or "it is switched off"
+            raise ToolError(f"The server {self.name} does not run: {reason}")
+        return self._connection
+
+    # -- in the thread: what it offers, how it is --------------------------------------------------------------------
+
+    async def _take(self, connection: Connection) -> None:
+        async with asyncio.timeout(CALL_WAIT):
+            offer = await connection.offer()
+        before, self.status = self.status, ready_status(self.config, offer, connection.about)
+        self._make_tools()
+        self._connection = connection
+        self._settled.set()
+        if self.status != before:
+            self._changed()
+
+    def _make_tools(self) -> None:
+        tools = self.status.tools
+        names = offered_names(self.name, [tool.name for tool in tools])
+        self._offered = tuple(
+            Tool(
+                ToolSchema(offered, tool.description, tool.parameters, self.name),
+                read_only=tool.read_only and self.config.trust_read_only,
+                run=partial(self._run_tool, tool),
+            )
+            for offered, tool in zip(names, tools, strict=True)
+        )
+
+    def _set(self, state: State, reason: str = "") -> None:
+        self.status = replace(self.status, state=state, reason=reason, known=bool(self.status.tools))
+        if state in ("failed", "off"):
+            self._settled.set()
+        else:
+            self._settled.clear()
+        self._changed()
+
+    async def _last_words(self) -> str:
+        """What the program complained of before it ended, if it was one."""
+        if self.config.transport != "stdio":
+            return ""
+        await self.log.heard_out()
+        return f" ({line(last)})" if (last := self.log.last) else ""
+
+
+async def _changes(signals: asyncio.Queue[str], pause: float) -> bool:
+    """Wait for word of a change, and for the others of its burst, `pause` seconds; False when it is the end instead."""
+    heard = 0
+    if await signals.get() != "changed":
+        return False
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(pause):
+            while await signals.get() == "changed":
+                heard += 1
+                if heard > MOST_CHANGES:
+                    raise RuntimeError("it says without end that what it offers has changed")
+            return False
+    return True

@@ -1,0 +1,140 @@
+"""How an MCP server is, in words for a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from tui.config.paths import at_home
+from tui.providers.keys import redact
+from tui.tools.mcp.config import McpConfigError, NotInstalledError, ServerConfig
+from tui.tools.mcp.patterns import ServerPattern
+from tui.tools.mcp.results import PromptArgument, ServerPrompt, ServerResource, ServerTool, server_tool
+from tui.tools.mcp.transport import HttpStatus
+
+if TYPE_CHECKING:
+    from tui.tools.mcp.connection import Offer
+
+State: TypeAlias = Literal["off", "starting", "ready", "reconnecting", "failed"]
+
+MOST_TOOLS = 2_000
+"""Tools of one server that are looked at."""
+
+LONGEST_REASON = 300  # characters
+LONGEST_NAME = 200  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """How a server is. `reason` is one line for a person where it is not ready: why, and what to do. `known` means that
+    the tools are those of last time: it has not said yet what it has now. `patterns` are of resources
+    that it does not list."""
+
+    name: str
+    state: State
+    reason: str = ""
+    about: str = ""
+    tools: tuple[ServerTool, ...] = ()
+    resources: tuple[ServerResource, ...] = ()
+    prompts: tuple[ServerPrompt, ...] = ()
+    known: bool = False
+    patterns: tuple[ServerPattern, ...] = ()
+
+
+def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus:
+    """The status of a server that has said what it offers; `about` is what it calls itself."""
+    server, off = config.name, set(config.disabled_tools)
+    return ServerStatus(
+        server,
+        "ready",
+        about=line(about),
+        tools=tuple(server_tool(tool) for tool in offer.tools[:MOST_TOOLS] if tool.name not in off),
+        resources=tuple(
+            ServerResource(
+                server, _mentioned(item.name, item.uri), item.uri, item.description or "", item.mime_type or ""
+            )
+            for item in offer.resources
+            if item.uri.isprintable()
+        ),
+        prompts=tuple(
+            ServerPrompt(
+                server,
+                item.name,
+                item.description or "",
+                tuple(PromptArgument(a.name, a.description or "", bool(a.required)) for a in item.arguments or ()),
+            )
+            for item in offer.prompts
+            if item.name.isprintable()
+        ),
+        patterns=tuple(
+            ServerPattern(server, item.uri_template, item.description or item.name)
+            for item in offer.patterns
+            if item.uri_template.isprintable() and '"' not in item.uri_template
+        ),
+    )
+
+
+def _mentioned(name: str, uri: str) -> str:
+    """What a resource is called in a draft: its name, if that is one that can be written there."""
+    return name if name.isprintable() and '"' not in name and 0 < len(name) <= LONGEST_NAME else uri
+
+
+def _not_started(config: ServerConfig, error: OSError) -> str:
+    """Why a program could not be started at all, and what to do."""
+    where = f"mcpServers.{config.name} in {config.where}"
+    folder = config.cwd
+    if folder and "${" not in folder and not at_home(folder).is_dir():
+        return f"there is no folder {folder}; correct cwd of {where}"
+    if isinstance(error, FileNotFoundError):
+        return f"there is no program {config.command}; install it, or correct command of {where}"
+    return f"{config.command} can't be run ({error.strerror or line(str(error))}); correct command of {where}"
+
+
+def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready: bool = False) -> tuple[str, bool]:
+    """Why a connection ended or never came about, in one line; and whether it will be the same another time."""
+    cause = leaf(error)
+    where = f"mcpServers.{config.name} in {config.where}"
+    if status.code in (401, 403):
+        return f"it answered {status.text}; check headers of {where}", True
+    if status.code:
+        return f"it answered {status.text}", 400 <= status.code < 500 and status.code not in (408, 425, 429)
+    match cause:
+        case McpConfigError() | NotInstalledError():
+            return str(cause), True
+        case TimeoutError():
+            return "it gave no answer in time", False
+        case OSError() if config.transport == "stdio":
+            return _not_started(config, cause), True
+    if type(cause).__name__ in ("ConnectError", "ConnectTimeout"):  # httpx2's, which need not be loaded to know them
+        return f"nothing answers at {config.shown}; is it running?", False
+    if type(cause).__name__ in ("ReadError", "WriteError", "RemoteProtocolError", "ReadTimeout"):
+        return f"the connection to {config.shown} broke", False
+    match words(cause):
+        case "Connection closed":
+            return "it ended" if ready else "it ended before it was ready", False
+        case "Not Found" | "Session terminated":
+            return f"there is no MCP server at {config.shown}; check url of {where}", True
+        case text:
+            return text, False
+
+
+def leaf(error: BaseException) -> BaseException:
+    """The error inside the groups that task groups wrap it in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def words(error: BaseException) -> str:
+    """What went wrong, in one line. An answer that the SDK refused is named by the first place that is wrong."""
+    listed = getattr(error, "errors", None)
+    if type(error).__name__ == "ValidationError" and callable(listed):  # pydantic's, which need not be loaded for this
+        first = listed(include_url=False)[0]
+        return line(f"its answer is not as MCP has it ({'.'.join(map(str, first['loc']))}: {first['msg']})")
+    return line(str(error)) or type(error).__name__
+
+
+def line(text: str) -> str:
+    """One line of foreign text, without keys and without what a terminal would act on."""
+    printable = "".join(char if char.isprintable() else " " for char in text[: 10 * LONGEST_REASON])
+    return redact(" ".join(printable.split()))[:LONGEST_REASON]

@@ -1,0 +1,133 @@
+"""How an MCP server is reached: a program started here, or HTTP. By the official SDK's transports."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from tui.config.paths import at_home
+from tui.tools.mcp.config import Launch, ServerConfig
+from tui.tools.mcp.log import ServerLog
+from tui.tools.mcp.mending import mended
+
+MOST_EVENT = 64_000_000
+"""Bytes of one event of an HTTP stream."""
+
+_PASSED_ON = re.compile(
+    r"LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|\w*_PROXY|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS|PIP_CERT",
+    re.IGNORECASE,
+)
+"""Variables a server gets besides those of its configuration and the SDK's short list (PATH, HOME, ...): what programs
+need to speak the person's language and reach the network from here. API keys are not among them."""
+
+
+class HttpStatus:
+    """The last HTTP status that was an error: the SDK's own words leave it out."""
+
+    code = 0
+    text = ""
+
+
+def open_transport(config: ServerConfig, launch: Launch, log: ServerLog, status: HttpStatus) -> Any:
+    """The SDK's transport for a server, to be entered."""
+    if config.transport == "stdio":
+        from mcp import StdioServerParameters, stdio_client
+
+        passed_on = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
+        parameters = StdioServerParameters(
+            command=_home(launch.command),
+            args=list(launch.args),
+            env=passed_on | dict(launch.env),
+            cwd=None if launch.cwd is None else _home(launch.cwd),
+            encoding_error_handler="replace",
+        )
+        return _stdio(parameters, log, stdio_client)
+    if config.transport == "sse":
+        from mcp.client.sse import sse_client
+
+        return sse_client(launch.url, headers=dict(launch.headers))
+    from mcp.client.streamable_http import streamable_http_client
+
+    return _http(launch, status, streamable_http_client)
+
+
+def _home(path: str) -> str:
+    return str(at_home(path)) if path.startswith("~") else path
+
+
+@contextlib.asynccontextmanager
+async def _stdio(parameters: Any, log: ServerLog, open_stream: Callable[..., Any]) -> AsyncIterator[Any]:
+    with log.pipe() as end:
+        async with open_stream(parameters, errlog=end) as streams:
+            end.close()  # the program has its own: when that is closed, nothing more is to come
+            yield streams
+
+
+@contextlib.asynccontextmanager
+async def _http(launch: Launch, status: HttpStatus, open_stream: Callable[..., Any]) -> AsyncIterator[Any]:
+    import httpx2
+
+    async def note(response: httpx2.Response) -> None:
+        code = response.status_code
+        status.code = code if code >= 400 and code not in (404, 405) else 0  # these two are how a server says "no"
+        status.text = f"{code} {response.reason_phrase}".strip()
+
+    limits = httpx2.Timeout(30.0, read=None)  # how long an answer may take is the call's own affair
+    async with (
+        httpx2.AsyncClient(headers=dict(launch.headers), timeout=limits, event_hooks={"response": [note]}) as client,
+        open_stream(launch.url, http_client=client, max_sse_event_size=MOST_EVENT) as streams,
+    ):
+        yield streams
+
+
+@contextlib.asynccontextmanager
+async def watched(transport: Any, ended: Callable[[], None]) -> AsyncIterator[Any]:
+    """`transport`, which calls `ended` when the server has nothing more to say: the SDK tells only those who wait."""
+    async with transport as (reading, writing):
+        yield _Watched(reading, ended), writing
+
+
+class _Watched:
+    """A read stream that notices its end, and gives what could not be read a second look."""
+
+    def __init__(self, stream: Any, ended: Callable[[], None]) -> None:
+        self._stream = stream
+        self._ended = ended
+
+    @property
+    def last_context(self) -> Any:
+        """What the SDK looks for on its own streams."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Any:
+        """The next message."""
+        try:
+            return mended(await self._stream.receive())
+        except Exception:
+            self._ended()
+            raise
+
+    async def aclose(self) -> None:
+        """Close it."""
+        await self._stream.aclose()
+
+    def __aiter__(self) -> _Watched:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return mended(await self._stream.__anext__())
+        except Exception:
+            self._ended()
+            raise
+
+    async def __aenter__(self) -> _Watched:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._ended()
+        await self._stream.__aexit__(*error)

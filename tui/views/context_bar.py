@@ -1,0 +1,41 @@
+"""The small bar of the status line: how full the window is, and where compaction starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from tui.views.urgency import urgency
+
+if TYPE_CHECKING:
+    from tui.context.usage.usage import ContextUsage
+
+
+def context_bar(usage: ContextUsage | None, width: int) -> Content:
+    """A bar of exactly `width` cells, heavy where the input is, thin elsewhere, dotted where the window is unknown.
+
+    Always between empty and full, whatever the numbers say. The upright mark is where compaction starts.
+    """
+    width = max(0, width)
+    window = usage.limits.context if usage is not None else None
+    if usage is None or not window or window < 0:
+        return Content.styled("┄" * width, "$text-muted")
+    halves = filled_halves(usage.total, window, width)
+    full, half = divmod(halves, 2)
+    text = "━" * full + "╸" * half + "─" * (width - full - half)
+    bar = Content(text).stylize(urgency(usage) or "$primary", 0, full + half).stylize("$border", full + half, width)
+    at = usage.budget.compaction_at
+    if at is not None and 0 < at <= window and width > 2:
+        tick = min(width - 1, int(at * width / window))
+        style = urgency(usage) or "$primary" if tick < full else "$text-muted"
+        bar = Content.assemble(bar[:tick], ("╋" if tick < full else "┼", style), bar[tick + 1 :])
+    return bar
+
+
+def filled_halves(used: int, window: int, width: int) -> int:
+    """Half cells of a bar of `width` cells: at least one when anything is used, full only when all is."""
+    if window <= 0 or width <= 0 or used <= 0:
+        return 0
+    halves = int(2 * width * used / window)
+    return max(1, min(halves, 2 * width - (1 if used < window else 0)))

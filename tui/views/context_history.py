@@ -1,0 +1,118 @@
+"""The history view of `/context`: how the conversation grew, call by call, as a stepped area. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from textual.content import Content
+
+from tui.messages import Message
+from tui.text.numbers import tokens_short
+
+Event = Literal["", "compacted", "trimmed"]
+
+DROP = 0.9
+"""A call whose input is below this part of the one before had something left out, even where nothing says so."""
+
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One answered call: tokens in the window after it, and what happened just before it."""
+
+    tokens: int
+    event: Event = ""
+    measured: bool = True
+
+
+def calls_of(messages: Iterable[Message]) -> list[Call]:
+    """The calls of a conversation, from the usage that came with its answers, oldest first."""
+    calls: list[Call] = []
+    last_input, summary = 0, False
+    for message in messages:
+        if message.kind == "summary":
+            summary = True
+            continue
+        usage = message.usage
+        if message.role != "assistant" or usage is None or not usage.input_total:
+            continue
+        dropped = usage.input_total < DROP * last_input
+        event: Event = "compacted" if summary else "trimmed" if dropped else ""
+        calls.append(Call(usage.input_total + (usage.output_total or 0), event, usage.source == "provider"))
+        last_input, summary = usage.input_total, False
+    return calls
+
+
+def chart_lines(calls: Sequence[Call], width: int, height: int, *, window: int | None) -> list[Content]:
+    """The chart in `height` lines of at most `width` cells: scale, area, and a line with the events."""
+    if not calls:
+        return [Content.styled("No call has been answered yet.", "$text-muted")]
+    axis = 7
+    room = max(4, width - axis - 1)
+    columns = _columns(calls, room)
+    top = _top(max(call.tokens for call in columns), window)
+    rows = max(2, height - 1)
+    middle = rows - 1 - rows // 2  # the row that holds half of the top
+    lines = []
+    for row in range(rows):
+        level = rows - row - 1
+        label = {0: tokens_short(top, strip=True), middle: tokens_short(top // 2, strip=True), rows - 1: "0"}.get(
+            row, ""
+        )
+        cells = "".join(_cell(call.tokens * rows / top - level) for call in columns)
+        lines.append(
+            Content.assemble(
+                (f"{label:>{axis - 1}} ", "$text-muted"), ("│" if row else "┤", "$border"), (cells, "$primary")
+            )
+        )
+    marks = "".join({"compacted": "▼", "trimmed": "▽"}.get(call.event, "─") for call in columns)
+    lines.append(
+        Content.assemble(" " * axis, ("└", "$border"), (marks, "$text-accent" if marks.strip("─") else "$border"))
+    )
+    return lines
+
+
+def legend(calls: Sequence[Call], window: int | None) -> str:
+    """What the chart shows, in one line."""
+    count = len(calls)
+    parts = [f"{count:,} call" + ("" if count == 1 else "s")]
+    if calls:
+        parts.append(f"now {tokens_short(calls[-1].tokens)}, most {tokens_short(max(call.tokens for call in calls))}")
+    if window:
+        parts.append(f"window {tokens_short(window, strip=True)}")
+    for event, sign in (("compacted", "▼"), ("trimmed", "▽")):
+        if any(call.event == event for call in calls):
+            parts.append(f"{sign} {event}")
+    return "   ".join(parts)
+
+
+def _top(largest: int, window: int | None) -> int:
+    """The upper end of the scale: the window where the conversation fills a fair part of it, else a round figure."""
+    if window and largest >= 0.3 * window:
+        return max(window, largest)
+    size = int(10 ** max(0, len(str(max(1, largest))) - 1))
+    return next(step * size for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * size >= largest)
+
+
+def _columns(calls: Sequence[Call], room: int) -> list[Call]:
+    """One call a column, wider steps where there are few, the largest of several where there are many."""
+    if len(calls) <= room:
+        step = max(1, min(6, room // len(calls)))
+        return [
+            Call(call.tokens, call.event if first == 0 else "", call.measured)
+            for call in calls
+            for first in range(step)
+        ]
+    result = []
+    for column in range(room):
+        bucket = calls[column * len(calls) // room : (column + 1) * len(calls) // room]
+        event: Event = next((call.event for call in bucket if call.event), "")
+        result.append(Call(max(call.tokens for call in bucket), event))
+    return result
+
+
+def _cell(filled: float) -> str:
+    return _EIGHTHS[min(8, max(0, round(filled * 8)))]

@@ -1,0 +1,145 @@
+"""The picture of the window: one band, one stretch a category, each with its own glyph and colour.
+
+Pure: `ContextUsage` in, lines of `Content` out. Colours are theme variables (`$context-system`), so that a change of
+theme needs nothing here; the glyphs alone tell the categories apart where there is no colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from tui.text.numbers import share
+
+if TYPE_CHECKING:
+    from tui.context.usage.usage import ContextUsage, UsageRow
+
+MESSAGE_KEYS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """How a category looks: one cell, a theme variable `context-<colour>`, and its short label in the band."""
+
+    glyph: str
+    colour: str
+    label: str
+
+
+CATEGORIES: dict[str, Category] = {
+    "system": Category("█", "system", "system"),
+    "memory": Category("▙", "memory", "memory"),
+    "tools": Category("▓", "tools", "tools"),
+    "user": Category("▒", "user", "you"),
+    "assistant": Category("▟", "assistant", "assistant"),
+    "reasoning": Category("▛", "reasoning", "reasoning"),
+    "tool_calls": Category("▀", "calls", "calls"),
+    "tool_results": Category("▄", "results", "tool results"),
+    "attachments": Category("▌", "attachments", "files"),
+    "summaries": Category("▐", "summaries", "summary"),
+    "unattributed": Category("▜", "other", "other"),
+    "free": Category("·", "free", "free"),
+    "buffer": Category("▚", "buffer", "buffer"),
+    "reserve": Category("▞", "reserve", "reserve"),
+}
+"""Block elements only: they are one cell wide in every terminal font."""
+
+COLOURS = tuple(category.colour for category in CATEGORIES.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of the band: `key` of `CATEGORIES`, size in tokens."""
+
+    key: str
+    tokens: int
+
+
+def category(key: str) -> Category:
+    """The look of a row key; an unknown key looks like "unattributed"."""
+    return CATEGORIES.get(key, CATEGORIES["unattributed"])
+
+
+def segments_of(usage: ContextUsage) -> tuple[Segment, ...]:
+    """The band's stretches in the order of the table, empty ones left out."""
+    rows: list[UsageRow] = sorted(usage.rows, key=lambda row: _order(row.key))
+    parts = [Segment(row.key if row.key in CATEGORIES else "unattributed", row.tokens) for row in rows]
+    parts += [
+        Segment("free", usage.free or 0),
+        Segment("buffer", usage.compaction_buffer or 0),
+        Segment("reserve", usage.output_reserve or 0),
+    ]
+    return tuple(part for part in parts if part.tokens > 0)
+
+
+def _order(key: str) -> int:
+    keys = list(CATEGORIES)
+    return keys.index(key) if key in CATEGORIES else keys.index("unattributed")
+
+
+def cells(sizes: Sequence[int], width: int) -> list[int]:
+    """Share `width` cells out by size: largest remainders, at least one cell for what is there, in sum exactly `width`.
+
+    Sizes are positive. Where there are more sizes than cells, the smallest get none.
+    """
+    total = sum(sizes)
+    if width <= 0 or total <= 0:
+        return [0] * len(sizes)
+    ideal = [size * width / total for size in sizes]
+    result = [max(1, int(part)) for part in ideal]
+    by_remainder = sorted(range(len(sizes)), key=lambda i: ideal[i] - int(ideal[i]), reverse=True)
+    for index in by_remainder:
+        if sum(result) >= width:
+            break
+        result[index] += 1
+    while sum(result) > width:
+        largest = max(range(len(sizes)), key=lambda i: (result[i] > 1, result[i] - ideal[i], -sizes[i]))
+        result[largest] -= 1
+    return result
+
+
+def picture_lines(usage: ContextUsage, width: int, rows: int = 3) -> list[Content]:
+    """The band, `rows` lines of `width` cells. With three rows wide stretches carry their name in the middle one.
+
+    Where the request is larger than the window a further line marks where the window ends. An empty window (nothing
+    known, nothing used) is one stretch of free cells.
+    """
+    parts = segments_of(usage) or (Segment("free", 1),)
+    whole = sum(part.tokens for part in parts)
+    widths = cells([part.tokens for part in parts], width)
+    labelled = rows // 2 if rows >= 3 else -1
+    lines = []
+    for row in range(rows):
+        pieces = [
+            _stretch(part, count, whole if row == labelled else 0)
+            for part, count in zip(parts, widths, strict=True)
+            if count
+        ]
+        lines.append(Content.assemble(*pieces))
+    if usage.over and usage.limits.context:
+        lines.append(_window_end(width, usage.limits.context / whole))
+    return lines
+
+
+def _stretch(part: Segment, count: int, whole: int) -> tuple[str, str]:
+    look = category(part.key)
+    style = f"$context-{look.colour} on $context-{look.colour}-back"
+    if whole and part.key != "free":
+        label = f" {look.label} {share(part.tokens, whole, digits=0)} "
+        if len(label) > count:
+            label = f" {look.label} "
+        if len(label) <= count:
+            return label.center(count), f"$foreground on $context-{look.colour}-back"
+    return look.glyph * count, style
+
+
+def _window_end(width: int, at: float) -> Content:
+    column = min(width - 1, max(0, int(at * width)))
+    text = "▲ the window ends here"
+    if column + len(text) > width:
+        text = "the window ends here ▲"
+        column = max(0, column - len(text) + 1)
+    return Content.assemble(" " * column, (text[:width], "bold $text-error"))

@@ -1,0 +1,268 @@
+"""The text of `/context`: headline, picture, rows, basis. Pure: a `ContextUsage` in, lines of `Content` out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from tui.text.cells import clip, pad, plain
+from tui.text.numbers import percent, share, tokens_exact, tokens_short
+from tui.views.context_basis import basis_lines
+from tui.views.context_picture import CATEGORIES, MESSAGE_KEYS, category, picture_lines
+from tui.views.urgency import alarm, mark, urgency
+
+if TYPE_CHECKING:
+    from tui.context.usage.usage import ContextUsage, UsageItem, UsageRow
+
+ITEMS_SHOWN = 12
+"""Items listed under an unfolded row; the rest is one line. The messages view lists everything."""
+
+_SOURCES = {
+    "setting": "set by you",
+    "learned": "learned from the server",
+    "probe": "from the server",
+    "table": "built-in table",
+    "prices": "price list",
+}
+
+_NAMES = {
+    "system": "system prompt",
+    "memory": "memory files",
+    "tools": "tools",
+    "user": "you",
+    "assistant": "assistant",
+    "reasoning": "reasoning sent back",
+    "tool_calls": "tool calls",
+    "tool_results": "tool results",
+    "attachments": "attachments",
+    "summaries": "summaries",
+    "unattributed": "not attributed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the panel. `key` names the row it stands for ("" for text that can't be chosen), `item` its item."""
+
+    content: Content
+    key: str = ""
+    foldable: bool = False
+    item: UsageItem | None = None
+
+
+def context_lines(
+    usage: ContextUsage,
+    width: int,
+    *,
+    expanded: AbstractSet[str] = frozenset({"messages"}),
+    hints: Mapping[str, str] | None = None,
+    picture_rows: int = 3,
+) -> list[Line]:
+    """Everything the panel shows, in order, no line wider than `width` cells (60 or more show every column)."""
+    blank = Line(Content(""))
+    lines = [Line(content) for content in headline(usage, width)]
+    lines.append(blank)
+    lines += [Line(content) for content in picture_lines(usage, width, picture_rows)]
+    lines.append(blank)
+    lines += table_lines(usage, width, expanded=expanded, hints=hints or {})
+    lines.append(blank)
+    lines += [Line(content) for content in basis_lines(usage, width)]
+    return lines
+
+
+def headline(usage: ContextUsage, width: int) -> list[Content]:
+    """Two lines: whose window it is, and the number."""
+    window = f"{tokens_short(usage.limits.context, strip=True)} window"
+    source = usage.limits.detail or _SOURCES.get(usage.limits.source, "")
+    if usage.limits.context is None:
+        window, source = "window unknown", ""
+    right = f"{usage.provider}/{usage.model} · {window}" + (f" ({source})" if source else "")
+    if len(right) > width - 10:
+        right = f"{usage.model} · {window}"
+    title = _spread(Content.styled("Context", "bold"), Content.styled(clip(right, width - 9), "$text-muted"), width)
+    number = Content.assemble(
+        (f"{mark(usage)}{tokens_exact(usage.total)}", f"bold {urgency(usage) or '$foreground'}"),
+        (f" / {tokens_exact(usage.limits.context)} tokens", "$text-muted"),
+    )
+    details = []
+    if usage.percent is not None:
+        details.append((f"   {percent(usage.percent)}{alarm(usage)}", f"bold {urgency(usage) or '$foreground'}"))
+    if usage.upper_bound > usage.total:
+        details.append((f"   ±{tokens_exact(usage.upper_bound - usage.total)}", "$text-muted"))
+    for detail in details:
+        if number.cell_length + len(detail[0]) <= width:
+            number = Content.assemble(number, detail)
+    note = Content.styled("next request, as it would be sent", "$text-muted")
+    if number.cell_length + note.cell_length + 3 <= width:
+        number = _spread(number, note, width)
+    return [title, number.truncate(width, ellipsis=True)]
+
+
+def table_lines(usage: ContextUsage, width: int, *, expanded: AbstractSet[str], hints: Mapping[str, str]) -> list[Line]:
+    """The rows, messages grouped, with what is free at the end."""
+    table = _Table(usage, width, expanded, hints)
+    messages = [row for row in usage.rows if row.key in MESSAGE_KEYS]
+    before = [row for row in usage.rows if row.key in ("system", "memory", "tools")]
+    after = [row for row in usage.rows if row.key not in (*MESSAGE_KEYS, "system", "memory", "tools")]
+    lines = [table.header()] if table.how else []
+    for row in before:
+        lines += table.row(row)
+    lines += table.group(messages)
+    for row in after:
+        lines += table.row(row)
+    lines += table.rest()
+    lines += [Line(Content.styled(clip(f"! {warning}", width), "$text-warning")) for warning in usage.warnings]
+    return lines
+
+
+class _Table:
+    """Column widths of one table, and the rows drawn to them."""
+
+    def __init__(self, usage: ContextUsage, width: int, expanded: AbstractSet[str], hints: Mapping[str, str]) -> None:
+        self.usage = usage
+        self.width = width
+        self.expanded = expanded
+        self.hints = hints
+        self.shares = width >= 46
+        self.how = width >= 66
+        figures = 11 + 9 * self.shares + 19 * self.how
+        self.name = min(24, width - figures - 2) if self.how else max(10, width - figures - 2)
+
+    def header(self) -> Line:
+        return Line(self._line("", "category", "tokens", "share", "how", "what you can do", style="$text-muted"))
+
+    def row(self, row: UsageRow, *, indent: int = 0) -> list[Line]:
+        look = category(row.key)
+        unfolded = row.key in self.expanded
+        name = _NAMES.get(row.key, row.name) + self._fold(bool(row.items), unfolded, indent)
+        line = self._line(
+            look.glyph, name, self._tokens(row.tokens, row.source), self._share(row.tokens) if not indent else "",
+            row.source, self.hints.get(row.key, ""), colour=look.colour, indent=indent,
+        )  # fmt: skip
+        lines = [Line(line, row.key, bool(row.items))]
+        if unfolded:
+            lines += self._items(row.items, indent + 2, row.key)
+        return lines
+
+    def group(self, rows: list[UsageRow]) -> list[Line]:
+        """The line "messages" and, unfolded, its parts."""
+        tokens = sum(row.tokens for row in rows)
+        sources = {row.source for row in rows if row.tokens} or {row.source for row in rows}
+        how = sources.pop() if len(sources) == 1 else ("mixed" if sources else "")
+        unfolded = "messages" in self.expanded
+        name = "messages" + self._fold(bool(rows), unfolded, 0)
+        line = self._line(
+            " ", name, self._tokens(tokens, how), self._share(tokens), how, self.hints.get("messages", "")
+        )
+        lines = [Line(line, "messages", bool(rows))]
+        if unfolded:
+            for row in rows:
+                lines += self.row(row, indent=2)
+        return lines
+
+    def rest(self) -> list[Line]:
+        """What no message takes: free, compaction buffer, output reserve; and what does not fit."""
+        usage = self.usage
+        if usage.limits.context is None:
+            unknown = clip("? the window is unknown: /window 128k sets it", self.width)
+            return [Line(Content.styled(unknown, "$text-muted"), "free")]
+        free = (
+            "free",
+            "free",
+            usage.free,
+            self.hints.get("free", "until compaction" if usage.compaction_buffer else ""),
+        )
+        buffer = ("buffer", "compaction buffer", usage.compaction_buffer, self.hints.get("buffer", ""))
+        reserve = ("reserve", "output reserve", usage.output_reserve, self.hints.get("reserve", "room for the answer"))
+        lines = []
+        for key, name, tokens, hint in (free, buffer, reserve):
+            if tokens is None or (key == "buffer" and not tokens):
+                continue
+            look = CATEGORIES[key]
+            text = self._line(look.glyph, name, tokens_exact(tokens), self._share(tokens), "", hint, colour=look.colour)
+            lines.append(Line(text, key))
+        if usage.over:
+            hint = self.hints.get("over", "has to go before this can be sent")
+            over = self._line(
+                "!", "too much", tokens_exact(usage.over), self._share(usage.over), "", hint, style="$text-error"
+            )
+            lines.append(Line(over, "over"))
+        return lines
+
+    def _items(self, items: Sequence[UsageItem], indent: int, row: str) -> list[Line]:
+        by_size = sorted(items, key=lambda item: item.tokens, reverse=True)
+        lines = []
+        for item in by_size[:ITEMS_SHOWN]:
+            text = self._line(
+                "",
+                _item_name(item),
+                self._tokens(item.tokens, item.source),
+                "",
+                item.source,
+                "",
+                indent=indent,
+                style="$text-muted",
+            )
+            lines.append(Line(text, f"item:{row}:{item.ref or item.name}", item=item))
+        if rest := by_size[ITEMS_SHOWN:]:
+            more = self._line(
+                "", f"{len(rest)} more", tokens_exact(sum(item.tokens for item in rest)), "", "", "", indent=indent,
+                style="$text-muted",
+            )  # fmt: skip
+            lines.append(Line(more, f"more:{row}" if row in MESSAGE_KEYS else ""))
+        return lines
+
+    def _tokens(self, tokens: int, how: str) -> str:
+        return tokens_exact(tokens) if self.how or how != "estimated" else f"~{tokens_exact(tokens)}"
+
+    def _share(self, tokens: int) -> str:
+        whole = self.usage.limits.context or self.usage.total
+        return share(tokens, whole)
+
+    def _fold(self, foldable: bool, unfolded: bool, indent: int) -> str:
+        if not foldable:
+            return ""
+        sign = "▾" if unfolded else "▸"
+        return f" {sign}"
+
+    def _line(
+        self,
+        glyph: str,
+        name: str,
+        tokens: str,
+        share_text: str,
+        how: str,
+        hint: str,
+        *,
+        colour: str = "",
+        indent: int = 0,
+        style: str = "",
+    ) -> Content:
+        room = self.name - indent
+        text = pad(plain(name), room)
+        figures = f"{tokens:>11}" + (f"{share_text:>9}" if self.shares else "") + (f"   {how:<16}" if self.how else "")
+        pieces = Content.assemble(
+            " " * indent,
+            (f"{glyph or ' '} ", f"$context-{colour}" if colour else style),
+            (text, style or ("$foreground" if not indent else "$text-muted")),
+            (figures[:11], style or "$foreground"),
+            (figures[11:], style or "$text-muted"),
+        )
+        room_left = self.width - pieces.cell_length
+        if hint and room_left >= min(len(hint), 16):
+            pieces = Content.assemble(pieces, (clip(hint, room_left), style or "$text-muted"))
+        return pieces.truncate(self.width)
+
+
+def _item_name(item: UsageItem) -> str:
+    """A tool of a server is named with it."""
+    return item.name if item.group in ("", "built-in") else f"{item.group}: {item.name}"
+
+
+def _spread(left: Content, right: Content, width: int) -> Content:
+    gap = max(1, width - left.cell_length - right.cell_length)
+    return Content.assemble(left, " " * gap, right).truncate(width, ellipsis=True)

@@ -1,0 +1,203 @@
+"""The text of `/mcp`. Pure: servers and tools in, lines out. Everything a server says is shown as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from tui.screens.hints import Hint
+from tui.text.cells import clip, pad, plain
+from tui.text.numbers import tokens_exact, tokens_short
+
+if TYPE_CHECKING:
+    from tui.chat.calling.session_tools import ToolLine
+    from tui.chat.server_files import ProjectFile
+    from tui.chat.servers import ServerLine
+
+LOG_SHOWN = 6
+"""Lines of a server's log under it."""
+
+NARROW = 50
+"""Cells below which a state that is as it should be is not spelt out."""
+
+_GLYPHS = {"ready": "●", "starting": "◌", "reconnecting": "↻", "failed": "✗", "off": "○"}
+_COLOURS = {"ready": "$text-success", "failed": "$text-error", "reconnecting": "$text-warning"}
+_STATES = {"off": "switched off"}
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """What is not sent: how many tools, how many tokens, and their names."""
+
+    names: AbstractSet[str] = frozenset()
+    tokens: int = 0
+
+
+NOTHING_DEFERRED = Deferred()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line. `key` is "server:NAME", "tool:NAME", "project" or "" for text that can't be chosen."""
+
+    content: Content
+    key: str = ""
+
+
+def mcp_rows(
+    servers: Sequence[ServerLine],
+    tools: Sequence[ToolLine],
+    width: int,
+    *,
+    expanded: AbstractSet[str],
+    deferred: Deferred = NOTHING_DEFERRED,
+    project: ProjectFile | None = None,
+) -> list[Row]:
+    """Everything the panel lists, no line wider than `width` cells."""
+    by_server: dict[str, list[ToolLine]] = {}
+    for tool in tools:
+        by_server.setdefault(tool.origin, []).append(tool)
+    rows = _project(project, width)
+    for server in servers:
+        rows += _server(server, by_server.get(server.status.name, []), width, server.status.name in expanded, deferred)
+    if not servers and not rows:
+        rows += [
+            Row(Content.styled(line, "$text-muted"))
+            for line in wrapped(
+                "No servers yet. Write them into the config file, as [mcpServers.NAME] with command and args or url, or"
+                ' into mcp.json beside it, as {"mcpServers": {…}}: the form other clients use.',
+                width,
+            )
+        ]
+    return rows
+
+
+def summary(tools: Iterable[ToolLine], servers: Sequence[ServerLine], deferred: Deferred) -> str:
+    """One line: what is sent for servers with every request, and what is not."""
+    names = {server.status.name for server in servers}
+    sent = [t for t in tools if t.origin in names and t.on and t.name not in deferred.names]
+    line = f"{_count(len(sent), 'tool')}, ~{tokens_short(sum(t.tokens or 0 for t in sent))} tokens with every request"
+    if deferred.names:
+        line += f"; {deferred_words(len(deferred.names), deferred.tokens)}"
+    return line
+
+
+def deferred_words(count: int, tokens: int) -> str:
+    """What waits until the model searches for it."""
+    return f"{count:,} deferred, ~{tokens_short(tokens)} not sent"
+
+
+def _project(project: ProjectFile | None, width: int) -> list[Row]:
+    if project is None:
+        return []
+    names = ", ".join(plain(server.name) for server in project.servers) or "nothing"
+    if project.word != "unsaid":
+        said = "not started, you said no" if project.word == "no" else "started, you agreed"
+        text = f"{plain(str(project.path))} ({names}): {said}. Enter asks again."
+        return [Row(Content.styled(clip(text, width), "$text-muted"), "project")]
+    text = f"! {plain(str(project.path))} would start: {names}. Enter shows it and asks."
+    return [Row(Content.styled(clip(text, width), "$text-warning"), "project")]
+
+
+def _server(server: ServerLine, tools: list[ToolLine], width: int, unfolded: bool, deferred: Deferred) -> list[Row]:
+    status = server.status
+    sign = "▾" if unfolded else "▸"
+    state = _STATES.get(status.state, status.state)
+    colour = _COLOURS.get(status.state, "$text-muted")
+    line = Content.assemble(
+        (f"{_GLYPHS[status.state]} ", colour),
+        (pad(plain(status.name), max(8, min(20, width // 4))), "$foreground"),
+        (f" {sign} ", "$text-muted"),
+    )
+    if width >= NARROW or status.state != "ready":  # else the glyph says it
+        line = Content.assemble(line, (pad(state, 13), colour))
+    cost = sum(t.tokens or 0 for t in tools if t.on)
+    share = "" if not tools else f"~{tokens_short(cost)}" if any(t.on for t in tools) else "off"
+    waits = " deferred" if any(t.name in deferred.names for t in tools) else ""
+    count = _count(len(tools), "tool") if tools else ""
+    line = Content.assemble(line, (f"{count:>9}{share:>8}{waits}", "$foreground"))
+    more = [status.about] if status.about else []
+    more += [_count(len(status.resources), "resource")] if status.resources else []
+    more += [_count(len(status.prompts), "prompt")] if status.prompts else []
+    if more:
+        line = Content.assemble(line, ("   " + plain(" · ".join(more)), "$text-muted"))
+    rows = [Row(line.truncate(width, ellipsis=True), f"server:{status.name}")]
+    if status.reason:
+        rows += [Row(Content.styled(f"  {text}", colour)) for text in wrapped(status.reason, width - 2)]
+    return rows + (_details(server, tools, width, deferred) if unfolded else [])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("s" if number != 1 else "")
+
+
+def _details(server: ServerLine, tools: list[ToolLine], width: int, deferred: Deferred) -> list[Row]:
+    config = server.config
+    about = [f"{config.transport} · {config.shown}", f"from {config.where}"]
+    rows = [Row(Content.styled(f"    {clip(plain(text), width - 4)}", "$text-muted")) for text in about if config.shown]
+    rows += [_tool(tool, width, deferred) for tool in tools]
+    if server.log:
+        where = f"log, all of it in {server.log_file}" if server.log_file else "log"
+        rows.append(Row(Content.styled(f"    {clip(plain(where), width - 4)}", "$text-muted")))
+        rows += [
+            Row(Content.styled(f"    │ {clip(plain(text), width - 6)}", "$text-muted"))
+            for text in server.log[-LOG_SHOWN:]
+        ]
+    return rows
+
+
+def _tool(tool: ToolLine, width: int, deferred: Deferred) -> Row:
+    name = plain(tool.name.removeprefix(f"{tool.origin}__"))
+    if not tool.on:
+        how = "off"
+    elif tool.name in deferred.names:
+        how = "deferred"
+    else:
+        how = {"allow": "runs", "ask": "asks", "never": "never runs"}[tool.rule]
+    room = max(12, min(34, width - 30))
+    line = Content.assemble(
+        ("    " + ("● " if tool.on else "○ "), "$text-muted"),
+        (pad(name, room), "$foreground" if tool.on else "$text-muted"),
+        (f"{'~' if tool.source == 'estimated' else ''}{tokens_exact(tool.tokens)}".rjust(8), "$text-muted"),
+        (f"  {how:<10}", "$text-muted"),
+    )
+    left = width - line.cell_length
+    if left > 12:
+        line = Content.assemble(line, (clip(plain(" ".join(tool.description.split())), left), "$text-muted"))
+    return Row(line.truncate(width), f"tool:{tool.name}")
+
+
+def project_text(project: ProjectFile) -> str:
+    """All that a person has to know before the programs of a project's file are started: nothing of it is left out.
+
+    What may be a secret is shown too: it stands in the project's file, and what is hidden could be what does harm.
+    """
+    lines = [f"{project.path}", "comes with this folder and would start, on this machine and as you:", ""]
+    for server in project.servers:
+        what = server.url or " ".join((server.command, *map(repr, server.args)))
+        lines.append(f"{server.name}: {server.error or what}")
+        if server.cwd:
+            lines.append(f"    in {server.cwd}")
+        if names := server.variables:
+            lines.append(f"    is given from your environment: {', '.join(names)}")
+        lines += [f"    sets {name}={value}" for name, value in server.env.items()]
+        lines += [f"    sends {name}: {value}" for name, value in server.headers.items()]
+    lines += ["", "What you say holds for this content of the file: when it changes you are asked again."]
+    return "\n".join(lines)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """`text` in lines of `width` cells."""
+    return [line.plain.rstrip() for line in Content(plain(text)).wrap(max(10, width))]
+
+
+HINTS: Mapping[str, Sequence[Hint]] = {
+    "server": (("enter", "unfold", "choose"), ("o", "on/off", "switch"), ("r", "restart", "restart")),
+    "tool": (("o", "on/off", "switch"),),
+    "project": (("enter", "read it and decide", "choose"),),
+}
+"""What can be done with the line under the cursor."""

@@ -1,0 +1,59 @@
+"""What is known of a model, in words. Unknown is "?". Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui.text.numbers import dollars, tokens_short
+
+if TYPE_CHECKING:  # not before the first frame
+    from tui.context.usage.limits import ModelLimits
+    from tui.providers.base import Capabilities, ModelInfo
+
+_THOUGHTS = {
+    "always": "its thoughts go back to it",
+    "tool_loop": "its thoughts go back between tool steps",
+    "never": "its thoughts do not go back",
+}
+
+
+def window_text(limits: ModelLimits | None) -> str:
+    """ "200k", "?"."""
+    return tokens_short(limits.context if limits else None, strip=True)
+
+
+def price_text(price: tuple[float, float] | None) -> str:
+    """Dollars for a million tokens of input and of output: "$3/$15", "free", "?"."""
+    if price is None:
+        return "?"
+    return f"${dollars(price[0])}/${dollars(price[1])}" if any(price) else "free"
+
+
+def effort_text(effort: str | None, *, refused: bool) -> str:
+    """What `/thinking` says."""
+    if effort is None:
+        return "Reasoning effort: as the provider likes."
+    return f"Reasoning effort: {effort}{', which this model refused: it is asked without it' if refused else ''}."
+
+
+def about_model(info: ModelInfo, able: Capabilities, used: str) -> str:
+    """One line on what the model takes and how it is counted."""
+    kinds = (("images", info.images), ("PDFs", info.pdfs), ("tools", info.tools))
+    takes = [name for name, known in kinds if known]
+    lacks = [name for name, known in kinds if known is False]
+    unknown = [name for name, known in kinds if known is None]
+    words = [
+        *([info.name] if info.name else []),
+        *([f"takes {', '.join(takes)}"] if takes else []),
+        *([f"takes no {' or '.join(lacks)}"] if lacks else []),
+        *([f"{', '.join(unknown)}: ?"] if unknown else []),
+        _THOUGHTS[able.reasoning_return],
+        "the server counts exactly" if able.count_endpoint else "no counting endpoint",
+        *(
+            [f"answers up to {tokens_short(info.limits.output, strip=True)}"]
+            if info.limits and info.limits.output
+            else []
+        ),
+        *([used] if used else []),
+    ]
+    return " · ".join(words)

@@ -1,0 +1,115 @@
+"""The text of `/tools`. Pure: tools and answers in, lines out. What a server says is shown as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from tui.screens.hints import Hint
+from tui.text.cells import clip, pad, plain
+from tui.text.names import MEASURED, time_text
+from tui.text.numbers import tokens_exact, tokens_short
+
+if TYPE_CHECKING:
+    from tui.chat.calling.session_tools import ToolLine
+    from tui.tools.approval import Remembered
+
+ASIDE = 70  # cells from which a line has room for when a tool was used last
+HINTS: Mapping[str, Sequence[Hint]] = {
+    "source": (("space", "all on or off", "switch"),),
+    "tool": (("space", "on or off", "switch"), ("f", "forget your answer", "forget")),
+    "answer": (("f", "forget: ask again", "forget"),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line. `key` is "source:NAME", "tool:NAME", "answer:NAME", or "" for text that can't be chosen."""
+
+    content: Content
+    key: str = ""
+
+
+def tool_rows(
+    lines: Sequence[ToolLine],
+    answers: Sequence[Remembered],
+    width: int,
+    now: float,
+    waiting: AbstractSet[str] = frozenset(),
+) -> list[Row]:
+    """Tools under their sources, then answers that hold for tools which are not there now.
+
+    `waiting` are deferred tools: not sent until the model searches for them.
+    """
+    said = {answer.tool: answer.rule for answer in answers}
+    rows: list[Row] = []
+    for origin in dict.fromkeys(line.origin for line in lines):
+        group = [line for line in lines if line.origin == origin]
+        on = sum(line.on for line in group)
+        name = "built in" if origin == "built-in" else f"MCP server {plain(origin)}"
+        rows.append(
+            Row(Content.styled(clip(f"{name}: {on} of {len(group)} on", width), "$text-muted"), f"source:{origin}")
+        )
+        rows += [_tool(line, said.get(line.name), width, now, line.name in waiting) for line in group]
+    known = {line.name for line in lines}
+    if other := [answer for answer in answers if answer.tool not in known]:
+        rows.append(Row(Content.styled(clip("answers for tools that are not here now", width), "$text-muted")))
+        rows += [
+            Row(
+                Content.styled(clip(f"  {plain(a.tool)}: {_rule(a.rule, True)}", width), "$foreground"),
+                f"answer:{a.tool}",
+            )
+            for a in other
+        ]
+    if not lines:
+        rows.insert(0, Row(Content.styled(clip("There are no tools.", width), "$text-muted")))
+    return rows
+
+
+def _tool(line: ToolLine, said: str | None, width: int, now: float, waits: bool) -> Row:
+    mark = "~" if line.tokens is not None and line.source not in MEASURED else ""
+    cost = f"{mark}{tokens_short(line.tokens)}" if line.on and not waits else "waits" if line.on else "off"
+    rule = _rule(line.rule, said is not None)
+    if line.rule == "allow" and not line.read_only and said is None:
+        rule = "runs, as allowed"  # by the config file, or for this conversation
+    used = f"used {time_text(line.used_at, now)}" if line.used_at else ""
+    aside = f"  {pad(rule, 22)}{pad(used, 18)}" if width >= ASIDE else f"  {pad(rule, 12)}"
+    room = max(10, width - 4 - 7 - len(aside) - 1)
+    name = plain(line.name.removeprefix(f"{line.origin}__"))
+    return Row(
+        Content.assemble(
+            ("● " if line.on else "○ ", "$text-success" if line.on else "$text-muted"),
+            (pad(name, room), "$foreground" if line.on else "$text-muted"),
+            (f"{cost:>7}", "$foreground" if line.on else "$text-muted"),
+            (aside, "$text-warning" if line.rule == "never" else "$text-muted"),
+        ).truncate(width, ellipsis=True),
+        f"tool:{line.name}",
+    )
+
+
+def _rule(rule: str, said: bool) -> str:
+    words = {"allow": "runs", "ask": "asks first", "never": "never runs"}[rule]
+    return f"{words}, you said" if said else words
+
+
+def summary(
+    lines: Sequence[ToolLine], tokens: int | None, source: str, waiting: int, *, takes: bool, small: bool
+) -> str:
+    """One line over the list: what the tools cost with every request, and why there may be none.
+
+    `tokens` of the tools' row and how they are known; `takes`: whether the model calls tools; `small`: they are off
+    unless one is switched on.
+    """
+    if not takes:
+        return "This model calls no tools, as far as is known: none are offered."
+    if small and not any(line.on for line in lines):
+        return "Off for this model, which is small or a demo: /tools on offers them all the same."
+    on = sum(line.on for line in lines) - waiting
+    mark = "" if source in MEASURED else "~"
+    text = f"{on} tool{'' if on == 1 else 's'}, {mark}{tokens_exact(tokens)} tokens with every request ({source})"
+    wait = "1 waits until the model searches for it" if waiting == 1 else f"{waiting} wait until they are searched for"
+    return f"{text}; {wait}" if waiting else text

@@ -1,0 +1,140 @@
+"""The text of `/usage`: what was used, by time and by model. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from datetime import date
+
+from textual.content import Content
+
+from tui.chat.usage_report import Totals
+from tui.context.reduction.trimming import TrimLog
+from tui.text.cells import clip, pad, plain
+from tui.text.numbers import spent, tokens_exact, tokens_short
+
+NO_TRIMS = TrimLog()
+
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_WIDE = 76
+
+
+def usage_lines(
+    columns: Sequence[Totals],
+    models: Sequence[Totals],
+    days: Sequence[tuple[date, int]],
+    width: int,
+    *,
+    trims: TrimLog = NO_TRIMS,
+    before: Totals | None = None,
+) -> list[Content]:
+    """Totals side by side, then what rolling context did, then models, then days.
+
+    `before` is what a fork was given: calls that count in the conversation it came from.
+    """
+    lines = _totals(columns, width)
+    if before is not None and before.calls:
+        cost = f", {spent(before.cost, before.priced)}" if before.cost or before.priced else ""
+        sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out{cost}"
+        calls = f"{before.calls:,} call" + ("s" if before.calls > 1 else "")
+        text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
+        lines += [Content(""), *_sentence(text, width)]
+    if trims.requests:
+        average = trims.average_utilisation
+        use = f", {average:.0f} % of the budget used on average" if average is not None else ""
+        text = f"rolling context: {trims.trimmed:,} of {trims.requests:,} requests trimmed{use}"
+        lines += [Content(""), *_sentence(text, width)]
+    if trims.recent:
+        tokens, count = sum(trim.tokens for trim in trims.recent), len(trims.recent)
+        last = f"the last {count}" if count > 1 else "the last one"
+        text = f"{last} left out {tokens_exact(tokens)} tokens, {tokens_exact(trims.recent[-1].tokens)} the latest"
+        lines += _sentence(text, width)
+    if models:
+        lines += [Content(""), *_models(models, width)]
+    if any(tokens for _, tokens in days):
+        lines += [Content(""), *_days(days, width)]
+    return lines
+
+
+def _sentence(text: str, width: int) -> list[Content]:
+    return [Content.styled(line, "$text-muted") for line in textwrap.wrap(text, width)]
+
+
+def _totals(columns: Sequence[Totals], width: int) -> list[Content]:
+    wide = width >= _WIDE
+    label = 24 if wide else 11
+    cell = min(18, (width - label) // max(1, len(columns)))
+    figure: Callable[[int | None], str] = tokens_exact if wide else tokens_short
+    rows: list[tuple[str, Callable[[Totals], str]]] = [
+        ("calls", lambda t: f"{t.calls:,}"),
+        ("input, fresh" if wide else "fresh", lambda t: figure(t.fresh)),
+        ("input, from the cache" if wide else "cached", lambda t: figure(t.cached)),
+        ("output", lambda t: figure(t.output)),
+        ("  of it reasoning" if wide else "reasoning", lambda t: figure(t.reasoning)),
+        ("cost", lambda t: spent(t.cost, t.priced)),
+        ("estimates off by" if wide else "off by", lambda t: _percent(t.error_median)),
+        ("  95 % of them within" if wide else "95 % in", lambda t: _percent(t.error_p95)),
+        ("compactions" if wide else "compacted", lambda t: f"{t.compactions:,}"),
+        ("failed", lambda t: f"{t.failed:,}"),
+    ]
+    head = Content.assemble(" " * label, *((f"{clip(t.name, cell - 1):>{cell}}", "bold $foreground") for t in columns))
+    return [head, *(_row(name, [value(t) for t in columns], label, cell) for name, value in rows)]
+
+
+def _row(name: str, values: Sequence[str], label: int, cell: int) -> Content:
+    return Content.assemble(
+        (pad(name, label), "$text-muted"), *((f"{value:>{cell}}", "$foreground") for value in values)
+    )
+
+
+def _percent(value: float | None) -> str:
+    return "?" if value is None else f"{value:.1f} %"
+
+
+def _models(models: Sequence[Totals], width: int) -> list[Content]:
+    wide = width >= _WIDE
+    names = ("calls", "fresh", "cached", "output", "cost", "off by") if wide else ("input", "output", "cost")
+    cell = 9
+    label = max(8, width - cell * len(names))
+    head = Content.assemble(
+        (pad("by model", label), "bold $foreground"),
+        ("".join(f"{name:>{cell}}" for name in names), "$text-muted"),
+    )
+    lines = [head]
+    for row in models:
+        cost = spent(row.cost, row.priced)
+        if wide:
+            values = [f"{row.calls:,}", *map(tokens_short, (row.fresh, row.cached, row.output)), cost]
+            values.append(_percent(row.error_median))
+        else:
+            values = [tokens_short(row.input), tokens_short(row.output), cost]
+        figures = "".join(f"{value:>{cell}}" for value in values)
+        lines.append(Content.assemble((pad(plain(row.name), label), "$primary"), (figures, "$foreground")))
+    return lines
+
+
+def _days(days: Sequence[tuple[date, int]], width: int) -> list[Content]:
+    """Three lines of bars, one day a column (two cells where there is room), and what the largest is."""
+    step = 3 if width >= 3 * len(days) else 2 if width >= 2 * len(days) else 1
+    shown = days[-(width // step) :]
+    most = max(tokens for _, tokens in shown) or 1
+    height = 3
+    lines = [
+        Content.assemble(
+            (f"last {len(shown)} days", "bold $foreground"), (f"   most in a day {tokens_short(most)}", "$text-muted")
+        )
+    ]
+    for level in reversed(range(height)):
+        bars = "".join(
+            _bar(tokens * height / most - level) * max(1, step - 1) + " " * (step > 1) for _, tokens in shown
+        )
+        lines.append(Content.styled(bars.rstrip(), "$primary"))
+    first, last = shown[0][0], shown[-1][0]
+    ends = f"{last:%d %b}".rjust(max(8, step * len(shown) - 7))
+    lines.append(Content.styled(f"{first:%d %b} {ends}", "$text-muted"))
+    return lines
+
+
+def _bar(filled: float) -> str:
+    eighths = min(8, max(0, round(filled * 8)))
+    return _EIGHTHS[eighths] if eighths or filled <= 0 else "▁"

@@ -1,0 +1,284 @@
+"""Where a person writes: a prompt that grows, a line above it with what the draft costs, a list of completions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.actions import SkipAction
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static, TextArea
+
+from tui.widgets.composer.completion import Choice, CompletionList
+from tui.widgets.composer.paste import PasteChips, dropped_files, mention_of
+from tui.widgets.composer.prompt_history import PromptHistory
+from tui.widgets.composer.rule_line import RuleLine
+
+_IN_TURN = ("submit", "newline", "complete", "close_list", "cursor_up", "cursor_down")
+"""Actions whose keys wait for the letters typed before them."""
+
+
+class PromptArea(TextArea):
+    """The text itself. Big pastes become chips; deleting back into a chip takes it whole."""
+
+    DEFAULT_CSS = """
+    PromptArea, PromptArea:focus {
+        width: 1fr; height: auto; max-height: 10; min-height: 1;
+        border: none; padding: 0; background: transparent; color: $foreground;
+        scrollbar-size-vertical: 1;
+    }
+    PromptArea .text-area--placeholder { color: $text-muted; }
+    PromptArea .text-area--cursor-line { background: transparent; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Send", id="composer.send", show=False),
+        Binding("shift+enter,ctrl+j,alt+enter", "newline", "New line", id="composer.newline", show=False),
+        Binding("ctrl+v", "paste", "Paste, also a picture", id="composer.paste", show=False),
+        Binding("tab", "complete", "Complete", id="composer.complete", show=False),
+        Binding("escape", "close_list", "Close the list", id="composer.close_list", show=False),
+        Binding("up", "cursor_up", "Up, earlier prompts", id="composer.up", show=False),
+        Binding("down", "cursor_down", "Down, later prompts", id="composer.down", show=False),
+    ]
+
+    def __init__(self, owner: Composer, placeholder: str) -> None:
+        super().__init__(placeholder=placeholder, compact=True, highlight_cursor_line=False, tab_behavior="focus")
+        self.owner = owner
+        self.chips = owner.chips
+
+    async def on_key(self, event: events.Key) -> None:
+        """The composer's keys take their turn among the letters, so that enter sends all that was typed before it.
+
+        As priority bindings they would run ahead of letters still on their way here, as plain ones behind later ones.
+        """
+        bound = None if event.is_printable else self.screen.active_bindings.get(event.key)
+        if bound is None or bound.node is not self or bound.binding.action not in _IN_TURN:
+            return
+        event.prevent_default()
+        if await self.app.run_action(bound.binding.action, self):
+            event.stop()
+
+    def action_submit(self) -> None:
+        """Send, or take the chosen completion."""
+        self.owner.submit()
+
+    def action_newline(self) -> None:
+        """Start a new line without sending."""
+        self.insert("\n", maintain_selection_offset=False)
+
+    def action_complete(self) -> None:
+        """Take the chosen completion without sending; without a list, go to the next widget."""
+        if not self.owner.complete():
+            self.screen.focus_next()
+
+    def action_close_list(self) -> None:
+        """Close the completions; without a list the key belongs to the screen."""
+        if not self.owner.completions.open:
+            raise SkipAction
+        self.owner.completions.offer(())
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Up: in the list, to an earlier prompt from the first line, else in the text."""
+        if select or not self.owner.up():
+            super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Down: in the list, to a later prompt from the last line, else in the text."""
+        if select or not self.owner.down():
+            super().action_cursor_down(select)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """What the terminal pastes: text, the paths of files that were dropped, or nothing where it has a picture."""
+        event.prevent_default()
+        event.stop()
+        if event.text:
+            self.take_in(event.text)
+        else:
+            self.action_paste()
+
+    def action_paste(self) -> None:
+        """The key for pasting what the terminal doesn't."""
+        self.post_message(Composer.PasteWanted())
+
+    def take_in(self, text: str) -> None:
+        """Insert a paste: fold what is large, attach dropped files. Terminals send a carriage return for a new line."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if files := dropped_files(text):
+            for path in files:
+                self.mention(path)
+        else:
+            self.insert(self.chips.fold(text) if self.chips.wanted(text) else text, maintain_selection_offset=False)
+
+    def mention(self, path: str) -> None:
+        """Attach a file: its name goes into the text, apart from the words around it."""
+        row, column = self.cursor_location
+        before = self.document[row][:column]
+        blank = " " if before and not before[-1].isspace() else ""
+        self.insert(f"{blank}{mention_of(path)} ", maintain_selection_offset=False)
+
+    def action_delete_left(self) -> None:
+        """Delete a character, or the chip before the cursor."""
+        row, column = self.cursor_location
+        label = self.chips.label_before(self.document[row], column) if self.selection.is_empty else None
+        if label is None:
+            super().action_delete_left()
+        else:
+            self.delete((row, column - len(label)), (row, column), maintain_selection_offset=False)
+
+    @property
+    def on_first_line(self) -> bool:
+        """Whether the cursor is on the topmost line, as wrapped."""
+        return self.wrapped_document.location_to_offset(self.cursor_location).y == 0
+
+    @property
+    def on_last_line(self) -> bool:
+        """Whether the cursor is on the last line, as wrapped."""
+        return self.wrapped_document.location_to_offset(self.cursor_location).y >= self.wrapped_document.height - 1
+
+
+class Composer(Widget):
+    """Prompt, cost line and completions. Posts what was written; knows nothing of a session."""
+
+    DEFAULT_CSS = """
+    Composer { height: auto; layout: vertical; }
+    Composer > Horizontal { height: auto; padding: 0 1; }
+    Composer .prompt-sign { width: 2; height: 1; color: $primary; text-style: bold; }
+    """
+
+    class Submitted(Message):
+        """Enter was pressed on `text` (pastes unfolded), which the draft holds no more: see `Composer.give_back`."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Changed(Message):
+        """The draft changed. `typed` is without pastes, `pasted` are they; completion goes by `words` and `cursor`."""
+
+        def __init__(self, typed: str, pasted: Sequence[str], words: str, cursor: int) -> None:
+            super().__init__()
+            self.typed = typed
+            self.pasted = tuple(pasted)
+            self.words = words
+            self.cursor = cursor
+
+    class Recall(Message):
+        """Up was pressed in an empty draft: the last queued message may come back."""
+
+    class PasteWanted(Message):
+        """What the system's clipboard holds is wanted."""
+
+    def __init__(self, placeholder: str = "ask, or / for commands") -> None:
+        super().__init__()
+        self.chips = PasteChips()
+        self.history = PromptHistory()
+        self.area = PromptArea(self, placeholder)
+        self.rule = RuleLine()
+        self.completions = CompletionList()
+        self.queued = False  # whether `Recall` has something to bring back
+
+    def compose(self) -> ComposeResult:
+        """The list lies over what is above; rule and prompt stand below one another."""
+        yield self.completions
+        yield self.rule
+        with Horizontal():
+            yield Static("›", classes="prompt-sign")
+            yield self.area
+
+    @property
+    def value(self) -> str:
+        """The draft as it would be sent, pastes unfolded."""
+        return self.chips.expand(self.area.text)
+
+    @value.setter
+    def value(self, text: str) -> None:
+        """Replace the draft, the cursor at its end. What is large is folded."""
+        self.chips.clear()
+        self.area.load_text(self.chips.fold(text) if self.chips.wanted(text) else text)
+        self.area.move_cursor(self.area.document.end)
+
+    def clear(self) -> None:
+        """Empty the draft."""
+        self.completions.offer(())
+        self.chips.clear()
+        self.area.load_text("")
+
+    def give_back(self, text: str) -> None:
+        """What was submitted and can't be sent, before whatever was written since."""
+        self.value = text + self.value
+
+    def fit(self, height: int) -> None:
+        """Leave room for the rest in a window of `height` lines: the prompt scrolls where it is longer."""
+        self.area.styles.max_height = max(2, min(10, height - 8))  # title, a line of talk, four that wait, rule, status
+
+    def focus_prompt(self) -> None:
+        """Take the keys."""
+        self.area.focus()
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Tell the screen, once for each change."""
+        event.stop()
+        text = self.area.text
+        typed, pasted = self.chips.split(text)
+        cursor = len(self.area.get_text_range((0, 0), self.area.cursor_location))
+        self.post_message(self.Changed(typed, pasted, text, cursor))
+
+    def submit(self) -> None:
+        """Take the chosen completion if it changes anything, else send."""
+        choice = self.completions.current_for(self.area.text)
+        if choice is not None and choice.text.strip() != self.area.text.strip():
+            self._take(choice)
+            if choice.text.endswith(" "):
+                return
+        self.completions.offer(())
+        if (text := self.value).strip():
+            self.clear()  # here and not by who gets it: the keys that wait behind enter begin the next message
+            self.post_message(self.Submitted(text))
+
+    def up(self) -> bool:
+        """The list's cursor up, the last waiting message back, or an earlier prompt. False: the key is the text's."""
+        if self.completions.open:
+            self.completions.move(-1)
+        elif not self.area.on_first_line:
+            return False
+        elif self.queued and not self.area.text:
+            self.post_message(self.Recall())
+        elif (text := self.history.back(self.value)) is not None:
+            self.value = text
+            self.area.move_cursor((0, 0))
+        return True
+
+    def down(self) -> bool:
+        """The list's cursor down, or a later prompt. False: the key is the text's."""
+        if self.completions.open:
+            self.completions.move(1)
+        elif not self.area.on_last_line:
+            return False
+        elif (text := self.history.forward()) is not None:
+            self.value = text
+        return True
+
+    def complete(self) -> bool:
+        """Take the chosen completion without sending. False where there is none."""
+        choice = self.completions.current
+        if choice is not None:
+            self._take(choice)
+        return choice is not None
+
+    def on_option_list_option_selected(self, event: CompletionList.OptionSelected) -> None:
+        """A click on a completion takes it."""
+        event.stop()
+        if choice := self.completions.current:
+            self._take(choice)
+        self.area.focus()
+
+    def _take(self, choice: Choice) -> None:
+        self.completions.offer(())
+        self.area.load_text(choice.text)
+        before = choice.text[: choice.cursor]
+        self.area.move_cursor((before.count("\n"), len(before) - before.rfind("\n") - 1))

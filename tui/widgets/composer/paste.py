@@ -1,0 +1,79 @@
+"""Big pastes: kept whole, shown in the draft as one short chip."""
+
+from __future__ import annotations
+
+import re
+
+from tui.text.numbers import bytes_short
+
+FOLD_CHARACTERS = 2_000
+FOLD_LINES = 24
+"""A paste longer than either becomes a chip."""
+_FILE = re.compile(r"(?:/|~/|file:///).*\.(?:png|jpe?g|gif|webp|pdf)", re.IGNORECASE)
+
+
+def dropped_files(text: str) -> list[str]:
+    """The pictures and PDFs whose paths are all of `text`: what terminals paste when files are dropped on them."""
+    if len(text) > 4_000 or not text.strip() or "\n" in text.strip():
+        return []
+    import shlex  # not before the first frame
+    from urllib.parse import unquote
+
+    try:
+        words = shlex.split(text)
+    except ValueError:  # a quotation mark without its partner
+        return []
+    if not all(_FILE.fullmatch(word) and '"' not in word for word in words):
+        return []
+    return [unquote(word.removeprefix("file://")) if word.startswith("file://") else word for word in words]
+
+
+def mention_of(path: str) -> str:
+    """How a file is named in a draft so that it goes along."""
+    return f'@"{path}"' if " " in path else f"@{path}"
+
+
+class PasteChips:
+    """The texts behind the chips of one draft. A chip whose label was edited is plain text."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    @staticmethod
+    def wanted(text: str) -> bool:
+        """Whether a paste is so large that it is better folded."""
+        return len(text) > FOLD_CHARACTERS or text.count("\n") >= FOLD_LINES
+
+    def fold(self, text: str) -> str:
+        """Keep `text`, return the label that stands for it."""
+        lines = text.count("\n") + 1
+        size = bytes_short(len(text.encode("utf-8", "surrogatepass")))
+        unit = "line" if lines == 1 else "lines"
+        label = f"[paste {len(self._texts) + 1}: {lines:,} {unit}, {size}]"
+        self._texts[label] = text
+        return label
+
+    def expand(self, draft: str) -> str:
+        """The draft with every label replaced by its text (once through: a paste may quote a label)."""
+        if not self._texts:
+            return draft
+        return self._pattern().sub(lambda match: self._texts[match.group()], draft)
+
+    def split(self, draft: str) -> tuple[str, list[str]]:
+        """What was typed, and the pasted texts in it: counted apart, so that a keystroke costs what was typed."""
+        if not self._texts:
+            return draft, []
+        pattern = self._pattern()
+        return pattern.sub("", draft), [self._texts[label] for label in pattern.findall(draft)]
+
+    def label_before(self, line: str, column: int) -> str | None:
+        """The label that ends at `column` of `line`, if one does."""
+        before = line[:column]
+        return next((label for label in self._texts if before.endswith(label)), None)
+
+    def clear(self) -> None:
+        """Forget every text: the draft was sent or thrown away."""
+        self._texts.clear()
+
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("|".join(re.escape(label) for label in self._texts))

@@ -1,0 +1,324 @@
+"""What the transcript shows, apart from any screen: entries, their rows at one width, their heights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tui.messages import Message, ToolCall, ToolResult
+from tui.render.live import LiveReply
+from tui.render.message import Count, View, message_rows
+from tui.render.palette import Palette
+from tui.render.rows import Row
+from tui.text.clean import clean_text
+from tui.text.names import time_text
+from tui.widgets.transcript.drawer import Job
+from tui.widgets.transcript.entry import (
+    Entry,
+    Level,
+    drawn_size,
+    entry_label,
+    estimate,
+    find_dividers,
+    foldable,
+    notice_rows,
+    waiting_rows,
+)
+from tui.widgets.transcript.heights import Heights
+
+KEPT_ROWS = 4_000
+"""Rows kept ready outside the screen; beyond that the farthest are drawn again when they are needed."""
+
+LARGE = 6_000
+"""Characters of a message that take longer to draw than a part of a frame: about 10 ms."""
+
+
+class Document:
+    """The entries in order. Rows are made on demand (`realise`); until then heights are estimates.
+
+    With `later`, large messages are not drawn on demand: it is called with their index, to run `job` elsewhere and
+    bring the rows back with `take`.
+    """
+
+    def __init__(self, palette: Palette, later: Callable[[int], None] | None = None) -> None:
+        self.palette = palette
+        self._later = later
+        self.width = 0
+        self.entries: list[Entry] = []
+        self.heights = Heights()
+        self.index: dict[str, int] = {}
+        self._counts: Mapping[str, Count] = {}
+        self._not_sent: Mapping[str, str] = {}
+        self._calls: dict[str, ToolCall] = {}
+        self._answered: set[str] = set()
+        self._dividers: dict[int, str] = {}
+        self._drawn: set[int] = set()
+        self._times = False
+        self._now = 0.0
+
+    def show_times(self, on: bool, now: float) -> None:
+        """Show when each message was written, as seen from `now` (seconds since the epoch)."""
+        self._times, self._now = on, now
+        for index in list(self._drawn):
+            self.redraw(index)
+
+    def set_messages(self, messages: Sequence[Message], not_sent: Mapping[str, str]) -> None:
+        """Show these messages. Folds opened before stay open where the message is still there."""
+        opened = {entry.message.id: entry for entry in self.entries if entry.message}
+        self.entries, self.index, self._calls, self._answered = [], {}, {}, set()
+        self._drawn = set()
+        for message in messages:
+            old = opened.get(message.id)
+            entry = Entry(message, open=old.open, thought=old.thought) if old else Entry(message)
+            self._register(message, len(self.entries))
+            self.entries.append(entry)
+        self._not_sent = dict(not_sent)
+        self._dividers = find_dividers(self.entries, self._not_sent, self._counts)
+        self._estimate_all()
+
+    def _register(self, message: Message, index: int) -> None:
+        self.index[message.id] = index
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                self._calls[part.id] = part
+            elif isinstance(part, ToolResult):
+                self._answered.add(part.call_id)
+
+    def append(self, message: Message) -> None:
+        """Add a message. A tool's results take the place of the calls they answer."""
+        self._register(message, len(self.entries))
+        self._add(Entry(message))
+        answers = {part.call_id for part in message.parts if isinstance(part, ToolResult)}
+        if answers:
+            for number in range(len(self.entries) - 2, max(-1, len(self.entries) - 12), -1):
+                before = self.entries[number].message
+                if before and any(isinstance(part, ToolCall) and part.id in answers for part in before.parts):
+                    self.redraw(number)
+                    break
+
+    def add_notice(self, level: Level, text: str) -> None:
+        """Add a notice, which is no message and vanishes with the next `set_messages`."""
+        self._add(Entry(notice=(level, clean_text(text))))
+
+    def start_reply(self, message_id: str, provider: str, model: str) -> LiveReply:
+        """Add the reply that begins now, or begin it anew."""
+        live = LiveReply()
+        shell = Message("assistant", (), message_id, status="streaming", provider=provider, model=model)
+        index = self.index.get(message_id)
+        if index is None:
+            self.index[message_id] = len(self.entries)
+            self._add(Entry(shell, live))
+        else:  # tried again: what had arrived gives way
+            self.entries[index].message, self.entries[index].live = shell, live
+            self.redraw(index)
+        return live
+
+    def finish_reply(self, message: Message) -> None:
+        """The reply as stored replaces the one that was arriving, drawn once more from its source."""
+        index = self.index.get(message.id)
+        if index is None:
+            self.append(message)
+            return
+        entry = self.entries[index]
+        entry.thought = entry.live.thought() if entry.live else entry.thought
+        entry.message, entry.live = message, None
+        self._register(message, index)
+        self.redraw(index)
+
+    def drop_last(self, message_id: str) -> bool:
+        """Take a reply away again, if it is the last entry."""
+        index = self.index.get(message_id)
+        if index is None or index != len(self.entries) - 1:
+            return False
+        del self.index[message_id]
+        self.redraw(index)
+        self.entries.pop()
+        self.heights.pop()
+        return True
+
+    def _add(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.heights.append(estimate(entry, self.width) if self.width else 1)
+
+    @property
+    def counts(self) -> Mapping[str, Count]:
+        """Tokens by message id, as far as they are known."""
+        return self._counts
+
+    def set_counts(self, counts: Mapping[str, Count]) -> None:
+        """Tokens by message id, with where each figure comes from.
+
+        What is not sent any more has none among them: it keeps what it took last, as an estimate.
+        """
+        last = {ident: count for ident, count in self._counts.items() if ident in self._not_sent}
+        counts = {**{ident: (tokens, "estimated") for ident, (tokens, _) in last.items()}, **counts}
+        changed = [index for index in self._drawn if self._count(index) != counts.get(self._id(index))]
+        self._counts = counts
+        for index in changed:
+            self.redraw(index)
+        self._update_dividers()
+
+    def set_not_sent(self, not_sent: Mapping[str, str]) -> None:
+        """Which messages don't go out any more, and why: trimmed, compacted, excluded."""
+        changed = [index for index in self._drawn if self._reason(index) != not_sent.get(self._id(index), "")]
+        self._not_sent = dict(not_sent)
+        for index in changed:
+            self.redraw(index)
+        self._update_dividers()
+
+    def _update_dividers(self) -> None:
+        before, self._dividers = self._dividers, find_dividers(self.entries, self._not_sent, self._counts)
+        for index in before.keys() | self._dividers.keys():
+            if before.get(index) != self._dividers.get(index):
+                self.redraw(index)
+
+    def _id(self, index: int) -> str:
+        message = self.entries[index].message
+        return message.id if message else ""
+
+    def _count(self, index: int) -> Count | None:
+        return self._counts.get(self._id(index))
+
+    def _reason(self, index: int) -> str:
+        return self._not_sent.get(self._id(index), "")
+
+    def view(self, index: int) -> View:
+        """What entry `index` depends on besides its message."""
+        entry = self.entries[index]
+        return View(
+            label=entry_label(self.entries, index),
+            count=self._count(index),
+            open=entry.open,
+            calls=self._calls,
+            answered=self._answered,
+            not_sent=self._reason(index),
+            thought=entry.thought,
+            divider=self._dividers.get(index, ""),
+            when=time_text(entry.message.created_at, self._now) if self._times and entry.message else "",
+        )
+
+    def realise(self, index: int, now: float = 0.0) -> int:
+        """Make the rows of entry `index`; returns by how much its height changed."""
+        entry = self.entries[index]
+        if entry.rows is None:
+            large = self._later is not None and drawn_size(entry) > LARGE
+            if entry.live is not None and not large:
+                entry.live.draw(self.width, self.palette, self.view(index), now)
+                entry.rows = entry.live.rows
+            elif entry.notice is not None:
+                follows = index > 0 and self.entries[index - 1].notice is not None
+                entry.rows = notice_rows(*entry.notice, follows, self.width, self.palette)
+            elif large and self._later is not None:
+                entry.rows = entry.before or waiting_rows(self.heights[index], self.palette)
+                entry.job = object()
+                self._later(index)
+            elif entry.message is not None:
+                entry.rows = message_rows(entry.message, self.width, self.palette, self.view(index))
+            entry.before = None
+            self._drawn.add(index)
+        return self.heights.set(index, len(entry.rows or ()))
+
+    def job(self, index: int) -> Job | None:
+        """What is to be drawn elsewhere of entry `index`; None where nothing is, or not any more."""
+        entry = self.entries[index] if index < len(self.entries) else None
+        if entry is None or entry.job is None or entry.message is None:
+            return None
+        live = entry.live.anew() if entry.live is not None else None
+        return Job(index, entry.job, entry.message, self.width, self.palette, self.view(index), live)
+
+    def take(self, job: Job, rows: list[Row]) -> int | None:
+        """The rows of a job; returns by how much the height changed, None if they are not wanted any more."""
+        entry = self.entries[job.index] if job.index < len(self.entries) else None
+        if entry is None or entry.job is not job.key:
+            return None
+        entry.rows, entry.job, entry.live = rows, None, job.live
+        return self.heights.set(job.index, len(rows))
+
+    def realise_now(self, index: int) -> None:
+        """Make the rows of entry `index`, however long that takes: for a copy, which has to be of the text."""
+        self.realise(index)
+        job = self.job(index)
+        if job is not None:
+            self.take(job, job.run())
+
+    def redraw(self, index: int) -> None:
+        """Drop the rows of an entry; its height serves on until it is drawn again."""
+        entry = self.entries[index]
+        entry.before, entry.rows, entry.job = entry.rows or entry.before, None, None
+        self._drawn.discard(index)
+
+    def restyle(self, palette: Palette) -> None:
+        """Other colours, same heights."""
+        self.palette = palette
+        for index in list(self._drawn):
+            self.redraw(index)
+
+    def resize(self, width: int) -> None:
+        """Another width: all heights become estimates."""
+        self.width = width
+        for index in list(self._drawn):
+            self.redraw(index)
+        self._estimate_all()
+
+    def _estimate_all(self) -> None:
+        self.heights = Heights([estimate(entry, self.width) if self.width else 1 for entry in self.entries])
+
+    def evict(self, first: int, last: int) -> None:
+        """Keep the rows of entries `first` to `last`; let others go when too many are held."""
+        if sum(len(self.entries[index].rows or ()) for index in self._drawn) <= KEPT_ROWS:
+            return
+        for index in list(self._drawn):
+            if not first - 8 <= index <= last + 8 and self.entries[index].live is None:
+                self.redraw(index)
+                self.entries[index].before = None
+
+    # --- drawing what a view needs
+
+    def realise_end(self, height: int) -> int:
+        """Make the rows of the last entries, at least `height` of them; returns the first entry made."""
+        covered, index = 0, len(self.entries)
+        while index > 0 and covered < height:
+            index -= 1
+            self.realise(index)
+            covered += self.heights[index]
+        return index
+
+    def realise_window(self, top: int, height: int) -> tuple[int, int]:
+        """Make the rows of lines `top` to `top + height`; returns the top line, corrected, and the first entry."""
+        while True:  # heights that become known may move the last possible top line up
+            first = self.heights.find(top)
+            if first < 0:
+                return 0, 0
+            self.realise(first)
+            index, bottom = first, self.heights.top(first + 1)
+            while bottom < top + height and index + 1 < len(self.entries):
+                index += 1
+                self.realise(index)
+                bottom += self.heights[index]
+            last_top = max(0, self.heights.total - height)
+            if top <= last_top:
+                return top, first
+            top = last_top
+
+    def realise_above(self, line: int, rows: int) -> int:
+        """Make at least `rows` rows above `line`; returns by how much that moved `line` down."""
+        index = self.heights.find(line)
+        if index < 0:
+            return 0
+        missing, moved = rows - (line - self.heights.top(index)), 0
+        while missing > 0 and index > 0:
+            index -= 1
+            moved += self.realise(index)
+            missing -= self.heights[index]
+        return moved
+
+    # --- folds
+
+    def foldable(self, index: int) -> set[int]:
+        """The parts of entry `index` that fold."""
+        return foldable(self.entries[index])
+
+    def fold(self, index: int, open_parts: set[int]) -> None:
+        """Unfold exactly these parts of an entry."""
+        if self.entries[index].open != open_parts:
+            self.entries[index].open = open_parts
+            self.redraw(index)

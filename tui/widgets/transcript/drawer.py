@@ -1,0 +1,71 @@
+"""What is large in the transcript is drawn in a thread: a megabyte takes seconds, and a frame is 16 ms."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from time import monotonic
+
+from tui.messages import Message
+from tui.render.live import LiveReply
+from tui.render.message import View, message_rows
+from tui.render.palette import Palette
+from tui.render.rows import Row
+from tui.widgets.transcript.collector import spared
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A message to draw, as it was when this was asked for. `key` says whether that still holds.
+
+    `live` is the reply that is still arriving, drawn here for the first time; None for a message that is whole.
+    """
+
+    index: int
+    key: object
+    message: Message
+    width: int
+    palette: Palette
+    view: View
+    live: LiveReply | None = None
+
+    def run(self) -> list[Row]:
+        """The rows. Takes about two seconds for a megabyte."""
+        with spared():
+            if self.live is not None:
+                self.live.draw(self.width, self.palette, self.view, monotonic())
+                return self.live.rows
+            return message_rows(self.message, self.width, self.palette, self.view)
+
+
+class Drawer:
+    """One thread's worth of drawing for one view; what was wanted last comes first, because that is on screen."""
+
+    def __init__(
+        self,
+        job_of: Callable[[int], Job | None],
+        drawn: Callable[[Job, list[Row]], None],
+        start: Callable[[Callable[[], Awaitable[None]]], object],
+    ) -> None:
+        self._job_of, self._drawn, self._start = job_of, drawn, start
+        self._wanted: dict[int, None] = {}
+        self._running = False
+
+    def want(self, index: int) -> None:
+        """Have entry `index` drawn."""
+        self._wanted.pop(index, None)
+        self._wanted[index] = None
+        if not self._running:
+            self._running = True
+            self._start(self._work)
+
+    async def _work(self) -> None:
+        try:
+            while self._wanted:
+                index, _ = self._wanted.popitem()
+                job = self._job_of(index)
+                if job is not None:
+                    self._drawn(job, await asyncio.to_thread(job.run))
+        finally:
+            self._running = False

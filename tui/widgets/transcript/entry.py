@@ -1,0 +1,154 @@
+"""One entry of the transcript, and what can be said of entries without drawing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
+from tui.render.live import LiveReply
+from tui.render.message import HEAD_LINES, Count, folds, is_long
+from tui.render.message_words import label_of
+from tui.render.palette import Palette
+from tui.render.rows import Row, blank_row, prefixed, text_row
+from tui.render.wrap import plain_rows
+from tui.text.names import MEASURED, compact, plural
+
+Level: TypeAlias = Literal["info", "warning", "error"]
+_REASONS = {"trimmed": "rolling context", "compacted": "compacted"}
+_GLYPHS: dict[Level, str] = {"info": "·", "warning": "!", "error": "✗"}
+
+
+@dataclass(slots=True)
+class Entry:
+    """A message, the reply that is arriving, or a notice; `rows` once it was drawn at the present width.
+
+    While a large message is drawn elsewhere `job` is what is awaited, and `rows` are `before` (how it looked last) or
+    blank.
+    """
+
+    message: Message | None = None
+    live: LiveReply | None = None
+    notice: tuple[Level, str] | None = None
+    open: set[int] = field(default_factory=set)
+    thought: float | None = None
+    rows: list[Row] | None = None
+    before: list[Row] | None = None
+    job: object = None
+
+
+def foldable(entry: Entry) -> set[int]:
+    """The parts of an entry that fold."""
+    if entry.live is not None:
+        return {number for number, part in enumerate(entry.live.parts) if part.kind == "reasoning"}
+    message = entry.message
+    if message is None:
+        return set()
+    return {number for number, part in enumerate(message.parts) if folds(message, part)}
+
+
+def estimate(entry: Entry, width: int) -> int:
+    """Rows an entry will probably take; only scrolling far through messages never drawn relies on it."""
+    message = entry.message
+    if message is None:
+        return 2
+    rows = 0 if message.role == "tool" else 2
+    for index, part in enumerate(message.parts):
+        if not isinstance(part, Text):
+            rows += 1 if isinstance(part, Reasoning | ToolResult) else 0
+            continue
+        lines, length = part.text.count("\n"), len(part.text)
+        if message.role == "user" and index not in entry.open and is_long(part.text):
+            rows += HEAD_LINES + 1
+        else:
+            rows += 1 + lines + max(0, length - lines * width // 2) // max(1, width)
+    return max(1, rows)
+
+
+def entry_label(entries: Sequence[Entry], index: int) -> str:
+    """The label of an entry, or "" where the same model goes on after a tool call."""
+    message = entries[index].message
+    if message is None:
+        return ""
+    label = label_of(message)
+    if message.role != "assistant" or message.kind != "chat":
+        return label
+    after_tool = False
+    for number in range(index - 1, -1, -1):
+        before = entries[number].message
+        if before is None:
+            continue
+        if before.role == "tool":
+            after_tool = True
+            continue
+        same = before.role == "assistant" and before.kind == "chat" and before.model == message.model
+        return "" if after_tool and same else label
+    return label
+
+
+def drawn_size(entry: Entry) -> int:
+    """Characters of a message that have to be laid out: all but what is folded."""
+    if entry.live is not None:
+        return sum(
+            part.size for number, part in enumerate(entry.live.parts) if part.kind == "text" or number in entry.open
+        )
+    message = entry.message
+    size = 0
+    for index, part in enumerate(message.parts if message else ()):
+        if message is None or (index not in entry.open and folds(message, part)):
+            continue
+        match part:
+            case Text(text) | Reasoning(text) | Refusal(text) | ToolResult(text=text) | ToolCall(arguments=text):
+                size += len(text)
+    return size
+
+
+def waiting_rows(height: int, palette: Palette) -> list[Row]:
+    """What stands for a large message until it is drawn."""
+    line = text_row("drawing …", palette.muted)
+    return [blank_row(), line, *[blank_row()] * max(0, height - 3), line][: max(2, height)]
+
+
+def notice_rows(level: Level, text: str, follows: bool, width: int, palette: Palette) -> list[Row]:
+    """A notice; `follows` another one, so that no blank line separates them."""
+    style = {"info": palette.info, "warning": palette.warning, "error": palette.error}[level]
+    mark, rest = text_row(f"{_GLYPHS[level]} ", style).segments, text_row("  ", style).segments
+    rows = prefixed(plain_rows(text, style, width - 2), mark, rest)
+    return rows if follows else [blank_row(), *rows]
+
+
+def find_dividers(entries: Sequence[Entry], not_sent: Mapping[str, str], counts: Mapping[str, Count]) -> dict[int, str]:
+    """Lines that end stretches of messages that are not sent, by the index of the last entry of each.
+
+    A stretch of tool results alone gets none: they are marked on their own lines.
+    """
+    dividers: dict[int, str] = {}
+    run: list[Message] = []
+    reason, last = "", -1
+
+    def end() -> None:
+        if reason in _REASONS and any(message.role != "tool" for message in run):
+            dividers[last] = _divider([counts.get(message.id) for message in run], reason)
+
+    for index, entry in enumerate(entries if not_sent else ()):
+        if entry.message is None:
+            continue
+        own = not_sent.get(entry.message.id, "")
+        if own != reason:
+            end()
+            run, reason = [], own
+        run.append(entry.message)
+        last = index
+    end()
+    return dividers
+
+
+def _divider(counts: Sequence[Count | None], reason: str) -> str:
+    text = f"not sent any more: {plural(len(counts), 'message')}"
+    known = [count for count in counts if count is not None]
+    tokens = [count[0] for count in known if count[0] is not None]
+    if tokens and len(tokens) == len(counts):
+        exact = all(count[1] in MEASURED for count in known)
+        text += f", {'' if exact else '~'}{compact(sum(tokens))} tokens"
+    return f"{text} ({_REASONS[reason]})"

@@ -1,0 +1,78 @@
+"""Selections in the transcript: positions that stay right while heights above them change, and the text they cover."""
+
+from __future__ import annotations
+
+import re
+
+from rich.cells import cell_len
+from textual.geometry import Offset
+from textual.selection import Selection
+
+from tui.render.rows import rows_text
+from tui.text.clean import clean_text
+from tui.widgets.transcript.document import Document
+
+ROWS_PER_ENTRY = 1 << 20
+"""A line's number in a selection: entry times this, plus the row in the entry."""
+_WORD = re.compile(r"[\w./:@~+#%-]+")
+
+
+def line_number(entry: int, row: int) -> int:
+    """The number that stands for a row of an entry in a selection's offsets."""
+    return entry * ROWS_PER_ENTRY + row
+
+
+def row_span(selection: Selection, entry: int, row: int, length: int) -> tuple[int, int] | None:
+    """Characters of a row that `selection` covers; None for none."""
+    span = selection.get_span(line_number(entry, row))
+    if span is None:
+        return None
+    start, end = max(0, span[0]), length if span[1] < 0 else min(span[1], length)
+    return (start, end) if start < end else None
+
+
+def selected_text(document: Document, selection: Selection) -> str:
+    """What a copy of the selection gives: wrapped lines joined, without borders, marks, labels or padding.
+
+    A message that lies wholly inside and isn't drawn is taken from its source, so that "all" stays quick.
+    """
+    last = len(document.entries) - 1
+    first_entry, first_row = divmod(selection.start.y, ROWS_PER_ENTRY) if selection.start else (0, 0)
+    first_char = max(0, selection.start.x) if selection.start else 0
+    last_entry, last_row = divmod(selection.end.y, ROWS_PER_ENTRY) if selection.end else (last, ROWS_PER_ENTRY)
+    last_char = max(0, selection.end.x) if selection.end else ROWS_PER_ENTRY
+    pieces: list[str] = []
+    for number in range(max(0, first_entry), min(last_entry, last) + 1):
+        entry = document.entries[number]
+        if entry.rows is None and first_entry < number < last_entry and entry.message is not None:
+            pieces.append(clean_text(entry.message.text))
+            continue
+        document.realise_now(number)
+        rows = entry.rows or []
+        start = (first_row, first_char) if number == first_entry else (0, 0)
+        end = (last_row, last_char) if number == last_entry else None
+        pieces.append(rows_text(rows, start, end))
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join([piece.strip("\n") for piece in pieces if piece.strip()]))
+
+
+def word_at(text: str, index: int) -> tuple[int, int]:
+    """The word around a character, for a double click; the character itself where there is none."""
+    for match in _WORD.finditer(text):
+        if match.start() <= index < match.end():
+            return match.start(), match.end()
+    return index, index + 1
+
+
+def rows_selection(entry: int, first: tuple[int, int], last: tuple[int, int]) -> Selection:
+    """A selection inside one entry, between two (row, character) places."""
+    return Selection(Offset(first[1], line_number(entry, first[0])), Offset(last[1], line_number(entry, last[0])))
+
+
+def cell_index(text: str, cell: int) -> int:
+    """The index of the character at a cell of a row."""
+    position = 0
+    for index, character in enumerate(text):
+        position += cell_len(character)
+        if position > cell:
+            return index
+    return len(text)
