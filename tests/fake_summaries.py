@@ -9,7 +9,8 @@ from tui.chat.compaction.summaries import StandingSummary, Subject, SummaryDraft
 from tui.chat.compaction.summarize import SummaryFailedError
 from tui.chat.conversation.events import CompactionFinished
 from tui.context.reduction.checkpoints import CompactionRecord, SummaryEdit
-from tui.context.reduction.compaction import CompactionRefusedError, Summarise
+from tui.context.reduction.compaction import Summarise
+from tui.context.reduction.compaction_rules import CompactionRefusedError
 from tui.context.usage.limits import Budget, ModelLimits
 from tui.context.usage.usage import Basis, ContextUsage
 from tui.messages import Message, Text

@@ -10,7 +10,7 @@ from tui.chat.attachments import AttachmentError, make_attachment
 from tui.chat.calling.session_tools import ToolLine
 from tui.chat.server_files import ProjectFile
 from tui.chat.servers import ServerLine
-from tui.context.deferral import ToolPlan
+from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.rows import UsageItem
 from tui.messages import Attachment
 from tui.tools.approval import Decision, Remembered

@@ -14,8 +14,8 @@ from tests.bench.simulate_prefix import prefix_report
 from tests.bench.simulate_server import FakeServer, Reply, pairing_problem, text_tokens, words
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.conversation.events import CompactionFinished, SessionEvent
-from tui.context.reduction import rolling
-from tui.context.reduction.compaction import Trigger
+from tui.context.reduction import rolling, trimming
+from tui.context.reduction.compaction_rules import Trigger
 from tui.messages import Message, Reasoning, Request, Text, ToolCall, ToolResult
 from tui.providers.base import ProviderError, StreamEvent
 
@@ -76,7 +76,7 @@ def test_with_both_mechanisms_off_the_conversation_is_refused_not_broken() -> No
 
 
 def test_it_notices_when_trimming_separates_calls_from_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(messages: Sequence[Message], state: rolling.TrimState, **_: object) -> tuple[Message, ...]:
+    def broken(messages: Sequence[Message], state: trimming.TrimState, **_: object) -> tuple[Message, ...]:
         return tuple(m for m in messages if m.role != "tool" or not state.cuts)
 
     monkeypatch.setattr("tui.chat.conversation.projection.apply_trim", broken)
@@ -112,7 +112,7 @@ def test_it_notices_two_compactions_without_an_answer_between(monkeypatch: pytes
 def test_it_notices_a_refusal_that_need_not_have_been(monkeypatch: pytest.MonkeyPatch) -> None:
     def gives_up(request: Request, estimate: Callable[[Request], int], **_: object) -> rolling.PromptResult:
         if estimate(request) < 5_000:
-            return rolling.PromptResult(request, rolling.NO_TRIM, estimate(request), None, estimate(request))
+            return rolling.PromptResult(request, trimming.NO_TRIM, estimate(request), None, estimate(request))
         raise rolling.ContextOverflowError(estimate(request), 5_000)
 
     monkeypatch.setattr("tui.chat.turn.room.build_final_prompt", gives_up)

@@ -14,16 +14,13 @@ from tui.chat.conversation.projection import Target, request_for
 from tui.chat.interchange.foreign import read_recording
 from tui.context.counting.counting import TokenCounter
 from tui.context.reduction.checkpoints import CompactionRecord, apply_compactions
-from tui.context.reduction.compaction import (
-    ClearResults,
-    CompactionRefusedError,
-    Summarise,
-    accept_compaction,
-    plan_compaction,
-)
-from tui.context.reduction.rolling import NO_TRIM, ContextOverflowError, build_final_prompt
+from tui.context.reduction.compaction import ClearResults, Summarise, plan_compaction
+from tui.context.reduction.compaction_rules import CompactionRefusedError, accept_compaction
+from tui.context.reduction.rolling import ContextOverflowError, build_final_prompt
+from tui.context.reduction.trimming import NO_TRIM
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
-from tui.context.usage.usage import Basis, ContextUsage, UsageRow
+from tui.context.usage.rows import UsageRow
+from tui.context.usage.usage import Basis, ContextUsage
 from tui.messages import Message, Request, Text
 from tui.providers.base import Capabilities
 

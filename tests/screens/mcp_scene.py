@@ -9,7 +9,7 @@ from tests.screens import scenes
 from tui.chat.calling.session_tools import ToolLine
 from tui.chat.server_files import ProjectFile
 from tui.chat.servers import ServerLine
-from tui.context.deferral import ToolPlan
+from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolSchema
 from tui.tools.mcp.config import ServerConfig
 from tui.tools.mcp.results import ServerResource

@@ -13,7 +13,7 @@ from tests.fakes import FakeSession, FakeWorkspace, make_usage
 from tests.screens import mcp_scene, scenes, tool_scene
 from tests.screens.pictures import Pictures
 from tui.chat.conversation.events import ContextTrimmed
-from tui.context.deferral import ToolPlan
+from tui.context.reduction.deferral import ToolPlan
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from argparse import Namespace
 from tui.chat.workspace import Workspace
 from tui.cli.listing import write
 from tui.config.settings import Settings
-from tui.context.deferral import ToolPlan
+from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.usage import ContextUsage, usage_to_json
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
-    from tui.context.deferral import ToolPlan
+    from tui.context.reduction.deferral import ToolPlan
     from tui.context.usage.rows import UsageItem
     from tui.tools.approval import Decision, Remembered
 

@@ -15,7 +15,8 @@ from tui.text.numbers import age, tokens_exact
 from tui.views.context_picture import MESSAGE_KEYS, category
 
 if TYPE_CHECKING:
-    from tui.context.usage.usage import ContextUsage, CountSource
+    from tui.context.counting.costs import CountSource
+    from tui.context.usage.usage import ContextUsage
 
 _RANK: tuple[CountSource, ...] = ("measured", "counted", "derived", "estimated")
 """From the surest to the least sure: a sum is as sure as its least sure part."""

@@ -15,7 +15,8 @@ from textual.content import Content
 from tui.text.numbers import share
 
 if TYPE_CHECKING:
-    from tui.context.usage.usage import ContextUsage, UsageRow
+    from tui.context.usage.rows import UsageRow
+    from tui.context.usage.usage import ContextUsage
 
 MESSAGE_KEYS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
 

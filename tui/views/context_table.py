@@ -16,7 +16,8 @@ from tui.views.context_picture import CATEGORIES, MESSAGE_KEYS, category, pictur
 from tui.views.urgency import alarm, mark, urgency
 
 if TYPE_CHECKING:
-    from tui.context.usage.usage import ContextUsage, UsageItem, UsageRow
+    from tui.context.usage.rows import UsageItem, UsageRow
+    from tui.context.usage.usage import ContextUsage
 
 ITEMS_SHOWN = 12
 """Items listed under an unfolded row; the rest is one line. The messages view lists everything."""

@@ -19,7 +19,7 @@ from tui.chat.compaction.summarize import (
     complete_with,
     summarise,
 )
-from tui.context.reduction.compaction import summary_allowance
+from tui.context.reduction.compaction_rules import summary_allowance
 from tui.context.usage.limits import Budget
 from tui.messages import Attachment, Message, Request, Text, ToolCall, ToolResult, Usage
 from tui.providers.base import (

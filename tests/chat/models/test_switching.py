@@ -12,7 +12,7 @@ import pytest
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, of, open_workspace, real_tokens
 from tui.chat.conversation.events import CompactionFinished, Notice, TurnFailed, TurnFinished
 from tui.chat.turn.session import ChatSession
-from tui.context.reduction.compaction import summary_allowance
+from tui.context.reduction.compaction_rules import summary_allowance
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Request

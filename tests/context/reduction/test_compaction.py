@@ -11,22 +11,20 @@ from hypothesis import strategies as st
 
 from tests.context.conversations import Talk, budget, count, problems, size, talks
 from tui.context.reduction.checkpoints import CLEARED, CompactionRecord, SummaryEdit, apply_compactions, clear_results
-from tui.context.reduction.compaction import (
-    ClearResults,
-    CompactionConfig,
-    CompactionPlan,
+from tui.context.reduction.compaction import ClearResults, CompactionConfig, CompactionPlan, Summarise, plan_compaction
+from tui.context.reduction.compaction_rules import (
     CompactionRefusedError,
-    Summarise,
+    Trigger,
     accept_compaction,
+    accept_edit,
     compaction_report,
-    plan_compaction,
     should_compact,
     summary_allowance,
 )
-from tui.context.reduction.compaction_rules import Trigger, accept_edit
 from tui.context.reduction.groups import answered_ids, call_ids
 from tui.context.usage.limits import Budget, ModelLimits
-from tui.context.usage.usage import Basis, ContextUsage, UsageRow
+from tui.context.usage.rows import UsageRow
+from tui.context.usage.usage import Basis, ContextUsage
 from tui.messages import Message, Text, ToolCall, ToolResult
 
 

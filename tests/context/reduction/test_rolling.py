@@ -5,15 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.context.conversations import Talk, budget, count, estimate, problems, request, size
-from tui.context.reduction.rolling import (
-    NO_TRIM,
-    ContextOverflowError,
-    TrimResult,
-    TruncationConfig,
-    apply_trim,
-    build_final_prompt,
-    enforce_context_limit,
-)
+from tui.context.reduction.passes import TruncationConfig
+from tui.context.reduction.rolling import ContextOverflowError, TrimResult, build_final_prompt, enforce_context_limit
+from tui.context.reduction.trimming import NO_TRIM, apply_trim
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Reasoning, Request, Text, ToolResult
 

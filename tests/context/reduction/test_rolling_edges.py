@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.context.conversations import Talk, budget, count, estimate, request, size
-from tui.context.reduction.rolling import NO_TRIM, Cut, TrimState, apply_trim, build_final_prompt, enforce_context_limit
+from tui.context.reduction.rolling import build_final_prompt, enforce_context_limit
+from tui.context.reduction.trimming import NO_TRIM, Cut, TrimState, apply_trim
 from tui.messages import Text, ToolResult
 
 

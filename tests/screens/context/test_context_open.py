@@ -7,7 +7,7 @@ from textual.widgets import OptionList
 from tests.fakes import FakeSession, FakeWorkspace, assistant, make_usage, user
 from tests.screens.conftest import Running, running
 from tui.chat.memory_files import MemoryFile, MemoryFiles
-from tui.context.deferral import ToolPlan
+from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.messages import Attachment, Message, Text, ToolCall, ToolResult, ToolSchema
 from tui.screens.context.context_open import attachment_text

@@ -13,7 +13,7 @@ from tests.screens.conftest import running
 from tui.chat.calling.session_tools import ToolLine
 from tui.chat.server_files import ProjectFile
 from tui.chat.servers import ServerLine
-from tui.context.deferral import ToolPlan
+from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolSchema
 from tui.screens.chat.resources import pattern_offers, resource_offers, resources_named
 from tui.tools.mcp.config import ServerConfig

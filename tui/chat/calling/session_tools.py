@@ -20,7 +20,7 @@ from tui.chat.runtime.services import Services
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.config.tools import Rule
-from tui.context.deferral import ToolPlan
+from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.rows import UsageItem
 from tui.messages import ToolCall, ToolSchema
 from tui.tools.approval import Decision, Remembered, matches, seal, verdict

@@ -10,7 +10,7 @@ from tui.chat.conversation import history
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.projection import Target
 from tui.chat.runtime.services import Services
-from tui.context.deferral import BUILT_IN, ToolPlan, plan_tools, schema_budget
+from tui.context.reduction.deferral import BUILT_IN, ToolPlan, plan_tools, schema_budget
 from tui.messages import ToolSchema
 from tui.tools.base import Tool, ToolOutput
 from tui.tools.tool_search import DEFAULT, MOST, SEARCH, answer, search, search_schema

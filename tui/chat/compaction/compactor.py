@@ -38,13 +38,10 @@ from tui.context.reduction.compaction import (
     DEFAULT_COMPACTION,
     CompactionConfig,
     CompactionPlan,
-    CompactionRefusedError,
     Summarise,
-    Trigger,
-    accept_compaction,
     plan_compaction,
-    should_compact,
 )
+from tui.context.reduction.compaction_rules import CompactionRefusedError, Trigger, accept_compaction, should_compact
 from tui.context.reduction.groups import pinned_groups
 from tui.context.usage.limits import Budget
 from tui.context.usage.usage import ContextUsage

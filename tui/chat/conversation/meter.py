@@ -14,7 +14,7 @@ from tui.chat.conversation.projection import Target, build_request, trimmed_requ
 from tui.chat.runtime.services import Services
 from tui.config.settings import ModelSettings, Settings
 from tui.context.counting.digests import preamble_digest
-from tui.context.reduction.rolling import TrimLog, TrimRecord
+from tui.context.reduction.trimming import TrimLog, TrimRecord
 from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.snapshot import snapshot_from_json, snapshot_to_json
 from tui.context.usage.usage import ContextUsage, calculate_context_usage

@@ -10,7 +10,7 @@ from typing import Any
 from tui.chat.runtime.tool_support import ToolSupport
 from tui.chat.store.store import SessionStore
 from tui.config.tools import ToolSettings
-from tui.context.deferral import BUILT_IN
+from tui.context.reduction.deferral import BUILT_IN
 from tui.tools.approval import Remembered
 from tui.tools.base import Tool, ToolSource
 

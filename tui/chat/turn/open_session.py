@@ -16,7 +16,7 @@ from tui.chat.conversation.projection import Target
 from tui.chat.interchange.export import export_session
 from tui.chat.memory_files import MemoryFiles
 from tui.chat.runtime.services import Services
-from tui.context.reduction.compaction import compaction_report
+from tui.context.reduction.compaction_rules import compaction_report
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, SystemSection
 from tui.providers.base import Capabilities

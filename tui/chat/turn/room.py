@@ -14,7 +14,7 @@ from tui.chat.conversation import history
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished, ContextTrimmed, Notice, SessionEvent
 from tui.chat.conversation.meter import Meter
-from tui.context.reduction.compaction import CompactionRefusedError, Trigger
+from tui.context.reduction.compaction_rules import CompactionRefusedError, Trigger
 from tui.context.reduction.passes import DEFAULT_TRUNCATION, TruncationConfig
 from tui.context.reduction.rolling import ContextOverflowError, PromptResult, build_final_prompt
 from tui.context.reduction.trimming import TrimRecord

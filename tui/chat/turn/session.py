@@ -27,7 +27,7 @@ from tui.chat.turn.open_session import OpenSession
 from tui.chat.turn.recovery import kept_text
 from tui.chat.turn.room import Room
 from tui.chat.turn.turn import Turn, TurnError
-from tui.context.reduction.compaction import CompactionRefusedError
+from tui.context.reduction.compaction_rules import CompactionRefusedError
 from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Attachment, Message, Part, Text

@@ -43,7 +43,7 @@ from tui.chat.turn.recovery import (
     kept_text,
 )
 from tui.chat.turn.room import Room
-from tui.context.reduction.compaction import CompactionRefusedError
+from tui.context.reduction.compaction_rules import CompactionRefusedError
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolCall
 from tui.providers.base import Capabilities, ProviderError

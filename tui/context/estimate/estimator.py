@@ -18,12 +18,9 @@ from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.learning import derive_costs, learn, learn_refusal
 from tui.context.estimate.ledger import Account, Ledger, make_entry
 from tui.context.estimate.preamble import Preamble, estimate_preamble
-from tui.context.estimate.prediction import ConversationEstimate, TotalSource, after_edits, learned, predict
-from tui.context.estimate.situation import Situation
+from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource, after_edits, learned, predict
 from tui.context.estimate.tracker import ConversationStateTracker, Measurement, reply_as_sent
 from tui.messages import Message, Reasoning, Request, Usage
-
-__all__ = ["CallOutcome", "ConversationEstimate", "HybridTokenEstimator", "TotalSource"]
 
 log = logging.getLogger("chatctx.context")
 

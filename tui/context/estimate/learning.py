@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tui.context.counting.costs import Cost
 from tui.context.estimate.calibration import Calibration
-from tui.context.estimate.prediction import learned
-from tui.context.estimate.situation import Situation
+from tui.context.estimate.prediction import Situation, learned
 
 TRUNCATED = 0.6  # of what is sure of the prediction: an input below was cut by the server (SPEC 6.4)
 PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # an estimate is off by a tenth; more than this share is not told apart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from tui.context.estimate.bases import Base
 from tui.context.estimate.calibration import MARGIN_HEURISTIC, MARGIN_KNOWN, MARGIN_TOKENIZER, Calibration
@@ -40,6 +40,17 @@ class ConversationEstimate:
     heuristic_tokens: int = 0
     cleared: int = 0
     counted: bool = False
+
+
+class Situation(NamedTuple):
+    """Everything one number is made from, at one moment."""
+
+    estimate: ConversationEstimate
+    base: Base
+    account: Account
+    preamble: Preamble
+    calibration: Calibration
+    last_error_percent: float | None
 
 
 def learned(sums: Sums, calibration: Calibration, bias: float = 0.0) -> float:

@@ -10,34 +10,12 @@ from tui.context.reduction.checkpoints import clear_results, is_sealed
 from tui.context.reduction.compaction_rules import (
     LEAST_SAVING,
     CompactionRefusedError,
-    Trigger,
-    accept_compaction,
-    check_floor,
-    compaction_report,
     fixed_tokens,
-    should_compact,
     summary_allowance,
 )
 from tui.context.reduction.groups import Group, group_messages, open_group, starts_turn
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, ToolCall, ToolResult
-
-__all__ = [
-    "DEFAULT_COMPACTION",
-    "ClearResults",
-    "CompactionConfig",
-    "CompactionPlan",
-    "CompactionRefusedError",
-    "Summarise",
-    "Trigger",
-    "accept_compaction",
-    "check_floor",
-    "compaction_report",
-    "fixed_tokens",
-    "plan_compaction",
-    "should_compact",
-    "summary_allowance",
-]
 
 
 @dataclass(frozen=True, slots=True)

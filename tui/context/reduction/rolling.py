@@ -7,26 +7,9 @@ from dataclasses import dataclass, replace
 
 from tui.context.reduction.groups import without_reasoning
 from tui.context.reduction.passes import DEFAULT_TRUNCATION, Trimmer, TruncationConfig
-from tui.context.reduction.trimming import NO_TRIM, Cut, TrimLog, TrimRecord, TrimState, apply_trim
+from tui.context.reduction.trimming import NO_TRIM, TrimState, apply_trim
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Request
-
-__all__ = [
-    "DEFAULT_TRUNCATION",
-    "NO_TRIM",
-    "ContextOverflowError",
-    "Cut",
-    "PromptResult",
-    "TrimLog",
-    "TrimRecord",
-    "TrimResult",
-    "TrimState",
-    "TruncationConfig",
-    "apply_trim",
-    "build_final_prompt",
-    "enforce_context_limit",
-    "untrim",
-]
 
 SURELY = 0.5  # no count is so wrong that less than this share of what was left out would come back
 ROUNDS = 8  # trim, look again: each round frees something or is the last

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import NamedTuple, overload
 
 from tui.context.counting.costs import CountSource
+from tui.context.counting.digests import preamble_digest
+from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.ledger import MESSAGE_ROWS, row_of
-from tui.context.estimate.situation import Situation
-from tui.context.usage.preamble_rows import split_preamble
+from tui.context.estimate.preamble import Preamble
+from tui.context.estimate.prediction import Situation
 from tui.messages import Message, Request, SealedSummary
 
 NAMES = {
@@ -202,3 +204,36 @@ def _title(message: Message) -> str:
     sealed = next((part.label for part in message.parts if isinstance(part, SealedSummary)), "")
     words = (sealed or message.text).split(maxsplit=12)[:12]
     return " ".join(words)[:60] if words else row_of(message, "text")
+
+
+class PreambleSplit(NamedTuple):
+    """Tokens by row key ("system", "memory", "tools"), and how those of the tools are known."""
+
+    weights: Mapping[str, float]
+    tools: CountSource
+
+
+def split_preamble(request: Request, preamble: Preamble, calibration: Calibration) -> PreambleSplit:
+    """The rows before the messages.
+
+    Calls of this model that had this preamble tell what all of it costs, calls with the same system prompt and no tools
+    what that alone does: the tools are the difference. What one call can't tell apart stays an estimate.
+    """
+    weights: dict[str, float] = {"system": 0.0, "memory": 0.0, "tools": 0.0}
+    for section, tokens in zip(request.system, preamble.sections, strict=True):
+        weights[section.kind] += tokens
+    weights["system"] += preamble.per_request if weights["system"] else 0.0
+    weights["tools"] += sum(preamble.tools) + preamble.fixed
+    measured = calibration.preambles.get(preamble.digest.hex())
+    alone = _without_tools(request, preamble, calibration, weights["system"] + weights["memory"])
+    if not request.tools or measured is None or alone is None or alone >= measured[1]:
+        return PreambleSplit(weights, "estimated")
+    return PreambleSplit({**weights, "tools": measured[1] - alone}, "derived")
+
+
+def _without_tools(request: Request, preamble: Preamble, calibration: Calibration, words: float) -> float | None:
+    """What a request with this system prompt and no tools has before its messages; None where that is not known."""
+    if not words:
+        return preamble.per_request
+    known = calibration.preambles.get(preamble_digest(request.system, ()).hex())
+    return None if known is None else known[1]

@@ -5,24 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tui.context.counting.costs import CountSource
-from tui.context.estimate.estimator import ConversationEstimate, HybridTokenEstimator, TotalSource
-from tui.context.estimate.situation import Situation
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, check_budget, make_budget
 from tui.context.usage.rows import UsageItem, UsageRow, make_rows
 from tui.messages import Request
-
-__all__ = [
-    "Basis",
-    "ContextUsage",
-    "CountSource",
-    "TotalSource",
-    "UsageItem",
-    "UsageRow",
-    "calculate_context_usage",
-    "surely_fits",
-    "usage_to_json",
-]
 
 
 @dataclass(frozen=True, slots=True)

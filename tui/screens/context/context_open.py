@@ -10,7 +10,7 @@ from tui.messages import Attachment, ToolSchema
 from tui.text.numbers import bytes_short, tokens_exact
 
 if TYPE_CHECKING:
-    from tui.context.usage.usage import UsageItem
+    from tui.context.usage.rows import UsageItem
     from tui.screens.session_ports import SessionLike
 
 FOLDED_ROWS = frozenset({"user", "reasoning", "tool_calls", "tool_results", "summaries"})

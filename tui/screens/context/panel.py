@@ -28,7 +28,8 @@ from tui.views.context_picture import MESSAGE_KEYS, picture_lines
 from tui.views.context_table import Line, headline, table_lines
 
 if TYPE_CHECKING:
-    from tui.context.usage.usage import ContextUsage, UsageItem
+    from tui.context.usage.rows import UsageItem
+    from tui.context.usage.usage import ContextUsage
     from tui.screens.ports import WorkspaceLike
     from tui.screens.session_ports import SessionLike
 

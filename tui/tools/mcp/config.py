@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from tui.context.deferral import BUILT_IN
+from tui.context.reduction.deferral import BUILT_IN
 from tui.providers.keys import redact
 from tui.text.json_text import parse_json
 
