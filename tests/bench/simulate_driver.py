@@ -49,7 +49,7 @@ from tui.context.counting.tokenizers import register_tokenizer
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
-from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
+from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits, Percent
 from tui.messages import Attachment, Message, SystemSection, ToolResult, ToolSchema
 from tui.tools.base import Tool, ToolOutput
 
@@ -188,7 +188,7 @@ class Simulation:
         tools = SimTools(schemas)
         counts = StoredCounts(store)
         counter = TokenCounter(counts)
-        settings = Settings(compaction="off" if scenario.mode == "off" else 85.0)
+        settings = Settings(compaction="off" if scenario.mode == "off" else Percent(85))
 
         async def lookup(provider: str, name: str) -> ModelLimits:
             return await self.server.limits(name) or UNKNOWN_LIMITS

@@ -6,6 +6,7 @@ import pytest
 
 from tui.config.settings import ConfigError, load_settings, remember_theme
 from tui.config.values import parse_compaction, parse_target, parse_tokens, parse_turns
+from tui.context.usage.limits import Percent, Tokens
 
 
 def load(folder: Path, text: str, **env: str) -> object:
@@ -24,7 +25,7 @@ def test_everything_in_the_file_is_read(tmp_path: Path) -> None:
     )
     settings = load_settings({"CHATCTX_CONFIG": str(path)})
     assert settings.model == "mine/big"
-    assert settings.compaction == 70.0
+    assert settings.compaction == Percent(70)
     assert settings.reserve_output == 8_000
     assert settings.rolling_context
     assert settings.gguf == Path.home() / "x.gguf"
@@ -32,7 +33,7 @@ def test_everything_in_the_file_is_read(tmp_path: Path) -> None:
     assert (settings.providers["mine"].idle_timeout, settings.providers["anthropic"].context_management) == (600, True)
     assert settings.for_model("mine/big").window == 128_000
     assert settings.for_model("mine/big").compaction == "off"
-    assert settings.for_model("mine/other").compaction == 70.0
+    assert settings.for_model("mine/other").compaction == Percent(70)
     assert settings.keys == {"composer.send": "ctrl+s"}
 
 
@@ -179,14 +180,18 @@ def test_what_compaction_does_is_set_for_all_models_and_for_one(tmp_path: Path) 
     settings = load_settings({"CHATCTX_CONFIG": str(path)})
     found = {name: settings.for_model(f"mine/{name}") for name in ("other", "big", "off")}
     values = {name: (m.compaction, m.compaction_target, m.preserve_recent_turns) for name, m in found.items()}
-    assert values == {"other": (80.0, 40.0, 6), "big": (120_000, 60_000, 2), "off": ("off", 40.0, 6)}
+    assert values == {
+        "other": (Percent(80), Percent(40), 6),
+        "big": (Tokens(120_000), Tokens(60_000), 2),
+        "off": ("off", Percent(40), 6),
+    }
     assert [found[name].reserve_output for name in ("other", "big")] == [4_000, 9_000]
 
 
 def test_compaction() -> None:
-    assert (parse_target("40%"), parse_target("60k"), parse_target(900)) == (40.0, 60_000, 900)
-    assert parse_compaction("85%") == 85.0
-    assert parse_compaction("120k") == 120_000
+    assert (parse_target("40%"), parse_target("60k"), parse_target(900)) == (Percent(40), Tokens(60_000), Tokens(900))
+    assert parse_compaction("85%") == Percent(85)
+    assert parse_compaction("120k") == Tokens(120_000)
     assert parse_compaction("off") == "off"
     with pytest.raises(ValueError, match='"off"'):
         parse_compaction("sometimes")

@@ -31,7 +31,7 @@ from tui.context.counting.counting import TokenCounter
 from tui.context.counting.tokenizers import O200K
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
-from tui.context.usage.limits import BudgetSettings, ModelLimits, check_budget
+from tui.context.usage.limits import BudgetSettings, ModelLimits, Percent, check_budget
 from tui.context.usage.usage import ContextUsage, calculate_context_usage, usage_to_json
 from tui.messages import Message, Reasoning, Request, ToolSchema, Usage
 
@@ -72,7 +72,7 @@ def test_a1_one_window_in_one_answer_and_every_number_inside_it(tokens: int) -> 
 
 
 def test_a2_used_and_reserve_and_free_are_the_window() -> None:
-    usage = at(19_000, settings=BudgetSettings(reserve_output=45_000, compaction_percent=None))
+    usage = at(19_000, settings=BudgetSettings(reserve_output=45_000, compaction=None))
     assert (usage.free, usage.output_reserve, usage.compaction_buffer) == (136_000, 45_000, 0)
 
 
@@ -84,19 +84,19 @@ def test_a4_a_count_that_fails_is_never_zero() -> None:
 
 
 def test_a5_what_is_called_free_can_be_sent() -> None:
-    usage = at(166_000, settings=BudgetSettings(reserve_output=32_000, compaction_percent=None))
+    usage = at(166_000, settings=BudgetSettings(reserve_output=32_000, compaction=None))
     assert usage.free == 2_000
     assert check_budget(usage.total + usage.free, usage.budget).within_budget
     assert not check_budget(usage.total + usage.free + 1, usage.budget).within_budget
 
 
 def test_a6_the_mark_on_screen_is_the_trigger() -> None:
-    usage = at(100_000, settings=BudgetSettings(compaction_percent=70.0))
+    usage = at(100_000, settings=BudgetSettings(compaction=Percent(70.0)))
     assert usage.budget.compaction_at == 128_800  # 70 % of the 184,000 that input may fill
     assert usage.until_compaction == usage.free == usage.budget.compaction_at - 100_000
 
 
-@pytest.mark.parametrize("off", [BudgetSettings(compaction_percent=None), BudgetSettings(rolling=True)])
+@pytest.mark.parametrize("off", [BudgetSettings(compaction=None), BudgetSettings(rolling=True)])
 def test_a7_without_compaction_there_is_no_buffer(off: BudgetSettings) -> None:
     usage = at(126_000, settings=off)
     assert (usage.compaction_buffer, usage.until_compaction, usage.free) == (0, None, 58_000)

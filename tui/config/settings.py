@@ -16,13 +16,12 @@ from tui.config.tools import ToolSettings, read_tools
 from tui.config.values import (
     PARSERS,
     Compaction,
-    Share,
-    in_words,
     parse_compaction,
     parse_effort,
     parse_tokens,
     parse_url,
 )
+from tui.context.usage.limits import Percent, Tokens
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -30,6 +29,7 @@ V = TypeVar("V")
 DEFAULT_THEME = "chatctx-dark"
 THEME_FILE = "theme"
 MOST_SECONDS = 1e6
+DEFAULT_COMPACTION = Percent(85)  # of the input budget
 PROVIDER_KINDS = ("openai-compatible", "openai", "anthropic")
 
 
@@ -59,7 +59,7 @@ class ModelSettings:
 
     window: int | None = None
     compaction: Compaction | None = None
-    compaction_target: Share | None = None
+    compaction_target: Percent | Tokens | None = None
     preserve_recent_turns: int | None = None
     reserve_output: int | None = None
 
@@ -73,8 +73,8 @@ class Settings:
     gguf: Path | None = None  # weights for the embedded model
     theme: str = DEFAULT_THEME
     rolling_context: bool = False
-    compaction: Compaction = 85.0
-    compaction_target: Share | None = None  # what a compaction leaves; None: half of the input budget
+    compaction: Compaction = DEFAULT_COMPACTION
+    compaction_target: Percent | Tokens | None = None  # what a compaction leaves; None: half of the input budget
     reserve_output: int = 16_000
     preserve_recent_turns: int = 4
     reasoning: str | None = None
@@ -316,9 +316,8 @@ class _Reader:
         for model in ("", *settings.models):
             own = settings.for_model(model)
             at, target = own.compaction, own.compaction_target
-            if target is not None and type(at) is type(target) and target >= at:
+            if at == "off" or target is None or type(at) is not type(target):
+                continue
+            if target.value >= at.value:
                 where = f"models.{model}." if model else ""
-                raise self.fail(
-                    f"{where}compaction_target ({in_words(target)}) has to be below where compaction starts "
-                    f"({in_words(at)})"
-                )
+                raise self.fail(f"{where}compaction_target ({target}) has to be below where compaction starts ({at})")

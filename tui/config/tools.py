@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
+from tui.context.usage.limits import Percent, Tokens
+
 Rule: TypeAlias = Literal["allow", "ask", "never"]
 """Whether a tool runs without asking, asks first, or is not run at all."""
 
@@ -29,7 +31,7 @@ class ToolSettings:
     rules: Mapping[str, Rule] = field(default_factory=dict)
     steps: int = 100
     result_tokens: int = 10_000
-    defer: float | int | Literal["off"] | None = None
+    defer: Percent | Tokens | Literal["off"] | None = None
     wait: float = 5.0
 
 
@@ -41,7 +43,7 @@ class Reader(Protocol):
     def typed(self, name: str, value: object, kind: type, words: str) -> Any: ...
     def place(self, name: str, value: object) -> Path: ...
     def count(self, name: str, value: object) -> int: ...
-    def compaction(self, name: str, value: object) -> float | int | Literal["off"]: ...
+    def compaction(self, name: str, value: object) -> Percent | Tokens | Literal["off"]: ...
     def check_names(self, table: Mapping[str, object], known: set[str], prefix: str) -> None: ...
 
 

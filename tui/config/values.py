@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
-Share: TypeAlias = float | int
-"""A float is percent of the input budget, an int is tokens."""
+from tui.context.usage.limits import Percent, Tokens
 
-Compaction: TypeAlias = Share | Literal["off"]
+Compaction: TypeAlias = Percent | Tokens | Literal["off"]
 """When compaction starts."""
 
 MOST_TURNS = 1_000
@@ -41,22 +40,22 @@ def parse_compaction(value: object) -> Compaction:
     return _share(value, f'{value!r} is not a threshold; write "85%", 120000, "120k" or "off"')
 
 
-def parse_target(value: object) -> Share:
+def parse_target(value: object) -> Percent | Tokens:
     """ "40%", 60000 or "60k". Raises ValueError with a one-line reason."""
     return _share(value, f'{value!r} is not a size; write "40%", 60000 or "60k"')
 
 
-def _share(value: object, complaint: str) -> Share:
+def _share(value: object, complaint: str) -> Percent | Tokens:
     if isinstance(value, str) and value.strip().endswith("%"):
         try:
             percent = float(value.strip()[:-1])
         except ValueError:
             percent = 0.0
         if 0 < percent <= 100:
-            return percent
+            return Percent(percent)
         raise ValueError(f"{value!r} is not a percentage between 0 and 100")
     try:
-        return parse_tokens(value)
+        return Tokens(parse_tokens(value))
     except ValueError:
         raise ValueError(complaint) from None
 
@@ -89,18 +88,7 @@ def parse_url(value: str) -> str:
     return value
 
 
-def in_words(share: Compaction) -> str:
-    """As a person would write it: "85%", "120,000 tokens", "off"."""
-    match share:
-        case str():
-            return share
-        case float():
-            return f"{share:g}%"
-        case _:
-            return f"{share:,} tokens"
-
-
-PARSERS: Mapping[str, Callable[[object], Compaction]] = {
+PARSERS: Mapping[str, Callable[[object], object]] = {
     "window": parse_tokens,
     "compaction": parse_compaction,
     "compaction_target": parse_target,

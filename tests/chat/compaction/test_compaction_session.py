@@ -17,6 +17,7 @@ from tui.chat.conversation.events import (
     SessionEvent,
     TurnFailed,
 )
+from tui.context.usage.limits import Percent, Tokens
 from tui.messages import Message, Request
 from tui.providers.base import ProviderError
 
@@ -33,7 +34,7 @@ async def test_one_try_for_each_measurement_also_when_the_server_refuses_after_i
         return [ProviderError("auth", "no")] if is_summary(request) else answer("Noted.")
 
     provider = ScriptedProvider(window=2_000, claimed=100_000, fallback=reply)
-    async with open_workspace(tmp_path, provider, compaction=1_600) as workspace:
+    async with open_workspace(tmp_path, provider, compaction=Tokens(1_600)) as workspace:
         session = await workspace.new_session()
         for number in range(6):
             await drain(session.send(f"{number} {LONG}"))
@@ -105,7 +106,9 @@ async def test_a_failed_compaction_says_what_becomes_of_the_request(tmp_path: Pa
     def reply(request: Request) -> Answer:
         return [ProviderError("auth", "no")] if is_summary(request) else answer("Noted.")
 
-    async with open_workspace(tmp_path, ScriptedProvider(window=2_400, fallback=reply), compaction=50.0) as workspace:
+    async with open_workspace(
+        tmp_path, ScriptedProvider(window=2_400, fallback=reply), compaction=Percent(50)
+    ) as workspace:
         session = await workspace.new_session()
         fits: list[str] = []
         over: list[str] = []

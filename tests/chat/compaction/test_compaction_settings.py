@@ -10,6 +10,7 @@ import pytest
 from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace
 from tui.chat.conversation.events import CompactionFinished, ContextTrimmed, TurnFailed
 from tui.config.settings import ModelSettings
+from tui.context.usage.limits import Percent, Tokens
 from tui.messages import Message
 
 LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 8
@@ -34,10 +35,11 @@ def compactions(events: list[object]) -> list[CompactionFinished]:
 
 
 @pytest.mark.parametrize(
-    ("threshold", "least", "most"), [(50.0, 1_500, 1_950), (85.0, 2_550, 3_000), (2_000, 2_000, 2_450)]
+    ("threshold", "least", "most"),
+    [(Percent(50), 1_500, 1_950), (Percent(85), 2_550, 3_000), (Tokens(2_000), 2_000, 2_450)],
 )
 async def test_the_threshold_in_percent_and_in_tokens(
-    tmp_path: Path, threshold: float | int, least: int, most: int
+    tmp_path: Path, threshold: Percent | Tokens, least: int, most: int
 ) -> None:
     events, _ = await talk(tmp_path, compaction=threshold)
     assert compactions(events)
@@ -46,12 +48,12 @@ async def test_the_threshold_in_percent_and_in_tokens(
 
 async def test_the_target_says_what_is_left(tmp_path: Path) -> None:
     after = {}
-    for target in (30.0, 2_000):
+    for target in (Percent(30), Tokens(2_000)):
         folder = tmp_path / str(target)
         folder.mkdir()
         events, _ = await talk(folder, compaction_target=target, preserve_recent_turns=8)
         after[target] = max(event.after for event in compactions(events))
-    assert after[30.0] < 1_000 < after[2_000] <= 2_100
+    assert after[Percent(30)] < 1_000 < after[Tokens(2_000)] <= 2_100
 
 
 async def test_turns_kept_verbatim(tmp_path: Path) -> None:
@@ -59,7 +61,7 @@ async def test_turns_kept_verbatim(tmp_path: Path) -> None:
     for turns in (1, 5):
         folder = tmp_path / str(turns)
         folder.mkdir()
-        events, messages = await talk(folder, compaction_target=60.0, preserve_recent_turns=turns)
+        events, messages = await talk(folder, compaction_target=Percent(60), preserve_recent_turns=turns)
         assert compactions(events)
         position = next(i for i, m in enumerate(messages) if m.kind == "summary")
         assert position == 0

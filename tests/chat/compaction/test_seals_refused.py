@@ -15,6 +15,7 @@ from tests.chat.compaction.test_server_compaction import ABLE, AT, LONG, SETTING
 from tests.chat.fakes import Answer, answer, drain, of, open_workspace
 from tui.chat.conversation.events import CompactionFinished, Notice, TurnFailed
 from tui.config.settings import ModelSettings
+from tui.context.usage.limits import Tokens
 from tui.messages import Request
 from tui.providers.base import (
     Capabilities,
@@ -94,7 +95,9 @@ async def test_a_server_that_does_not_know_how_is_asked_without_it(tmp_path: Pat
 @pytest.mark.parametrize("able", [ABLE, Capabilities(count_endpoint=True)])
 async def test_what_was_not_asked_for_is_not_gone_by(tmp_path: Path, able: Capabilities) -> None:
     provider = Compacting([[Compacted("gAAA" * 500, "cmp_1"), *answer()]], able=able)
-    models = {"scripted/m": ModelSettings(compaction=900, reserve_output=500)}  # less than a server may be asked for
+    models = {
+        "scripted/m": ModelSettings(compaction=Tokens(900), reserve_output=500)
+    }  # less than a server may be asked for
     async with open_workspace(tmp_path, provider, models=models) as workspace:
         session = await workspace.new_session()
         events = await drain(session.send(LONG))

@@ -18,6 +18,7 @@ from tui.chat.store.store import SessionStore
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import ModelSettings
 from tui.context.reduction.trimming import TrimState
+from tui.context.usage.limits import Tokens
 from tui.messages import BilledPass, Message, Request, SealedSummary, ToolCall, Usage
 from tui.providers.base import (
     Capabilities,
@@ -76,7 +77,7 @@ class Compacting(ScriptedProvider):
         return hidden(request) if self.counts else None
 
 
-SETTINGS: dict[str, Any] = {"models": {"scripted/m": ModelSettings(compaction=AT, reserve_output=500)}}
+SETTINGS: dict[str, Any] = {"models": {"scripted/m": ModelSettings(compaction=Tokens(AT), reserve_output=500)}}
 
 
 def going(session: ChatSession) -> Request:
@@ -309,7 +310,7 @@ async def test_when_the_server_is_not_asked_to(tmp_path: Path) -> None:
         gone = TrimState(dropped=frozenset({session.messages[0].id, session.messages[1].id}))
         await session._conversation.add_record(TRIM, {"state": gone.to_json(), "messages": 2, "tokens": 500})
         assert session._meter.server_compacts_at(await session.refresh_usage()) is None
-    small: dict[str, Any] = {"models": {"scripted/m": ModelSettings(compaction=999, reserve_output=500)}}
+    small: dict[str, Any] = {"models": {"scripted/m": ModelSettings(compaction=Tokens(999), reserve_output=500)}}
     async with open_workspace(tmp_path / "small", provider, **small) as workspace:
         session = await workspace.new_session()
         await drain(session.send("Hello."))

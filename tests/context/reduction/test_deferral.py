@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.context.reduction.deferral import plan_tools, schema_budget
-from tui.context.usage.limits import ModelLimits
+from tui.context.usage.limits import ModelLimits, Percent, Tokens
 from tui.messages import ToolSchema
 
 
@@ -87,6 +87,6 @@ def test_the_budget_is_a_share_of_the_window_or_what_is_set() -> None:
     assert schema_budget(ModelLimits(8_000), None) == 800
     assert schema_budget(ModelLimits(1_000_000), None) == 20_000
     assert schema_budget(ModelLimits(None), None) == 20_000
-    assert schema_budget(ModelLimits(1_000_000), 5.0) == 50_000
-    assert schema_budget(ModelLimits(None), 5.0) == 20_000
-    assert schema_budget(ModelLimits(8_000), 3_000) == 3_000
+    assert schema_budget(ModelLimits(1_000_000), Percent(5)) == 50_000
+    assert schema_budget(ModelLimits(None), Percent(5)) == 20_000
+    assert schema_budget(ModelLimits(8_000), Tokens(3_000)) == 3_000

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits, check_budget, make_budget
+from tui.context.usage.limits import (
+    UNKNOWN_LIMITS,
+    BudgetSettings,
+    ModelLimits,
+    Percent,
+    Tokens,
+    check_budget,
+    make_budget,
+)
 from tui.context.usage.usage import divide
 
 some = st.none() | st.integers(-10, 2_000_000)
@@ -12,8 +20,7 @@ limits = st.builds(ModelLimits, context=some, input=some, output=some)
 settings = st.builds(
     BudgetSettings,
     reserve_output=st.integers(-5, 200_000),
-    compaction_percent=st.none() | st.floats(-10, 150, allow_nan=False),
-    compaction_tokens=some,
+    compaction=st.none() | st.floats(-10, 150, allow_nan=False).map(Percent) | st.integers(-10, 3_000_000).map(Tokens),
     rolling=st.booleans(),
 )
 
@@ -45,9 +52,9 @@ def test_the_window_is_shared_out_without_rest(
         (ModelLimits(400_000, input=272_000, output=128_000), BudgetSettings(), 272_000, 231_200),
         (ModelLimits(16_384), BudgetSettings(reserve_output=32_000), 12_288, 10_444),
         (ModelLimits(65_536, output=4_096), BudgetSettings(), 61_440, 52_224),
-        (ModelLimits(200_000), BudgetSettings(compaction_percent=70.0), 184_000, 128_800),
-        (ModelLimits(200_000), BudgetSettings(compaction_tokens=50_000), 184_000, 50_000),
-        (ModelLimits(200_000), BudgetSettings(compaction_percent=None), 184_000, None),
+        (ModelLimits(200_000), BudgetSettings(compaction=Percent(70.0)), 184_000, 128_800),
+        (ModelLimits(200_000), BudgetSettings(compaction=Tokens(50_000)), 184_000, 50_000),
+        (ModelLimits(200_000), BudgetSettings(compaction=None), 184_000, None),
         (ModelLimits(200_000), BudgetSettings(rolling=True), 184_000, None),
     ],
 )

@@ -225,7 +225,7 @@ messages = st.one_of(
     st.integers(0, 400),
     st.integers(0, 200),
     st.sampled_from([None, 10, 300, 4_000]),
-    st.sampled_from([BudgetSettings(), BudgetSettings(rolling=True), BudgetSettings(compaction_percent=None)]),
+    st.sampled_from([BudgetSettings(), BudgetSettings(rolling=True), BudgetSettings(compaction=None)]),
 )
 def test_rows_always_add_up(
     talk: list[Message],

@@ -43,7 +43,7 @@ from tui.context.reduction.compaction import (
 )
 from tui.context.reduction.compaction_rules import CompactionRefusedError, Trigger, accept_compaction, should_compact
 from tui.context.reduction.groups import pinned_groups
-from tui.context.usage.limits import Budget
+from tui.context.usage.limits import Budget, Percent
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, SealedSummary, Text
 from tui.providers.base import ProviderError
@@ -182,10 +182,11 @@ class Compactor:
 
     def _config(self, budget: Budget) -> CompactionConfig:
         own = self._meter.settings.for_model(self._meter.full_name)
-        target = own.compaction_target
-        if isinstance(target, float):
-            target = None if budget.max_input is None else int(budget.max_input * target / 100)
-        config = replace(DEFAULT_COMPACTION, target=target)
+        target, most = own.compaction_target, budget.max_input
+        if target is None or (most is None and isinstance(target, Percent)):
+            config = DEFAULT_COMPACTION
+        else:
+            config = replace(DEFAULT_COMPACTION, target=target.of(most or 0))
         turns = own.preserve_recent_turns
         return config if turns is None else replace(config, preserve_recent_turns=turns)
 

@@ -203,13 +203,8 @@ def _snapshot_key(session: str) -> str:
 
 def budget_settings(model: ModelSettings, *, rolling: bool) -> BudgetSettings:
     """The accounting's form of a model's settings."""
-    percent, tokens = None, None
-    if isinstance(model.compaction, float):
-        percent = model.compaction
-    elif isinstance(model.compaction, int):
-        tokens = model.compaction
     reserve = BudgetSettings().reserve_output if model.reserve_output is None else model.reserve_output
-    return BudgetSettings(reserve, percent, tokens, rolling)
+    return BudgetSettings(reserve, None if model.compaction == "off" else model.compaction, rolling)
 
 
 def answer_tokens(limits: ModelLimits, settings: BudgetSettings) -> int | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tui.context.usage.limits import ModelLimits
+from tui.context.usage.limits import ModelLimits, Percent, Tokens
 from tui.messages import ToolSchema
 
 BUILT_IN = "built-in"
-SHARE = 0.10
+SHARE = Percent(10)
 """Of the window: what the schemas of all servers together may take, where nothing is set."""
 
 MOST = 20_000
@@ -28,15 +28,13 @@ class ToolPlan:
     tokens: int = 0
 
 
-def schema_budget(limits: ModelLimits, setting: float | int | None) -> int:
-    """Tokens that the schemas of servers may take: `setting` in percent (a float) or tokens, None is the default."""
-    match setting:
-        case float() if limits.context is not None:
-            return round(limits.context * setting / 100)
-        case int():
-            return setting
-        case _:
-            return MOST if limits.context is None else min(MOST, round(limits.context * SHARE))
+def schema_budget(limits: ModelLimits, setting: Percent | Tokens | None) -> int:
+    """Tokens that the schemas of servers may take; a percentage is of the window, None is the default."""
+    if isinstance(setting, Tokens):
+        return setting.value
+    if limits.context is None:
+        return MOST
+    return min(MOST, SHARE.of(limits.context)) if setting is None else setting.of(limits.context)
 
 
 def plan_tools(

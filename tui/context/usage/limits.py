@@ -30,14 +30,41 @@ def with_window(limits: ModelLimits, context: int, source: LimitsSource, detail:
 
 
 @dataclass(frozen=True, slots=True)
+class Percent:
+    """A share of something, in percent."""
+
+    value: float
+
+    def of(self, whole: int) -> int:
+        """This share of `whole` tokens."""
+        return int(whole * self.value / 100)
+
+    def __str__(self) -> str:
+        return f"{self.value:g}%"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """An absolute number of tokens."""
+
+    value: int
+
+    def of(self, whole: int) -> int:
+        """The same number, whatever `whole` is."""
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{self.value:,} tokens"
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetSettings:
-    """What a person may set. `reserve_output` in tokens; compaction at a percentage of the input budget, or at an
-    absolute number of tokens (which then counts instead), or off (both None). `rolling` trims instead of compacting.
+    """What a person may set. `reserve_output` is in tokens; `compaction` says where of the input budget compaction
+    starts, None is never. `rolling` trims instead of compacting.
     """
 
     reserve_output: int = 16_000
-    compaction_percent: float | None = 85.0
-    compaction_tokens: int | None = None
+    compaction: Percent | Tokens | None = Percent(85.0)
     rolling: bool = False
 
 
@@ -88,11 +115,8 @@ def make_budget(limits: ModelLimits, settings: BudgetSettings, max_output: int |
     if limit is not None:
         max_input = min(max_input, limit)
     at: int | None = None
-    if not settings.rolling:
-        if settings.compaction_tokens is not None:
-            at = min(max(0, settings.compaction_tokens), max_input)
-        elif settings.compaction_percent is not None:
-            at = int(max_input * min(max(settings.compaction_percent, 0.0), 100.0) / 100)
+    if settings.compaction is not None and not settings.rolling:
+        at = min(max(0, settings.compaction.of(max_input)), max_input)
     return Budget(context, max_input, context - max_input, at)
 
 
