@@ -1,7 +1,7 @@
 """`python -m tests.bench [GROUP ...]`: what is fast, as ratios against a reference in the same process.
 
-`python -m tests.bench` runs every group of rows; a name runs that group alone. `actions`, `fit_priors`, `real_windows`,
-`simulate` and `tools` are programs of their own with their own arguments. Exit code 1 when a row is over its limit.
+`python -m tests.bench` runs every group of rows; a name runs that group alone. The `PROGRAMS` (`simulate`, `trace`,
+...) take arguments of their own. Exit code 1 when a row is over its limit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.bench.rows import BenchRow, table
 # One module for each group of rows: it has `rows() -> Iterable[BenchRow]`. Add yours here.
 GROUPS = ("accounting", "transcript", "startup")
 # One module for each program: it has `main(arguments) -> int`.
-PROGRAMS = ("actions", "fit_priors", "real_windows", "simulate", "tools")
+PROGRAMS = ("actions", "fit_priors", "real_windows", "simulate", "structure", "tools", "trace")
 
 
 def main(arguments: Sequence[str]) -> int:
