@@ -28,6 +28,7 @@ from tui.messages import (
 from tui.providers.base import (
     Capabilities,
     ModelInfo,
+    Provider,
     ProviderError,
     ReasoningDelta,
     ReasoningMeta,
@@ -125,7 +126,7 @@ class Faults:
             self.samples.append(text)
 
 
-class FakeServer:
+class FakeServer(Provider):
     """A `Provider` whose word is law: it knows the true size of everything."""
 
     name = "sim"

@@ -18,7 +18,16 @@ from tui.config.tools import ToolSettings
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Attachment, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema, Usage
-from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEnd, StreamEvent, TextDelta, UsageUpdate
+from tui.providers.base import (
+    Capabilities,
+    ModelInfo,
+    Provider,
+    ProviderError,
+    StreamEnd,
+    StreamEvent,
+    TextDelta,
+    UsageUpdate,
+)
 from tui.tools.base import Tool, ToolOutput, ToolSource
 
 T = TypeVar("T")
@@ -55,7 +64,7 @@ def real_tokens(request: Request) -> int:
 
 
 @dataclass
-class ScriptedProvider:
+class ScriptedProvider(Provider):
     """Answers in turn from `script`, then with `fallback`. Strict: refuses what does not fit `window`."""
 
     script: list[Answer] = field(default_factory=list)

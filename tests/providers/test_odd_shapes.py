@@ -18,9 +18,9 @@ from tui.providers.base import ProviderError, ReasoningDelta, StreamEvent, TextD
 from tui.providers.config import Dialect
 from tui.providers.http.overflow import classify_error
 from tui.providers.models import discovery
-from tui.providers.openai_chat.halves import Halves
 from tui.providers.openai_chat.reader import ChatReader
 from tui.providers.openai_responses.reader import ResponsesReader
+from tui.providers.surrogates import Halves
 
 ODD: tuple[Any, ...] = (
     None,

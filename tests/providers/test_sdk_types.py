@@ -11,8 +11,8 @@ import pytest
 from tests.providers.wire_values import IMAGE, NOTE, PDF, TOOL, TOOL_TURN, assistant, request, thought, user
 from tui.messages import Message, Request, SystemSection, ToolCall, ToolResult
 from tui.providers.anthropic import wire as anthropic_wire
+from tui.providers.config import ChatStyle
 from tui.providers.openai_chat import wire as chat_wire
-from tui.providers.openai_chat.wire import ChatStyle
 from tui.providers.openai_responses import wire as responses_wire
 
 PLOT = (

@@ -7,8 +7,8 @@ import base64
 from tests.providers.wire_values import GONE, IMAGE, assistant, request, results, user
 from tui.messages import Message, Text, ToolCall, ToolResult
 from tui.providers.anthropic import wire as anthropic_wire
+from tui.providers.config import ChatStyle
 from tui.providers.openai_chat import wire as chat_wire
-from tui.providers.openai_chat.wire import ChatStyle
 from tui.providers.openai_responses import wire as responses_wire
 
 DATA = base64.b64encode(b"img").decode()

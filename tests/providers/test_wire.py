@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.providers.wire_values import GONE, IMAGE, NOTE, PDF, request
 from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.providers.anthropic import wire as anthropic_wire
+from tui.providers.config import ChatStyle
 from tui.providers.openai_chat import wire as chat_wire
-from tui.providers.openai_chat.wire import ChatStyle
 from tui.providers.openai_responses import wire as responses_wire
 
 texts = st.text(max_size=20)

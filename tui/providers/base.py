@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, TypeAlias
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Request, Usage
@@ -184,33 +185,44 @@ class ModelInfo:
     thinking: tuple[str, ...] | None = None
 
 
-@runtime_checkable
-class Provider(Protocol):
-    """One endpoint that answers requests. SDKs are imported inside the methods that need them, never at import."""
+class Provider(ABC):
+    """One endpoint that answers requests. SDKs are imported inside the methods that need them, never at import.
 
-    name: str  # the part before "/" in a model's full name
-    dialect: str  # "openai-chat", "openai-responses", "anthropic", "demo"
+    `name` is the part before "/" in a model's full name; `dialect` is "openai-chat", "openai-responses", "anthropic"
+    or "demo".
+    """
 
+    name: str
+    dialect: str
+
+    @abstractmethod
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`. Closing the generator cancels the request."""
-        ...
 
+    @abstractmethod
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
-        ...
 
-    async def limits(self, model: str) -> ModelLimits | None:
-        """The live server's word on the window, or None where it says nothing. Raises `ProviderError`."""
-        ...
-
+    @abstractmethod
     async def models(self) -> list[ModelInfo]:
         """The models the server offers. Raises `ProviderError`."""
-        ...
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        """The window as the live server states it; None where it says nothing. Raises `ProviderError`."""
+        return None
+
+    async def takes_tools(self, model: str) -> bool | None:
+        """Whether the server says that `model` calls tools; None where it says nothing. Raises `ProviderError`."""
+        return None
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's own count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
-        ...
+        return None
+
+    async def check_key(self) -> None:
+        """Ask the server about the key where its model list is open to everybody. Raises `ProviderError`."""
+        return
 
     async def close(self) -> None:
         """Release connections and child processes. Idempotent."""
-        ...
+        return

@@ -11,13 +11,35 @@ from typing import Literal, TypeAlias
 from tui.providers.base import Capabilities, ProviderError
 from tui.providers.capabilities import Family
 from tui.providers.keys import hold_secret, key_from_command, key_from_env
-from tui.providers.openai_chat.wire import ChatStyle, ReasoningField
 
 Dialect: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "local", "demo"]
+ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning"]
+EffortStyle: TypeAlias = Literal["effort", "openrouter", "thinking"]
 
 
 IDLE_TIMEOUT = 300.0
 """Seconds. A local model reads a long prompt, and a hosted one thinks, for minutes without a sign of life."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatStyle:
+    """How a server's Chat Completions differ from OpenAI's.
+
+    `reasoning_field`: where an assistant message carries its reasoning back. `effort`: how the wanted reasoning is
+    said: `reasoning_effort`, OpenRouter's `reasoning` object, or a `thinking` switch with one of few efforts beside it.
+    `needs_reasoning`: with tools each answer has to carry the field, also where it came from another model or without a
+    thought (DeepSeek V4, Kimi).
+    """
+
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    include_usage: bool = True
+    reasoning_field: ReasoningField = "reasoning_content"
+    needs_reasoning: bool = False
+    effort: EffortStyle = "effort"
+    short_tool_ids: bool = False
+    plain_schemas: bool = False  # refuses tools for words in their schemas
+    cache_key: bool = False  # takes `prompt_cache_key`
+    extra_body: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit
 
+from tui.config.settings import ProviderSettings
 from tui.providers.base import Provider
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.http.route import without_route
@@ -20,23 +20,6 @@ from tui.providers.models.presets import LOCAL_SERVERS, PRESETS
 
 PROBE_TIMEOUT = 0.8  # seconds for connection and answer; a server on this machine is quick
 PROBE_BYTES = 1_000_000  # of a model list that are read
-
-
-class ProviderTable(Protocol):
-    """One `[providers.NAME]` table of the config file."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def base_url(self) -> str | None: ...
-    @property
-    def api_key_env(self) -> str | None: ...
-    @property
-    def api_key_command(self) -> str | None: ...
-    @property
-    def context_management(self) -> bool: ...
-    @property
-    def idle_timeout(self) -> float | None: ...
 
 
 _DIALECTS: Mapping[str, Dialect] = {
@@ -56,7 +39,7 @@ def parse_model(full: str) -> tuple[str, str]:
     return provider.lower(), model
 
 
-def provider_config(name: str, table: ProviderTable | None = None) -> ProviderConfig:
+def provider_config(name: str, table: ProviderSettings | None = None) -> ProviderConfig:
     """The preset `name` with the person's own table laid over it. Raises ValueError with one line for a person."""
     preset = PRESETS.get(name)
     if table is None:
@@ -94,7 +77,7 @@ def provider_config(name: str, table: ProviderTable | None = None) -> ProviderCo
 
 
 def all_configs(
-    tables: Mapping[str, ProviderTable] | None = None, *, gguf: Path | None = None, window: int | None = None
+    tables: Mapping[str, ProviderSettings] | None = None, *, gguf: Path | None = None, window: int | None = None
 ) -> dict[str, ProviderConfig]:
     """Every provider: the person's own first, then the presets. `gguf` and `window` (tokens) are the embedded model's.
 

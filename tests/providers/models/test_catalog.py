@@ -10,11 +10,11 @@ import pytest
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import BilledPass, Request, Usage
-from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
+from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError, StreamEvent
 from tui.providers.models.catalog import list_price, price, prices_limits, resolve_limits, table_limits
 
 
-class Asked:
+class Asked(Provider):
     """A provider that says `answer` about windows."""
 
     dialect = "test"

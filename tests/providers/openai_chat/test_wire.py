@@ -22,9 +22,9 @@ from tests.providers.wire_values import (
     user,
 )
 from tui.messages import Request, SystemSection, ToolCall, ToolResult
+from tui.providers.config import ChatStyle
 from tui.providers.models.presets import PRESETS
 from tui.providers.openai_chat import wire as chat_wire
-from tui.providers.openai_chat.wire import ChatStyle
 
 
 class TestChat:

@@ -105,11 +105,10 @@ class ProviderSetup:
 
         Raises `SetupError` and `ProviderError`.
         """
-        from tui.chat.models.key_check import models_with_key
-
         provider = make_provider(draft.name, self._config(draft))
         try:
-            models = await models_with_key(provider)
+            models = await provider.models()
+            await provider.check_key()
         finally:
             await provider.close()
         if not models:

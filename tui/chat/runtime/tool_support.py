@@ -8,7 +8,6 @@ import logging
 
 from tui.chat.store.store import SessionStore
 from tui.providers.base import Provider, ProviderError
-from tui.providers.models.tool_support import SaysTools
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +33,7 @@ class ToolSupport:
     async def find(self, provider: Provider, model: str) -> None:
         """Ask the server, unless that was done in this run. Raises nothing: silence leaves what was known."""
         name = f"{provider.name}/{model}"
-        if name in self._asked or not isinstance(provider, SaysTools):
+        if name in self._asked:
             return
         self._asked.add(name)
         try:

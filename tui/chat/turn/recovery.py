@@ -9,8 +9,8 @@ from typing import TypeAlias
 from tui.context.reduction.checkpoints import is_sealed
 from tui.messages import Attachment, Reasoning, Request
 from tui.providers.base import ErrorKind, ProviderError
+from tui.providers.http.refusals import cannot_read, refuses_images, refuses_tools
 from tui.providers.http.server_compaction import names_seal, refuses_compacting, refuses_seal
-from tui.providers.models.tool_support import cannot_read, refuses_images, refuses_tools
 
 MOST_WAITS = 5
 FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own hint wins

@@ -13,15 +13,14 @@ from tui.context.usage.limits import ModelLimits
 from tui.messages import Request
 from tui.providers.anthropic.reader import AnthropicReader
 from tui.providers.anthropic.wire import to_wire
-from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
+from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError, StreamEvent
 from tui.providers.capabilities import anthropic_capabilities
 from tui.providers.config import ProviderConfig
 from tui.providers.effort import Effort
+from tui.providers.http.connection import Connection
 from tui.providers.http.transport import anthropic_client, events
-from tui.providers.key_renewal import Connection
 from tui.providers.models import discovery
-from tui.providers.models.tool_support import server_takes_tools
-from tui.providers.openai_chat.think_tags import with_thoughts
+from tui.providers.think_tags import with_thoughts
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -33,7 +32,7 @@ EDITING: Mapping[str, str] = {"anthropic-beta": "context-management-2025-06-27"}
 _NOT_COUNTED = ("max_tokens", "context_management")  # what the counting route does not take
 
 
-class AnthropicMessages:
+class AnthropicMessages(Provider):
     """One server that speaks Anthropic's Messages API."""
 
     dialect = "anthropic"
@@ -100,7 +99,7 @@ class AnthropicMessages:
 
     async def takes_tools(self, model: str) -> bool | None:
         """Whether the server says that `model` calls tools; None where it says nothing. Raises `ProviderError`."""
-        return await server_takes_tools(await self.client(), self.config, model)
+        return await discovery.server_takes_tools(await self.client(), self.config, model)
 
     async def models(self) -> list[ModelInfo]:
         """The models the server offers. Raises `ProviderError`."""

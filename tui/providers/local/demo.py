@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Request
-from tui.providers.base import Capabilities, ModelInfo, StreamEnd, StreamEvent, TextDelta
+from tui.providers.base import Capabilities, ModelInfo, Provider, StreamEnd, StreamEvent, TextDelta
 from tui.providers.config import ProviderConfig
 
 GUIDE = """\
@@ -28,7 +28,7 @@ WINDOW = 8192  # tokens; made up, so that the panel has something to draw, and s
 PAUSE = 0.01  # seconds between pieces
 
 
-class DemoProvider:
+class DemoProvider(Provider):
     """Streams the same honest guide to every request. Reports no usage: nothing was measured."""
 
     dialect = "demo"
@@ -58,10 +58,3 @@ class DemoProvider:
     async def models(self) -> list[ModelInfo]:
         """The guide."""
         return [ModelInfo("guide", "No model: how to get one", await self.limits("guide"))]
-
-    async def count_tokens(self, request: Request) -> int | None:
-        """Nobody counts here."""
-        return None
-
-    async def close(self) -> None:
-        """Nothing to release."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from tui.context.usage.limits import ModelLimits
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.transport import get_json, post_json
-from tui.providers.models.for_chat import is_for_chat
-from tui.providers.models.probing import probe
 from tui.providers.wire import Json, count_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,31 @@ OUTPUT_KEYS = (
     "limits.output",
     "outputTokenLimit",
 )
+
+_OTHER_KINDS = frozenset(
+    ("embedding", "embeddings", "rerank", "moderation", "image", "audio", "video", "transcribe", "tts", "stt")
+)
+# By name, where the list says no more. A server of one's own lists little, and every name could be a chat model's but
+# these: LM Studio's and Ollama's embedding models stand among the others.
+_EMBEDS = re.compile(
+    r"(?:^|[-_/.])(?:embed|embeddings?|rerank|reranker|bge|minilm|whisper)(?:$|[-_/.:\d])", re.IGNORECASE
+)
+# Those that the providers of the presets list besides.
+_HOSTED = re.compile(
+    r"^(?:models/)?(?:tts|dall-e|gpt-image|chatgpt-image|sora|babbage|davinci|imagen|veo|lyria|aqa|grok-imagine|grok-\d-image)\b"
+    r"|(?:^|[-_/.])(?:moderation|transcribe|transcription|realtime|tts|ocr|speech|orpheus)(?:$|[-_/.:\d])",
+    re.IGNORECASE,
+)
+
+
+def is_for_chat(entry: Mapping[str, Any], name: str, *, hosted: bool) -> bool:
+    """Whether the model `name` can be talked to, by its entry in the list. `hosted`: at a provider that wants a key."""
+    if str(entry.get("type")).lower() in _OTHER_KINDS:
+        return False
+    able = entry.get("capabilities")
+    if isinstance(able, Mapping) and able.get("completion_chat") is False:  # Mistral
+        return False
+    return not (_EMBEDS.search(name) or (hosted and _HOSTED.search(name)))
 
 
 def find_count(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
@@ -196,10 +221,10 @@ async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str)
 
 async def _ollama_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
     """Ollama: the window the model is loaded with; before it is loaded, what its Modelfile sets."""
-    running = find_entry(model_entries(await probe(client, f"{root}/api/ps", provider)), model)
+    running = find_entry(model_entries(await _probe(client, f"{root}/api/ps", provider)), model)
     if running is not None and (context := find_count(running, ("context_length",))):
         return ModelLimits(context, source="probe", detail="Ollama, as loaded (/api/ps)")
-    shown = await probe(client, f"{root}/api/show", provider, {"model": model})
+    shown = await _probe(client, f"{root}/api/show", provider, {"model": model})
     parameters = shown.get("parameters") if isinstance(shown, Mapping) else None
     for line in parameters.splitlines() if isinstance(parameters, str) else ():
         words = line.split()
@@ -210,7 +235,7 @@ async def _ollama_limits(client: AsyncOpenAI, root: str, model: str, provider: s
 
 async def _props_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
     """llama.cpp: the window of one slot."""
-    props = await probe(client, f"{root}/props", provider)
+    props = await _probe(client, f"{root}/props", provider)
     context = find_count(props, ("default_generation_settings.n_ctx", "n_ctx")) if isinstance(props, Mapping) else None
     return None if context is None else ModelLimits(context, source="probe", detail="llama.cpp (/props)")
 
@@ -219,7 +244,7 @@ async def _lmstudio_limits(client: AsyncOpenAI, root: str, model: str, provider:
     """LM Studio: the window the model is loaded with. The most it takes is not what it will be loaded with."""
     for path in ("/api/v1/models", "/api/v0/models"):  # from 0.4 on, and before
         try:
-            entry = find_entry(model_entries(await probe(client, root + path, provider)), model) or {}
+            entry = find_entry(model_entries(await _probe(client, root + path, provider)), model) or {}
         except ProviderError:
             continue
         loaded = entry.get("loaded_instances")
@@ -264,3 +289,51 @@ def anthropic_limits(entry: Mapping[str, Any]) -> ModelLimits | None:
     if context is None:
         return entry_limits(entry, "the server's model list")
     return ModelLimits(context, None, find_count(entry, ("max_tokens",)), "probe", "Anthropic models API")
+
+
+async def server_takes_tools(client: AsyncOpenAI | AsyncAnthropic, config: ProviderConfig, model: str) -> bool | None:
+    """What a server on one's own machine or network says of `model`. A hosted one is not asked: it refuses.
+
+    llama.cpp leaves tools out of the prompt without a word where the model's template has no place for them.
+    """
+    if config.official or config.needs_key:
+        return None
+    root = str(client.base_url).rstrip("/").removesuffix("/v1")
+    try:
+        shown = await _probe(client, f"{root}/api/show", config.name, {"model": model})
+        words = shown.get("capabilities") if isinstance(shown, Mapping) else None
+        if isinstance(words, list):
+            return "tools" in words
+    except ProviderError as error:
+        if error.kind == "network":
+            return None  # nobody is there to ask; otherwise it is not Ollama
+    try:
+        props = await _probe(client, f"{root}/props", config.name)
+        able = props.get("chat_template_caps") if isinstance(props, Mapping) else None
+        said = able.get("supports_tools") if isinstance(able, Mapping) else None
+        if isinstance(said, bool):
+            return said
+    except ProviderError:
+        pass  # it is not llama.cpp
+    try:
+        entries = model_entries(await get_json(client, f"{root}/v1/models", config.name))
+    except ProviderError:
+        return None
+    entry = find_entry(entries, model)
+    return None if entry is None else entry_info(entry, model, None, None).tools
+
+
+_missing: WeakKeyDictionary[AsyncOpenAI | AsyncAnthropic, set[str]] = WeakKeyDictionary()
+
+
+async def _probe(client: AsyncOpenAI | AsyncAnthropic, url: str, provider: str, body: Json | None = None) -> object:
+    """GET `url` as JSON, or POST `body` to it. Raises `ProviderError`, at once where the route was not there before."""
+    missing = _missing.setdefault(client, set())
+    if url in missing:
+        raise ProviderError("not_found", f"{provider} has no such route")
+    try:
+        return await (get_json(client, url, provider) if body is None else post_json(client, url, body, provider))
+    except ProviderError as error:
+        if error.kind in ("not_found", "protocol") or error.status in (404, 405, 501):
+            missing.add(url)
+        raise

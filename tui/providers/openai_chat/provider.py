@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -12,21 +13,22 @@ from typing import TYPE_CHECKING
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Request
-from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
+from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError, StreamEvent
 from tui.providers.capabilities import chat_capabilities
-from tui.providers.config import ProviderConfig
+from tui.providers.config import ChatStyle, ProviderConfig
 from tui.providers.effort import Effort
-from tui.providers.http.transport import events, openai_client
-from tui.providers.key_renewal import Connection
+from tui.providers.http.connection import Connection
+from tui.providers.http.transport import events, get_json, openai_client
 from tui.providers.models import discovery
-from tui.providers.models.tool_support import server_takes_tools
 from tui.providers.openai_chat.reader import ChatReader
-from tui.providers.openai_chat.think_tags import with_thoughts
-from tui.providers.openai_chat.wire import ChatStyle, to_wire
+from tui.providers.openai_chat.wire import to_wire
+from tui.providers.think_tags import with_thoughts
 from tui.providers.wire import Json
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+log = logging.getLogger(__name__)
 
 _UNKNOWN_FIELD = re.compile(
     r"stream_options|include_usage|unknown (?:field|parameter|argument)|unrecogni[sz]ed|extra (?:inputs|fields)"
@@ -43,7 +45,7 @@ _SCHEMA = re.compile(
 _NEEDS_THOUGHTS = re.compile(r"reasoning_content.{0,60}(?:must be passed back|is missing)", re.IGNORECASE)
 
 
-class OpenAIChat:
+class OpenAIChat(Provider):
     """One server that speaks Chat Completions."""
 
     dialect = "openai-chat"
@@ -108,7 +110,7 @@ class OpenAIChat:
 
     async def takes_tools(self, model: str) -> bool | None:
         """Whether the server says that `model` calls tools; None where it says nothing. Raises `ProviderError`."""
-        return await server_takes_tools(await self.client(), self.config, model)
+        return await discovery.server_takes_tools(await self.client(), self.config, model)
 
     async def models(self) -> list[ModelInfo]:
         """The models the server offers. Raises `ProviderError`."""
@@ -123,6 +125,17 @@ class OpenAIChat:
             return None
         body = await asyncio.to_thread(to_wire, request, self._style)
         return await discovery.chat_input_tokens(await self.client(), body, self.name)
+
+    async def check_key(self) -> None:
+        """OpenRouter shows its model list to everybody, so its /key is asked. Raises `ProviderError` of kind "auth"."""
+        if self.name != "openrouter":
+            return
+        try:
+            await get_json(await self.client(), "/key", self.name)
+        except ProviderError as error:
+            if error.kind == "auth":
+                raise
+            log.info("openrouter's /key says nothing of the key: %s", error)  # the first message will tell
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
-from tui.providers.openai_chat.plain_schema import plain_schema
+from tui.providers.config import ChatStyle
+from tui.providers.plain_schema import plain_schema
 from tui.providers.wire import (
     Json,
     ToolIds,
@@ -28,32 +27,8 @@ from tui.providers.wire import (
     system_text,
 )
 
-ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning"]
-EffortStyle: TypeAlias = Literal["effort", "openrouter", "thinking"]
-
 NO_THOUGHT = " "
 """Where a thought has to stand and none may: DeepSeek V4 Pro refuses an empty text (hermes-agent, issue 17341)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatStyle:
-    """How a server's Chat Completions differ from OpenAI's.
-
-    `reasoning_field`: where an assistant message carries its reasoning back. `effort`: how the wanted reasoning is
-    said: `reasoning_effort`, OpenRouter's `reasoning` object, or a `thinking` switch with one of few efforts beside it.
-    `needs_reasoning`: with tools each answer has to carry the field, also where it came from another model or without a
-    thought (DeepSeek V4, Kimi).
-    """
-
-    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    include_usage: bool = True
-    reasoning_field: ReasoningField = "reasoning_content"
-    needs_reasoning: bool = False
-    effort: EffortStyle = "effort"
-    short_tool_ids: bool = False
-    plain_schemas: bool = False  # refuses tools for words in their schemas
-    cache_key: bool = False  # takes `prompt_cache_key`
-    extra_body: Mapping[str, object] = field(default_factory=dict)
 
 
 def to_wire(request: Request, style: ChatStyle) -> Json:

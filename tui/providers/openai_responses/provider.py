@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Request
-from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
+from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError, StreamEvent
 from tui.providers.capabilities import responses_capabilities
 from tui.providers.config import ProviderConfig
 from tui.providers.effort import Effort
+from tui.providers.http.connection import Connection
 from tui.providers.http.transport import events, openai_client
-from tui.providers.key_renewal import Connection
 from tui.providers.models import discovery
-from tui.providers.models.tool_support import server_takes_tools
-from tui.providers.openai_chat.think_tags import with_thoughts
 from tui.providers.openai_responses.reader import ResponsesReader
 from tui.providers.openai_responses.wire import to_wire
+from tui.providers.think_tags import with_thoughts
 from tui.providers.wire import Json
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ _UNVERIFIED = {
 _COUNTED = ("model", "input", "instructions", "tools", "reasoning")
 
 
-class OpenAIResponses:
+class OpenAIResponses(Provider):
     """One server that speaks Responses."""
 
     dialect = "openai-responses"
@@ -103,7 +102,7 @@ class OpenAIResponses:
 
     async def takes_tools(self, model: str) -> bool | None:
         """Whether the server says that `model` calls tools; None where it says nothing. Raises `ProviderError`."""
-        return await server_takes_tools(await self.client(), self.config, model)
+        return await discovery.server_takes_tools(await self.client(), self.config, model)
 
     async def models(self) -> list[ModelInfo]:
         """The models the server offers. Raises `ProviderError`."""

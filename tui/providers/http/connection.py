@@ -6,23 +6,20 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tui.messages import Request
 from tui.providers.base import ProviderError, StreamEvent
 from tui.providers.config import ProviderConfig
 
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+
 log = logging.getLogger(__name__)
 
 
-class Closable(Protocol):
-    """What a `Connection` needs of an SDK's client."""
-
-    async def close(self) -> None:
-        """Close the connections."""
-
-
-ClientT = TypeVar("ClientT", bound=Closable)
+ClientT = TypeVar("ClientT", bound="AsyncOpenAI | AsyncAnthropic")
 T = TypeVar("T")
 
 

@@ -12,7 +12,7 @@ from tui.chat.runtime.tool_support import ToolSupport
 from tui.chat.store.store import SessionStore
 from tui.providers.base import Provider, ProviderError
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.models.tool_support import SaysTools, cannot_read, refuses_images, refuses_tools
+from tui.providers.http.refusals import cannot_read, refuses_images, refuses_tools
 from tui.providers.registry import make_provider
 
 ROUTES = ("/api/show", "/props", "/v1/models")
@@ -46,7 +46,6 @@ async def test_what_servers_say(known: dict[str, Any], said: bool | None, dialec
     async with replay_server() as server:
         serve(server, known)
         found = provider(server.url, dialect)
-        assert isinstance(found, SaysTools)
         assert await found.takes_tools("m") is said
         asked = [request.path for request in server.asked]
         await found.takes_tools("m")
@@ -55,12 +54,14 @@ async def test_what_servers_say(known: dict[str, Any], said: bool | None, dialec
         await found.close()
 
 
-async def test_a_hosted_server_and_one_that_is_away_are_not_asked_on() -> None:
+async def test_a_hosted_server_and_one_that_is_away_are_not_asked_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOSTED_KEY", "k-123456")
     async with replay_server() as server:
-        hosted = provider(server.url, needs_key=True, key_env=("NONE",))
-        assert isinstance(hosted, SaysTools)
+        hosted = provider(server.url, needs_key=True, key_env=("HOSTED_KEY",))
+        assert await hosted.takes_tools("m") is None
+        assert not server.asked
+        await hosted.close()
     gone = provider(server.url)
-    assert isinstance(gone, SaysTools)
     assert await gone.takes_tools("m") is None
     await gone.close()
 

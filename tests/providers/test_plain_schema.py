@@ -14,7 +14,7 @@ from tests.providers.collect import collect
 from tests.providers.replay import Answer
 from tests.providers.serving import REQUEST, pieces, serving
 from tui.messages import ToolSchema
-from tui.providers.openai_chat.plain_schema import plain_schema
+from tui.providers.plain_schema import plain_schema
 
 ZOD: dict[str, Any] = {
     "$schema": "http://json-schema.org/draft-07/schema#",

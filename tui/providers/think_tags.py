@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 
 from tui.providers.base import ProviderError, ReasoningDelta, ReasoningMeta, StreamEvent, TextDelta, UsageUpdate
-from tui.providers.openai_chat.halves import whole_characters
+from tui.providers.surrogates import whole_characters
 
 # Opening marks and what closes them: DeepSeek R1, Qwen and most others; Kimi; Gemini's Chat endpoint.
 MARKS = {

@@ -14,7 +14,7 @@ from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, RESPONSES, USA
 from tui.messages import Usage
 from tui.providers.base import ReasoningDelta, StreamEnd, StreamEvent, TextDelta, ToolCallDelta, UsageUpdate
 from tui.providers.config import Dialect
-from tui.providers.openai_chat.think_tags import MARKS, ThinkTags, Thoughts
+from tui.providers.think_tags import MARKS, ThinkTags, Thoughts
 
 CASES = [
     ("<think>\nLet me see.\n</think>\n\nYes.", "Let me see.", "Yes."),
