@@ -26,7 +26,7 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
-from tui.providers.http.overflow import classify_error
+from tui.providers.http.errors import classify_error
 from tui.tools.base import Tool, ToolError, ToolImage, ToolOutput
 
 WINDOWS = {"small": 1_500, "unknown": 4_000}  # tokens; what is not named has the last, and says so

@@ -9,7 +9,7 @@ import pytest
 
 from tests.corpus import corpus_root
 from tui.providers.base import ErrorKind
-from tui.providers.http.overflow import classify_error
+from tui.providers.http.errors import classify_error
 
 pytestmark = pytest.mark.corpus
 

@@ -16,7 +16,7 @@ from tui.messages import Message, Text
 from tui.providers.anthropic.reader import AnthropicReader
 from tui.providers.base import ProviderError, ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
 from tui.providers.config import Dialect
-from tui.providers.http.overflow import classify_error
+from tui.providers.http.errors import classify_error
 from tui.providers.models import discovery
 from tui.providers.openai_chat.reader import ChatReader
 from tui.providers.openai_responses.reader import ResponsesReader

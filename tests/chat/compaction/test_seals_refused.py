@@ -26,7 +26,7 @@ from tui.providers.base import (
     StreamEvent,
     TextDelta,
 )
-from tui.providers.http.overflow import classify_error
+from tui.providers.http.errors import classify_error
 
 UNREADABLE = "The encrypted content gAAA...9Qa== could not be verified."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.providers.http.overflow import classify_error
+from tui.providers.http.errors import classify_error
 from tui.providers.http.server_compaction import names_seal, refuses_compacting, refuses_seal
 
 

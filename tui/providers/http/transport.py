@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from tui.providers.base import ProviderError
 from tui.providers.http.error_text import one_line
-from tui.providers.http.overflow import classify_error
+from tui.providers.http.errors import classify_error
 from tui.providers.http.route import client_options, no_client, not_reached
 from tui.providers.http.unstreamed import is_page, page_error, whole_answer
 from tui.providers.keys import redact

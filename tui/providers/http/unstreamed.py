@@ -12,7 +12,7 @@ from typing import Any
 
 from tui.providers.base import ProviderError
 from tui.providers.http.error_text import body_message, one_line
-from tui.providers.http.overflow import classify_error
+from tui.providers.http.errors import classify_error
 from tui.providers.wire import Json
 
 _CHECK = {True: "Check base_url.", False: "Check base_url; most end in /v1."}  # whether it does

@@ -19,7 +19,7 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
-from tui.providers.http.overflow import classify_error
+from tui.providers.http.errors import classify_error
 from tui.providers.usage_reading import read_usage
 from tui.providers.wire import Json
 

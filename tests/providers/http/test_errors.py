@@ -13,7 +13,7 @@ from tests.providers.http.lookalike_cases import NOT_OVERFLOW, PAIRING, THINKING
 from tests.providers.http.overflow_cases import Case, anthropic, openai
 from tests.providers.http.overflow_gathered_cases import GATHERED, NOT_THE_CONTEXT
 from tests.providers.http.overflow_local_cases import LOCAL
-from tui.providers.http.overflow import classify_error
+from tui.providers.http.errors import classify_error
 
 OVERFLOW = overflow_cases.OVERFLOW + LOCAL + GATHERED
 OTHERS = NOT_OVERFLOW + NOT_THE_CONTEXT

@@ -1,0 +1,246 @@
+"""The one classifier of failed requests: kind, numbers, and one line for a person. Pure.
+
+The texts are those the providers' servers write; each pattern stands for at least one text in
+`tests/providers/http/test_errors.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple, TypeAlias
+
+from tui.providers.base import ErrorKind, ProviderError
+from tui.providers.http.error_text import MOST_VALUE, body_message, one_line, retry_after, retry_delay, said_in
+from tui.providers.http.overflow import (
+    OVERFLOW_CODES,
+    OverflowNumbers,
+    affordable_answer,
+    any_of,
+    is_overflow,
+    longest_answer,
+    overflow_numbers,
+)
+from tui.providers.http.route import nothing_there
+
+MOST_TEXT = 16_000  # characters of a body that are looked through
+
+_TIER = any_of(
+    r"extra usage is required for long context", r"usage credits required for 1m context", r"long context beta"
+)
+_RATE = any_of(
+    r"rate[\s_-]?limit",
+    r"per[\s_-]?(?:minute|min\b|hour|day|second)",
+    r"\bTP[MD]\b",
+    r"\bRP[MD]\b",
+    r"too many requests",
+    r"\bquota\b",
+    r"throttl",
+    r"resource_exhausted",
+    r"concurren\w+ (?:limit|request)",
+)
+_BILLING = any_of(
+    r"insufficient[_ ]quota", r"credit balance is too low", r"insufficient (?:balance|credits?|funds)", r"billing"
+)
+_FLAGGED = any_of(
+    r"\bflagged\b", r"moderation", r"guardrail", r"usage (?:policy|policies|guidelines)", r"content policy"
+)
+_MEMORY = any_of(r"failed to find free space in the kv cache", r"no user query found in messages", r"out of memory")
+_NOT_TAKEN = any_of(
+    r"(?:image|audio|pdf|file) input is not supported", r"requires more (?:system )?memory", r"failed to load model"
+)
+_SLIP = any_of(r"tool_use_failed", r"failed to call a function")  # Groq, of a tool call that the model got wrong
+_BYTES = any_of(
+    r"request_too_large",
+    r"maximum allowed number of bytes",
+    r"(?:request entity|payload|request body|content) too large",
+    r"total message size \d+ exceeds limit",
+    r"string too long\. expected a string with maximum length \d{6,}",
+    r"exceeds? (?:the )?maximum (?:request )?(?:size|bytes)",
+    r"exceeds the limit: \d+ bytes",
+    r"exceeds? \d+ MB maximum",
+)
+_NO_MODEL = any_of(r"not a valid model id", r"\bmodel not exist", r"\bmodel\b.{0,100}\b(?:does not exist|not found)")
+_SIGNATURE = any_of(
+    r"invalid [`'\"]?signature",
+    r"signature: field required",
+    r"thinking[`'\"]? (?:or [`'\"]?redacted_thinking[`'\"]? )?blocks .{0,40}cannot be modified",
+    r"expected [`'\"]?thinking[`'\"]?(?: or [`'\"]?redacted_thinking[`'\"]?)?, but found",
+    r"encrypted content .{0,80}(?:could not be|cannot be) (?:verified|decrypted)",
+    r"invalid_encrypted_content",
+    r"item with id 'rs_[^']*' not found",
+    r"of type 'reasoning' was provided without its required following item",
+    r"provided without its required 'reasoning' item",
+    r"thought[_ ]signature",
+)
+_AUTH_CODES = frozenset(
+    {
+        "authentication_error",
+        "permission_error",
+        "invalid_api_key",
+        "authentication",  # these three: OpenRouter's `error_type`
+        "permission_denied",
+        "payment_required",
+    }
+)
+
+
+Test: TypeAlias = Callable[[str], bool]
+
+
+def _says(pattern: re.Pattern[str]) -> Test:
+    return lambda text: pattern.search(text) is not None
+
+
+class Rule(NamedTuple):
+    """A kind of failure and what tells it: every condition that is given must hold.
+
+    `codes` and `says` (a test of the text) count as one condition, which either of them fulfils. `waits`: the server
+    says how long to wait. `provider`: only from this one.
+    """
+
+    kind: ErrorKind
+    status: Collection[int] = ()  # any
+    codes: frozenset[str] = frozenset()
+    says: Test | None = None
+    unless: Test | None = None
+    waits: bool = False
+    provider: str = ""
+
+    def matches(self, status: int | None, text: str, codes: set[str], provider: str, *, waits: bool) -> bool:
+        """Whether the failure is of this kind."""
+        if self.status and status not in self.status:
+            return False
+        if (self.waits and not waits) or self.provider not in ("", provider):
+            return False
+        if self.unless is not None and self.unless(text):
+            return False
+        if not self.codes and self.says is None:
+            return True
+        return bool(self.codes & codes) or (self.says is not None and self.says(text))
+
+
+RULES = (  # the first that matches counts
+    Rule("long_context_tier", says=_says(_TIER)),
+    Rule("overflow_input", {403}, says=is_overflow),  # Together
+    Rule("bad_request", {403}, says=_says(_FLAGGED)),
+    Rule("auth", {401, 403, 407}),
+    # OpenRouter: what other requests have reserved of the credit comes back.
+    Rule("rate_limit", {402}, waits=True),
+    Rule("rate_limit", {402}, says=lambda text: "in_flight_budget" in text),
+    Rule("auth", codes=frozenset({"insufficient_quota", "billing_error", "exceeded_current_quota_error"})),
+    Rule("rate_limit", {429}, waits=True),  # Gemini names the billing page in every 429, also in those that pass
+    Rule("auth", {400, 402, 429}, says=_says(_BILLING)),
+    Rule("auth", {402}),
+    Rule("overloaded", {498, 503, 529}, unless=is_overflow),  # LiteLLM passes on as 503 what its upstream refused
+    Rule("overloaded", codes=frozenset({"overloaded_error", "engine_overloaded", "engine_overloaded_error"})),
+    Rule("rate_limit", {429}),
+    Rule("rate_limit", codes=frozenset({"rate_limit_error", "rate_limit_exceeded"}), says=_says(_RATE)),
+    Rule("overflow_input", {404}, codes=OVERFLOW_CODES),
+    Rule("not_found", {404}),
+    Rule("not_found", codes=frozenset({"model_not_found", "not_found_error"})),
+    Rule("auth", codes=_AUTH_CODES),
+    Rule("server", says=_says(_MEMORY)),
+    Rule("bad_request", says=_says(_NOT_TAKEN)),  # llama.cpp and Ollama answer 500; asking again would not help
+    Rule("server", says=_says(_SLIP)),  # it may get it right the next time
+    Rule("too_many_bytes", says=_says(_BYTES)),
+    Rule("overflow_input", codes=OVERFLOW_CODES, says=is_overflow),
+    Rule("overflow_input", {400, 413}, says=lambda text: not text.strip(), provider="cerebras"),  # it gives no reason
+    Rule("too_many_bytes", {413}),
+    Rule("signature", says=_says(_SIGNATURE)),
+    Rule("not_found", {400, 422}, says=_says(_NO_MODEL)),
+    Rule("network", {408, 504, 524}),
+    Rule("bad_request", range(400, 500)),
+    Rule("bad_request", codes=frozenset({"invalid_request_error"})),
+    Rule("server"),
+)
+
+
+def kind_of(status: int | None, text: str, codes: set[str], provider: str = "", *, waits: bool = False) -> ErrorKind:
+    """The kind of a failed request from its HTTP status (None: inside a stream), all its text, and its codes.
+
+    `waits`: the server says how long to wait.
+    """
+    return next(rule.kind for rule in RULES if rule.matches(status, text, codes, provider, waits=waits))
+
+
+def _too_long(numbers: OverflowNumbers) -> ErrorKind:
+    """Output is to blame where the named input alone would fit."""
+    if numbers.limit is None or numbers.input is None or not numbers.output:
+        return "overflow_input"
+    return "overflow_output" if numbers.input < numbers.limit else "overflow_input"
+
+
+_HINTS: Mapping[ErrorKind, str] = {
+    "auth": "Check the API key and the account.",
+    "not_found": "Check the model's name with /model and the server's address.",
+    "long_context_tier": "This account has no access to the long window: compact, or choose another model.",
+    "overflow_input": "The conversation does not fit the model's window.",
+    "overflow_output": "The asked-for answer length does not fit beside the conversation.",
+    "too_many_bytes": "The request is too large in bytes: leave out the largest attachment.",
+}
+
+
+_STATUS = re.compile(r"[45][0-9]{2}")
+
+
+def _inner_status(codes: set[str]) -> int | None:
+    """The HTTP status that an error inside a stream names as its code."""
+    return next((int(code) for code in sorted(codes) if _STATUS.fullmatch(code)), None)
+
+
+def classify_error(
+    status: int | None,
+    body: object,
+    *,
+    message: str = "",
+    headers: Mapping[str, str] | None = None,
+    provider: str = "",
+    now: float = 0.0,
+    asked: str = "",
+) -> ProviderError:
+    """The error of a failed request: its kind, its numbers in tokens, and one line for a person.
+
+    `status` is the HTTP status, None (or 200) for an error inside a stream. `body` is the decoded body in any shape,
+    `message` what the SDK made of it. `now` (seconds since the epoch) is needed only to read a Retry-After date.
+    `asked` is the address that was asked, without secrets.
+    """
+    pairs, message = said_in(body), message[:MOST_VALUE]
+    words = [value for _, value in pairs if isinstance(value, str)]
+    said = body_message(pairs) or (message if words or not message.startswith("Error code:") else "")
+    text = "\n".join([*words, message if not message.startswith("Error code:") else ""]).strip()[:MOST_TEXT]
+    codes = {
+        str(value)
+        for key, value in pairs
+        if key in ("code", "type", "error_code", "error_type", "status") and value is not None
+    }
+    wait = retry_after(headers or {}, text, now)
+    if wait is None:
+        wait = retry_delay(pairs)
+    kind = kind_of(
+        _inner_status(codes) if status in (None, 200) else status, text, codes, provider, waits=wait is not None
+    )
+    numbers = OverflowNumbers()
+    most_output = longest_answer(text) if kind in ("bad_request", "overflow_input") else None
+    if status == 402:
+        most_output = affordable_answer(text)
+    if most_output is not None:
+        kind = "overflow_output"
+    elif kind in ("overflow_input", "overflow_output"):
+        numbers = overflow_numbers(text, pairs)
+        kind = _too_long(numbers)
+    lead = f"{provider}: " if provider else ""
+    state = f"HTTP {status}: " if status and status != 200 else ""
+    line = one_line(said) or "the server gave no reason"
+    told: ErrorKind = "auth" if status == 402 else kind
+    hint = nothing_there(status, one_line(said), asked) or _HINTS.get(told, "")
+    return ProviderError(
+        kind,
+        f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'} {hint}".rstrip(),
+        status=status,
+        retry_after=wait if kind in ("rate_limit", "overloaded", "server") else None,
+        limit=numbers.limit,
+        input_tokens=numbers.input,
+        output_tokens=numbers.output,
+        most_output=most_output,
+    )
