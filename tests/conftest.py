@@ -1,8 +1,38 @@
-"""For all tests: properties have no deadline, so that a busy machine fails nothing."""
+"""For all tests: the same environment on every machine, how many processes run them, and which of them are slow."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
-settings.register_profile("house", deadline=None)
-settings.load_profile("house")
+# A property has no deadline: on a busy machine an example may take any time.
+settings.register_profile("chatctx", deadline=None)
+settings.load_profile("chatctx")
+
+SLOW_FOLDERS = ("corpus", "e2e", "real")
+"""Folders whose tests are all slow: they start whole programs, servers and models, or read many megabytes."""
+
+PROGRAM_VARIABLES = ("CHATCTX_CONFIG", "CHATCTX_DATA_DIR", "CHATCTX_LOG_DIR", "CHATCTX_MODEL", "CHATCTX_THEME")
+TERMINAL_VARIABLES = ("COLORTERM", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "SSH_CONNECTION", "TMUX")
+"""What the program, and what tests start, would read of the environment of whoever runs them."""
+
+for _name in list(os.environ):
+    if _name.endswith("_API_KEY") or _name in (*PROGRAM_VARIABLES, *TERMINAL_VARIABLES):
+        del os.environ[_name]
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """One process where a single file or test is asked for: it is done before others have started."""
+    chosen = [argument for argument in config.args if "::" in argument or argument.endswith(".py")]
+    return 0 if len(chosen) == len(config.args) == 1 else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests of the slow folders."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).parts[0] in SLOW_FOLDERS:
+            item.add_marker(pytest.mark.slow)
