@@ -90,25 +90,7 @@ class Refusal:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SealedSummary:
-    """What a provider made of all it was sent, readable to nobody else (Responses `compaction` item).
-
-    It stands in a message of kind "summary", and goes out to the same `provider` and `model` only.
-    """
-
-    provider: str
-    model: str
-    encrypted: str
-    item_id: str | None = None
-
-    @property
-    def label(self) -> str:
-        """What can be said of it, for a person."""
-        return f"compacted by {self.provider} and sealed: only {self.model} reads it"
-
-
-Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Attachment | Refusal | SealedSummary
+Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Attachment | Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +182,8 @@ class Request:
     """What would go out: the projection of a session for one provider and model.
 
     `max_output` is in tokens. `reasoning` is the wanted effort ("off", "low", "medium", "high"; None is the
-    provider's default). `server_edits`: the provider may clear old tool results by itself. `compact_at`: it
-    may compact by itself what is larger, in tokens. `blobs` maps attachment hashes to bytes and is filled only just
-    before sending; it has no part in digests or counts.
+    provider's default). `server_edits`: the provider may clear old tool results by itself. `blobs` maps
+    attachment hashes to bytes and is filled only just before sending; it has no part in digests or counts.
     """
 
     provider: str
@@ -214,5 +195,4 @@ class Request:
     reasoning: str | None = None
     session: str = ""
     server_edits: bool = False
-    compact_at: int | None = None
     blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False, hash=False)

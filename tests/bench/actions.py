@@ -48,8 +48,8 @@ _ABLE = (
     Capabilities(count_endpoint=True, count_freely=True),
     Capabilities(tools=False),
     Capabilities(images=False),
-    Capabilities(compacts_context=True, count_endpoint=True),
-    Capabilities(compacts_context=True, reasoning_return="always"),
+    Capabilities(count_endpoint=True),
+    Capabilities(reasoning_return="always"),
 )
 
 

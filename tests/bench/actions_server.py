@@ -12,9 +12,8 @@ from tests.bench.simulate_server import pairing_problem
 from tests.chat.fakes import ScriptedProvider, real_tokens
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.usage import ContextUsage
-from tui.messages import Attachment, Request, SealedSummary, ToolCall, ToolSchema, Usage
+from tui.messages import Attachment, Request, ToolCall, ToolSchema, Usage
 from tui.providers.base import (
-    Compacted,
     ErrorKind,
     FinishKind,
     ProviderError,
@@ -26,7 +25,6 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
-from tui.providers.http.errors import classify_error
 from tui.tools.base import Tool, ToolError, ToolImage, ToolOutput
 
 WINDOWS = {"small": 1_500, "unknown": 4_000}  # tokens; what is not named has the last, and says so
@@ -48,10 +46,6 @@ _ENDS: tuple[FinishKind, ...] = ("length", "refusal", "content_filter", "window_
 Events: TypeAlias = list[StreamEvent | ProviderError]
 
 
-def _seals(request: Request) -> list[SealedSummary]:
-    return [part for m in request.messages for part in m.parts if isinstance(part, SealedSummary)]
-
-
 @dataclass
 class OddServer(ScriptedProvider):
     """Refuses what does not fit or is not paired; `believes` is what the client says of the request it sends."""
@@ -71,12 +65,6 @@ class OddServer(ScriptedProvider):
             named = window if self.chance.random() < 0.5 else None
             raise ProviderError("overflow_input", f"{size} tokens are too many", limit=named, input_tokens=size)
         await asyncio.sleep(0)
-        if _seals(request) and self.chance.random() < 0.05:
-            said = {"error": {"message": "The encrypted content gAAA could not be verified."}}
-            raise classify_error(400, said, provider=self.name)
-        asked = request.compact_at is not None
-        if self.chance.random() < (0.2 if asked else 0.02):  # by its own count, now and then unasked
-            yield Compacted(f"{request.model} " + "gAAA" * self.chance.randrange(60, 600), "cmp")
         for event in self._summary(size) if summary else self._answer(request, size):
             if isinstance(event, ProviderError):
                 raise event
@@ -90,10 +78,6 @@ class OddServer(ScriptedProvider):
         ]
         if (problem := pairing_problem(calls)) and not summary:
             self.faults.append(problem)
-        if any(not seal.encrypted.startswith(f"{request.model} ") for seal in _seals(request)):
-            self.faults.append("a seal went to another model than its own")
-        if any(isinstance(part, SealedSummary) for m in request.messages[1:] for part in m.parts):
-            self.faults.append("a seal went out behind what it stands for")
         files = [p for m in request.messages for p in m.parts if isinstance(p, Attachment) and p.kind != "text"]
         self.faults += [f"{file.name} came without its bytes" for file in files if file.sha256 not in request.blobs]
         usage = None if summary else self.believes(request)

@@ -19,7 +19,6 @@ from tui.messages import (
     Reasoning,
     Refusal,
     Request,
-    SealedSummary,
     Text,
     ToolCall,
     ToolResult,
@@ -83,8 +82,6 @@ def part_tokens(part: Part, model: str) -> float:
             return attachment_tokens(part, model)
         case Reasoning(text=text, tokens=tokens):
             return tokens if tokens is not None else text_tokens(text)
-        case SealedSummary(encrypted=sealed):
-            return text_tokens(sealed)
         case Text(text=text) | Refusal(text=text):
             return text_tokens(text)
 

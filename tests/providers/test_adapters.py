@@ -12,9 +12,9 @@ import pytest
 
 from tests.providers.collect import collect
 from tests.providers.replay import Answer, End, replay_server, sse
-from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, RESPONSES, pieces, serving
-from tui.messages import BilledPass, Message, SealedSummary, Usage
-from tui.providers.base import Compacted, ProviderError, StreamEnd, TextDelta
+from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, pieces, serving
+from tui.messages import Usage
+from tui.providers.base import ProviderError, StreamEnd, TextDelta
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.registry import make_provider
 
@@ -244,50 +244,6 @@ async def test_context_management_is_asked_for_where_it_is_switched_on_and_read(
         assert "context_management" not in counted.body  # that route does not take it: it counts the whole prompt
         usage = Usage(40_000, 2, 0, cleared=51_000, cleared_uses=8) if on else Usage(9, 2)
         assert got.usage == usage
-
-
-async def test_compaction_by_the_server_is_asked_for_read_and_sent_back() -> None:
-    opened = {"type": "compaction", "id": "cmp_1", "encrypted_content": ""}
-    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA" * 20}
-    told = [
-        RESPONSES[0],
-        {"type": "response.output_item.added", "output_index": 0, "item": opened},
-        {"type": "response.compaction.compacting", "output_index": 0, "item_id": "cmp_1"},
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        *({**event, "output_index": 1} for event in RESPONSES[1:-1]),
-        {
-            "type": "response.completed",
-            "response": {
-                "usage": {
-                    "input_tokens": 9_000,
-                    "input_tokens_details": {"cached_tokens": 4_000},
-                    "output_tokens": 700,
-                    "output_tokens_details": {"reasoning_tokens": 90},
-                }
-            },
-        },
-    ]
-    async with serving("openai-responses", context_management=True) as (server, provider):
-        assert provider.capabilities("gpt-5.6").compacts_context
-        server.answers.append(Answer([sse(event) for event in told]))
-        got = await collect(provider, replace(REQUEST, compact_at=8_000))
-        assert server.asked[0].body["context_management"] == [{"type": "compaction", "compact_threshold": 8_000}]
-        assert [event for event in got.events if isinstance(event, Compacted)] == [Compacted("gAAA" * 20, "cmp_1")]
-        assert (got.text, got.end and got.end.kind) == ("Hello", "stop")
-        # Both passes in one sum: nothing to go by, but all of it is paid.
-        assert got.usage == Usage(None, None, passes=(BilledPass(9_000, 700, 4_000),))
-
-        sealed = SealedSummary("p", "m", "gAAA" * 20, "cmp_1")
-        asked = replace(REQUEST, messages=(Message("user", (sealed,), kind="summary"), *REQUEST.messages))
-        server.answers[:] = [Answer(pieces("openai-responses"))]
-        await collect(provider, asked)
-        server.json({"input_tokens": 9}, path="/v1/responses/input_tokens")
-        await provider.count_tokens(replace(asked, compact_at=8_000))
-        for sent in server.asked[1:]:
-            assert sent.body["input"][0] == item
-            assert "context_management" not in sent.body  # the counting route does not know it
-    async with serving("openai-responses") as (_, provider):
-        assert not provider.capabilities("gpt-5.6").compacts_context
 
 
 async def test_extra_body_reaches_every_dialect() -> None:

@@ -13,7 +13,15 @@ from tui.providers import registry
 from tui.providers.base import Capabilities, Provider
 from tui.providers.config import IDLE_TIMEOUT, ProviderConfig
 from tui.providers.models.presets import LOCAL_SERVERS, PRESETS
-from tui.providers.registry import all_configs, answering, choose_default, make_provider, parse_model, provider_config
+from tui.providers.registry import (
+    all_configs,
+    answering,
+    choose_default,
+    ignored_settings,
+    make_provider,
+    parse_model,
+    provider_config,
+)
 
 NOWHERE = "http://127.0.0.1:9/v1"  # nobody listens at the discard port
 
@@ -76,13 +84,24 @@ class TestTables:
             ("antropic", None, "did you mean anthropic"),
             ("qqq", None, r"add \[providers.qqq\]"),
             ("box", ProviderSettings(kind="cobol", base_url=NOWHERE), "unknown kind"),
-            ("groq", ProviderSettings(context_management=True), "Anthropic's Messages and OpenAI's Responses"),
+            ("groq", ProviderSettings(context_management=True), "only Anthropic's Messages API"),
         ],
     )
     def test_what_cannot_be(self, name: str, table: ProviderSettings | None, words: str) -> None:
         with pytest.raises(ValueError, match=words) as caught:
             provider_config(name, table)
         assert "\n" not in str(caught.value)
+
+    def test_context_management_of_openai_is_ignored_and_said(self) -> None:
+        tables = {
+            "openai": ProviderSettings(context_management=True),
+            "mine": ProviderSettings(kind="openai", context_management=True),
+            "anthropic": ProviderSettings(context_management=True),
+        }
+        assert not provider_config("openai", tables["openai"]).context_management
+        lines = ignored_settings(tables)
+        assert [line.split()[0] for line in lines] == ["[providers.openai]", "[providers.mine]"]
+        assert all("is ignored" in line for line in lines)
 
     def test_ones_own_come_first_and_the_gguf_names_the_model(self) -> None:
         configs = all_configs(

@@ -7,7 +7,7 @@ import pytest
 
 from tui.config.tools import Rule
 from tui.messages import ToolSchema
-from tui.tools.approval import Remembered, rule_of, seal, verdict
+from tui.tools.approval import Remembered, fingerprint, rule_of, verdict
 from tui.tools.base import Tool, ToolOutput
 
 
@@ -43,16 +43,16 @@ def test_without_a_word_what_reads_runs_and_the_rest_asks(read_only: bool) -> No
 
 def test_never_wins_wherever_it_was_said() -> None:
     said = {"gh__write": Remembered("gh__write", "never", "old")}
-    session = frozenset({("gh__write", seal(tool()))})
+    session = frozenset({("gh__write", fingerprint(tool()))})
     assert verdict(tool(), rules={"gh__write": "allow"}, remembered=said, session=session) == "never"
-    yes = {"gh__write": Remembered("gh__write", "allow", seal(tool()))}
+    yes = {"gh__write": Remembered("gh__write", "allow", fingerprint(tool()))}
     assert verdict(tool(), rules={"gh__*": "never"}, remembered=yes, session=session) == "never"
     assert verdict(tool(), rules={"gh__*": "never"}, remembered={}, wary=True) == "never"
 
 
 def test_an_answer_holds_for_the_tool_as_it_was() -> None:
-    yes = {"gh__write": Remembered("gh__write", "allow", seal(tool()))}
-    session = frozenset({("gh__write", seal(tool()))})
+    yes = {"gh__write": Remembered("gh__write", "allow", fingerprint(tool()))}
+    session = frozenset({("gh__write", fingerprint(tool()))})
     assert verdict(tool(), rules={"*": "ask"}, remembered=yes) == "allow"
     assert verdict(tool("Writes anywhere."), rules={}, remembered=yes) == "ask"
     assert verdict(tool("Writes anywhere."), rules={}, remembered={}, session=session) == "ask"

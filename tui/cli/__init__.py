@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the request failed, 2 bad usage, 130 interrupted.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 from tui.cli import streams
 
@@ -13,6 +14,8 @@ TYPE_CHECKING = False  # type checkers know the name: until `main` runs nothing 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from tui.config.settings import Settings
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 
@@ -59,6 +62,7 @@ def _run(command: str, args: object) -> int:
             model=getattr(args, "model", None), gguf=getattr(args, "gguf", None), theme=getattr(args, "theme", None)
         )
         start_logging(settings.log_file)
+        _say_ignored(settings)
         code: int = getattr(import_module(f"tui.cli.{module}"), function)(args, settings)
         return code
     except ConfigError as error:
@@ -72,6 +76,16 @@ def _run(command: str, args: object) -> int:
         if isinstance(error, FileNotFoundError) and error.filename is None:  # of os.getcwd()
             return complain("the working directory is gone: change to one that exists")
         return _unexpected(error, settings.log_file if settings else None)
+
+
+def _say_ignored(settings: Settings) -> None:
+    """Say which settings have no effect any more."""
+    if any(table.context_management for table in settings.providers.values()):
+        from tui.providers.registry import ignored_settings
+
+        with suppress(ValueError):  # said where the providers are made
+            for line in ignored_settings(settings.providers):
+                complain(line)
 
 
 def complain(text: str, code: int = FAILED) -> int:

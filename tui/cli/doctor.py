@@ -24,7 +24,7 @@ from tui.config.settings import Settings
 from tui.providers.config import ProviderConfig
 from tui.providers.keys import redact
 from tui.providers.local.provider import missing_part
-from tui.providers.registry import all_configs, answering, choose_default
+from tui.providers.registry import all_configs, answering, choose_default, ignored_settings
 from tui.tools.mcp.config import McpConfigError, ServerConfig
 
 
@@ -128,6 +128,7 @@ def _providers(settings: Settings) -> list[Finding]:
     if not found:
         answers = "only the demo answers" if lacking else "the embedded model answers"
         found.append(Finding("note", "providers", f"no key and no local server; {answers}"))
+    found += [Finding("note", "providers", line) for line in ignored_settings(settings.providers)]
     found.append(Finding("note" if lacking else "ok", "embedded", lacking or configs["local"].default_model))
     return [*_model(settings, configs), *found]
 

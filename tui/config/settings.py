@@ -41,8 +41,7 @@ class ConfigError(Exception):
 class ProviderSettings:
     """One `[providers.NAME]` table. `api_key_command` is run by the shell and prints the key; the key is never kept.
 
-    `context_management` lets Anthropic clear old tool results, or OpenAI's Responses API compact, by itself;
-    `idle_timeout` is in seconds.
+    `context_management` lets Anthropic clear old tool results by itself; `idle_timeout` is in seconds.
     """
 
     kind: str = "openai-compatible"

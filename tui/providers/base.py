@@ -64,14 +64,6 @@ class ToolCallDelta:
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
-    """The server replaced all it was sent by this item before it went on; later requests begin with it."""
-
-    encrypted: str
-    item_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class UsageUpdate:
     """Usage so far. Cumulative: each one replaces the one before."""
 
@@ -90,7 +82,7 @@ class StreamEnd:
 
 
 StreamEvent: TypeAlias = (
-    TextDelta | RefusalDelta | ReasoningDelta | ReasoningMeta | ToolCallDelta | Compacted | UsageUpdate | StreamEnd
+    TextDelta | RefusalDelta | ReasoningDelta | ReasoningMeta | ToolCallDelta | UsageUpdate | StreamEnd
 )
 
 ErrorKind: TypeAlias = Literal[
@@ -163,7 +155,6 @@ class Capabilities:
     tools: bool = True
     count_endpoint: bool = False
     edits_context: bool = False  # the provider clears old tool results by itself, and says so
-    compacts_context: bool = False  # the provider compacts by itself beyond a threshold, and hands the result over
     count_freely: bool = False  # the endpoint costs next to nothing, so that it is asked whenever nothing was measured
 
 

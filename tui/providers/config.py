@@ -67,7 +67,7 @@ class ProviderConfig:
     gguf: Path | None = None
     window: int | None = None
     template: Path | None = None
-    context_management: bool = False  # the server clears old tool results (Anthropic) or compacts (Responses)
+    context_management: bool = False  # Anthropic clears old tool results by itself
     idle_timeout: float = IDLE_TIMEOUT  # seconds of silence after which an answer counts as stalled
 
     @property

@@ -58,9 +58,7 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
     if dialect is None:
         raise ValueError(f"provider {name!r} has the unknown kind {table.kind!r}; known: {', '.join(_DIALECTS)}")
     if table.context_management and dialect not in ("anthropic", "openai-responses"):
-        raise ValueError(
-            f"provider {name!r} has no context_management: only Anthropic's Messages and OpenAI's Responses API have it"
-        )
+        raise ValueError(f"provider {name!r} has no context_management: only Anthropic's Messages API has it")
     official = urlsplit(base_url).hostname in ("api.openai.com", "api.anthropic.com")
     config = preset or ProviderConfig(name)
     return replace(
@@ -70,10 +68,19 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
         official=official,
         key_env=(table.api_key_env,) if table.api_key_env else config.key_env,
         api_key_command=table.api_key_command,
-        context_management=table.context_management,
+        context_management=table.context_management and dialect == "anthropic",
         idle_timeout=table.idle_timeout or config.idle_timeout,
         needs_key=bool(table.api_key_env) or (config.needs_key and not own_address) or official,
     )
+
+
+def ignored_settings(tables: Mapping[str, ProviderSettings]) -> list[str]:
+    """One line for each setting of a provider that has no effect any more. Raises ValueError as `provider_config`."""
+    return [
+        f"[providers.{name}] context_management is ignored: OpenAI's own compaction is not supported"
+        for name, table in tables.items()
+        if table.context_management and provider_config(name, table).dialect == "openai-responses"
+    ]
 
 
 def all_configs(

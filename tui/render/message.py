@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from tui.messages import Attachment, Message, Part, Reasoning, Refusal, SealedSummary, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.render.markdown import markdown_rows
 from tui.render.message_words import attachment_text, status_text
 from tui.render.palette import Palette, dimmed
@@ -148,8 +148,6 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
             return _result_rows(message, part, width, palette, view, opened)
         case Attachment():
             return [text_row(shortened(attachment_text(part), width), palette.muted)]
-        case SealedSummary():
-            return [text_row(shortened(clean_line(part.label), width), palette.muted)]
         case Refusal(text):
             return plain_rows(f"refused: {clean_text(text)}", palette.warning, width)
 

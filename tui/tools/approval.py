@@ -23,14 +23,14 @@ not this time; never."""
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """An answer that outlives its call: "allow" or "never". `seal` is of the tool as it was when it was given."""
+    """An answer that outlives its call: "allow" or "never". `fingerprint` is of the tool it was given for."""
 
     tool: str
     rule: Rule
-    seal: str
+    fingerprint: str
 
 
-def seal(tool: Tool) -> str:
+def fingerprint(tool: Tool) -> str:
     """Changes with all that a person was told of a tool: an answer given for another description does not hold."""
     return tool_digest(tool.schema).hex()
 
@@ -58,8 +58,8 @@ def verdict(
 ) -> Rule:
     """What is to happen with a call of `tool`.
 
-    "never" wins wherever it was said. `session` holds (name, seal) of what was allowed for this conversation. A call
-    that is `wary` (a file that probably holds a secret) asks in any case.
+    "never" wins wherever it was said. `session` holds (name, fingerprint) of what was allowed for this
+    conversation. A call that is `wary` (a file that probably holds a secret) asks in any case.
     """
     name = tool.schema.name
     said, set_rule = remembered.get(name), rule_of(name, rules)
@@ -67,7 +67,7 @@ def verdict(
         return "never"
     if wary:
         return "ask"
-    if (name, seal(tool)) in session or (said is not None and said.seal == seal(tool)):
+    if (name, fingerprint(tool)) in session or (said is not None and said.fingerprint == fingerprint(tool)):
         return "allow"
     if set_rule is not None:
         return set_rule

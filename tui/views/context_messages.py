@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.messages import Attachment, Message, Reasoning, Refusal, SealedSummary, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.text.cells import clip, pad, plain
 from tui.text.numbers import age, tokens_exact
 from tui.views.context_picture import MESSAGE_KEYS, category
@@ -95,8 +95,6 @@ def preview(message: Message, length: int = 200) -> str:
                 return _start(f"calls {name} {arguments}", length)
             case Attachment(name=name):
                 return _start(name, length)
-            case SealedSummary():
-                return _start(part.label, length)
             case Reasoning(text=text) if len(message.parts) == 1:
                 return _start(f"thought: {text}", length)
             case _:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace, real_tokens
+from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, of, open_workspace, real_tokens
 from tui.chat.attachments import make_attachment
 from tui.chat.conversation.events import (
     CompactionFinished,
@@ -213,3 +213,30 @@ async def test_a_model_with_fewer_tokens_than_our_tokenizer_has_is_not_taken_for
             await drain(session.send(f"{number} {LONG}"))
         assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
         assert len([request for request in provider.requests if is_summary(request)]) == 1
+
+
+async def test_a_question_that_only_a_summary_stands_for_is_not_asked_again(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for _ in range(6):
+            await drain(session.send("Parsers. " * 100))
+        assert of(CompactionFinished, await drain(session.compact()))
+        sent = session._conversation.request().messages
+        await session.rewind(next(m.id for m in sent if m.kind == "chat"))
+        provider.requests.clear()
+        assert "nothing to retry" in of(TurnFailed, await drain(session.retry()))[0].text and not provider.requests
+
+
+async def test_a_retry_leaves_a_compaction_in_force(tmp_path: Path) -> None:
+    """Its summary was written after the question, and stands before it."""
+    provider = ScriptedProvider()
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for _ in range(6):
+            await drain(session.send("Parsers. " * 100))
+        assert of(CompactionFinished, await drain(session.compact()))
+        first = session._conversation.request().messages[0]
+        assert first.kind == "summary"
+        await drain(session.retry())
+        assert provider.requests[-1].messages[0] is first and session._conversation.request().messages[0] is first

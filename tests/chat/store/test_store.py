@@ -29,7 +29,6 @@ from tui.messages import (
     Message,
     Reasoning,
     Request,
-    SealedSummary,
     Text,
     ToolCall,
     ToolResult,
@@ -273,7 +272,7 @@ def test_sessions_are_searched_by_title_and_text(store: SessionStore) -> None:
 
 
 def test_a_search_finds_what_can_be_read_and_nothing_else(store: SessionStore) -> None:
-    """Not the store's own words, not ids, not what is signed or sealed; case-folded beyond ASCII."""
+    """Not the store's own words, not ids, not what is signed or encrypted; case-folded beyond ASCII."""
     session = add_session(store, "x", 1.0)
     parts = (
         Text("ÜBER den Wolken\nmuß die 東京 𠮷野家 sein"),
@@ -281,7 +280,6 @@ def test_a_search_finds_what_can_be_read_and_nothing_else(store: SessionStore) -
         ToolCall("call_77", "fetch_it", '{"place":"Köln"}'),
         ToolResult("call_77", "fetch_it", "Dom"),
         Attachment("text", "Notes.md", "text/markdown", "ab" * 32, 9, text="inside"),
-        SealedSummary("openai", "m", "gAAAsealed"),
     )
     store.add_message(session, Message("assistant", parts, id=new_id()))
     for found in [
@@ -307,7 +305,6 @@ def test_a_search_finds_what_can_be_read_and_nothing_else(store: SessionStore) -
         "c2lnbmVk",
         "c2VhbGVk",
         "call_77",
-        "sealed",
         "markdown",
         "abab",
         "assistant",

@@ -519,6 +519,24 @@ async def test_cancelled_while_the_request_is_measured_nothing_is_sent(tmp_path:
         assert not provider.requests and "Nothing was sent" in of(TurnFailed, events)[0].text
 
 
+async def test_cancelled_while_the_server_counts_nothing_is_sent(tmp_path: Path) -> None:
+    counting = asyncio.Event()
+
+    class Hanging(ScriptedProvider):
+        async def count_tokens(self, request: Request) -> int | None:
+            counting.set()
+            await asyncio.Event().wait()
+            return None
+
+    provider = Hanging(able=Capabilities(count_endpoint=True, count_freely=True))
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        turn = asyncio.create_task(drain(session.send("Hello.")))
+        await counting.wait()
+        session.cancel()
+        assert "Nothing was sent" in of(TurnFailed, await turn)[0].text and not provider.requests
+
+
 async def test_compact_by_hand_and_undo(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:

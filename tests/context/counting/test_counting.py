@@ -107,14 +107,14 @@ def test_reported_reasoning_beats_counting_it() -> None:
     assert reasoning_tokens(Message("assistant", (Reasoning("a", tokens=3), Reasoning("b", tokens=4)))) == 7
 
 
-def test_a_summary_of_reasoning_counts_as_what_its_seal_holds() -> None:
+def test_a_summary_of_reasoning_counts_as_its_encrypted_original_holds() -> None:
     counter = TokenCounter()
 
     def count(block: Reasoning) -> float:
         return counter.count_message(Message("assistant", (block,)), "gpt-5").split["reasoning"]
 
     shown = "The user wants a list of files."
-    plain = count(Reasoning(shown, signature="A" * 276))  # 31 bytes and a seal's own 175
+    plain = count(Reasoning(shown, signature="A" * 276))  # 31 bytes and the envelope's 175
     assert plain == pytest.approx(O200K.count(shown), abs=prior_of("gpt-5").per_message + 1)
     assert count(Reasoning(shown, signature="A" * 60_000)) > 1_000 * plain / 10
     assert count(Reasoning("", signature="A" * 60_000)) == pytest.approx(44_825 / 4.3, rel=0.01)

@@ -12,7 +12,6 @@ from tui.messages import (
     Part,
     Reasoning,
     Refusal,
-    SealedSummary,
     SystemSection,
     Text,
     ToolCall,
@@ -28,7 +27,6 @@ parts: st.SearchStrategy[Part] = st.one_of(
     st.builds(Reasoning, text=short, signature=maybe, redacted=maybe, encrypted=maybe, item_id=maybe, details=maybe),
     st.builds(ToolCall, id=short, name=short, arguments=short, extra=maybe),
     st.builds(ToolResult, call_id=short, name=short, text=short, is_error=st.booleans()),
-    st.builds(SealedSummary, provider=st.just("p"), model=st.just("m"), encrypted=short, item_id=maybe),
     st.builds(
         Attachment,
         kind=st.sampled_from(["image", "pdf", "text"]),

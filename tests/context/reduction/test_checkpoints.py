@@ -20,11 +20,9 @@ from tui.context.reduction.checkpoints import (
     apply_compactions,
     checkpoint_from_json,
     checkpoint_to_json,
-    is_sealed,
     last_undoable,
-    stood_for,
 )
-from tui.messages import Message, Reasoning, SealedSummary, Text, ToolResult
+from tui.messages import Message, Reasoning, Text, ToolResult
 
 
 def ids(messages: tuple[Message, ...]) -> list[str]:
@@ -198,41 +196,7 @@ def test_undoing_all_of_them_gives_the_history_back(messages: list[Message], dat
     assert apply_compactions(everything, records) == tuple(messages)
 
 
-def sealed(message_id: str) -> Message:
-    return Message("user", (SealedSummary("openai", "m", f"gAAA{message_id}"),), id=message_id, kind="summary")
-
-
-def test_a_summary_that_is_not_there_leaves_what_it_stood_for_also_to_a_later_range() -> None:
-    """Sealed summaries are for one model: the projection takes them out of the history for all others."""
-    messages = [*history(), sealed("m000011"), sealed("m000012"), summary("m000013")]
-    first = compaction(1, "m000001", "m000004", "m000011", answer="m000005")
-    second = compaction(2, "m000011", "m000006", "m000012", answer="m000007")
-    third = compaction(3, "m000012", "m000008", "m000013")
-    for records in ([first], [first, second]):
-        readable = [m for m in messages if not is_sealed(m)]
-        assert apply_compactions(readable, records)[:10] == tuple(messages[:10])
-        assert ids(apply_compactions(messages, records))[0] == records[-1].summary
-    readable = [m for m in messages if not is_sealed(m)]
-    assert ids(apply_compactions(readable, [first, second, third])) == ["m000013", "m000009", "m000010"]
-    assert ids(apply_compactions(messages, [first, second, third])) == ["m000013", "m000009", "m000010"]
-
-    every: list[Checkpoint] = [first, second, third]
-    assert ids(stood_for(messages, every, "m000011")) == [f"m{n:06d}" for n in range(1, 5)]
-    assert ids(stood_for(messages, every, "m000012")) == [f"m{n:06d}" for n in range(1, 7)]
-    assert ids(stood_for(messages, every, "m000013")) == [f"m{n:06d}" for n in range(1, 9)]
-    assert stood_for(messages, every, "m000001") == ()
-    assert stood_for(messages, [*every, CompactionUndo("u", 9.0, "c1")], "m000011") == ()
-
-
 def test_a_record_that_names_itself_ends() -> None:
     """An imported file may say anything."""
     record = compaction(1, "m000011", "m000011", "m000011")
     assert apply_compactions(history(), [record]) == tuple(history())
-    assert stood_for(history(), [record], "m000011") == ()
-
-
-def test_records_from_before_there_were_answers_are_read() -> None:
-    data = checkpoint_to_json(compaction(1, "a", "b", "c", answer="d"))
-    assert checkpoint_from_json(data) == compaction(1, "a", "b", "c", answer="d")
-    del data["answer"]
-    assert checkpoint_from_json(data) == compaction(1, "a", "b", "c")

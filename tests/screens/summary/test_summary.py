@@ -13,7 +13,6 @@ from tests.fake_summaries import PLAN, USAGE, FakeSummaries, standing
 from tests.fakes import FakeSession, FakeWorkspace, user
 from tests.screens.conftest import Running, running
 from tui.chat.compaction.summaries import SummaryDraft, Weight
-from tui.messages import Message, SealedSummary
 from tui.screens.summary.summary import SURE, SummaryPanel
 from tui.screens.summary.summary_subject import DraftSubject
 
@@ -198,11 +197,6 @@ async def test_the_summary_in_force_is_changed_by_command_and_from_its_message()
         run.session.summaries.in_force = None
         await run.press("e")
         await run.shows("This summary is not in force any more.")
-        sealed = Message("user", (SealedSummary("openai", "gpt-x", "gAAA"),), id="m301", kind="summary")
-        run.session.messages = [*run.session.messages, sealed]
-        await run.press("escape")
-        await run.command("/summary m301")
-        await run.shows("This was compacted by openai and sealed: only gpt-x reads it. /undo brings")
 
 
 async def test_leaving_the_program_keeps_the_text_for_the_next_run() -> None:

@@ -23,7 +23,7 @@ from tui.config.tools import Rule
 from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.rows import UsageItem
 from tui.messages import ToolCall, ToolSchema
-from tui.tools.approval import Decision, Remembered, matches, seal, verdict
+from tui.tools.approval import Decision, Remembered, fingerprint, matches, verdict
 from tui.tools.base import Tool
 from tui.tools.tool_search import SEARCH
 
@@ -58,7 +58,7 @@ class SessionTools:
         self._conversation = conversation
         self._services = services
         self.box = services.tools
-        self._allowed: set[tuple[str, str]] = set()  # (name, seal), for this conversation
+        self._allowed: set[tuple[str, str]] = set()  # (name, fingerprint), for this conversation
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
         self.loading = ToolLoading(conversation, services, self.all_on, self.aim)
         self.box.on_change(self.aim)
@@ -177,11 +177,11 @@ class SessionTools:
         if why:
             return "no" if decision in ("no", "never") else "once"
         if decision == "session":
-            self._allowed.add((tool.schema.name, seal(tool)))
+            self._allowed.add((tool.schema.name, fingerprint(tool)))
         elif decision in ("always", "never"):
             rule: Rule = "allow" if decision == "always" else "never"
             try:
-                await asyncio.to_thread(self.box.remember, Remembered(tool.schema.name, rule, seal(tool)))
+                await asyncio.to_thread(self.box.remember, Remembered(tool.schema.name, rule, fingerprint(tool)))
             except StoreError as error:
                 emit(Notice("error", f"{error}. Your answer holds until chatctx ends"))
         return decision

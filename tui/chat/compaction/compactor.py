@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -22,7 +21,7 @@ from tui.chat.conversation import history
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Notice, SessionEvent
 from tui.chat.conversation.meter import Meter
-from tui.chat.conversation.projection import build_request, trimmed_request, unsealed
+from tui.chat.conversation.projection import build_request, trimmed_request
 from tui.chat.conversation.reported import TRUNCATED_BELOW
 from tui.chat.runtime.services import Services
 from tui.chat.store.ids import new_id
@@ -31,7 +30,6 @@ from tui.context.reduction.checkpoints import (
     CompactionUndo,
     SummaryEdit,
     checkpoint_to_json,
-    is_sealed,
     last_undoable,
 )
 from tui.context.reduction.compaction import (
@@ -42,10 +40,9 @@ from tui.context.reduction.compaction import (
     plan_compaction,
 )
 from tui.context.reduction.compaction_rules import CompactionRefusedError, Trigger, accept_compaction, should_compact
-from tui.context.reduction.groups import pinned_groups
 from tui.context.usage.limits import Budget, Percent
 from tui.context.usage.usage import ContextUsage
-from tui.messages import Message, Request, SealedSummary, Text
+from tui.messages import Message, Request, Text
 from tui.providers.base import ProviderError
 
 PREFIX_MARGIN = 2_000  # tokens that must be free beside the conversation for a summary asked behind it
@@ -102,52 +99,12 @@ class Compactor:
             raise CompactionRefusedError("There is nothing older to summarise.")
         return plan, (await self._summary(plan, usage, instructions, "manual")).text
 
-    async def adopt(self, sealed: SealedSummary, reply: Message) -> CompactionFinished:
-        """Go by the compaction that the server made of all it was sent before it wrote `reply`.
-
-        Pinned messages go out verbatim after it. The server is asked what the rest comes to: the size of a sealed
-        summary is nothing but a guess. Raises `CompactionRefusedError` where the next request is no smaller for it
-        (the server is not asked again then), `StoreError`.
-        """
-        conversation = self._conversation
-        before = (await self._meter.usage()).total
-        covered = list(itertools.takewhile(lambda message: message.id != reply.id, conversation.active()))
-        if not covered:  # all of it was excluded meanwhile
-            raise CompactionRefusedError(f"What {sealed.provider} compacted is not sent any more.")
-        summary = self._message(sealed)
-        record = CompactionRecord(
-            id=new_id(),
-            at=time.time(),
-            before=before,
-            after=0,
-            messages=len(covered),
-            first=covered[0].id,
-            last=covered[-1].id,
-            summary=summary.id,
-            kept=pinned_groups([m for m in covered if not is_sealed(m)], conversation.state.pinned),
-            answer=reply.id,
-        )
-        request = await self._meter.in_thread(self._under, record, summary)
-        await self._meter.count_exactly(request)
-        record = replace(record, after=(await self._meter.in_thread(self._meter.measure, request)).total)
-        if record.after >= before:
-            self._meter.server_no_help_with = self._meter.full_name
-            raise CompactionRefusedError(
-                f"{sealed.provider} compacted to no use: {before:,} -> {record.after:,} tokens. The messages go out as "
-                "before."
-            )
-        await conversation.add_checkpoint(record, summary)
-        return CompactionFinished(record.messages, record.before, record.after, summary, by=sealed.provider)
-
     def message(self, text: str) -> Message:
         """A summary message of `text`."""
-        return self._message(Text(text))
-
-    def _message(self, part: Text | SealedSummary) -> Message:
         made_by = self._conversation.target
         return Message(
             "user",
-            (part,),
+            (Text(text),),
             id=new_id(),
             kind="summary",
             created_at=time.time(),
@@ -164,7 +121,6 @@ class Compactor:
             measurement=self.measurement,
             compacted_at=self._tried_at,
             last_message_tokens=sum(map(self._meter.count, last)),
-            by_server=self._meter.server_compacts_at(usage) is not None,
         )
 
     def _plan(self, trigger: Trigger, usage: ContextUsage) -> CompactionPlan:
@@ -209,7 +165,7 @@ class Compactor:
             prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
         work = summarise(
             self._billed(complete_with(self._services.provider(sent.provider))),
-            unsealed(plan.source, conversation.messages, conversation.state, conversation.in_force()),
+            plan.source,
             base=replace(sent, messages=()),
             budget=budget,
             count=lambda text: ceil(max(1.0, factor) * (counter.count_text(text, sent.model) or len(text))),
@@ -284,26 +240,11 @@ class Compactor:
         return trimmed_request(build_request(messages, state, target), state, target)
 
     async def undo(self) -> CompactionRecord | SummaryEdit | None:
-        """Take the newest compaction, or edit of a summary, back; None when there is none. Raises `StoreError`.
-
-        What is sealed for another model is not in force with this one, and stays.
-        """
+        """Take the newest compaction, or edit of a summary, back; None when there is none. Raises `StoreError`."""
         record = last_undoable(self._conversation.state.checkpoints, self._conversation.in_force())
         if record is not None:
             await self.take_back(record)
         return record
-
-    async def unseal(self) -> None:
-        """Take back every sealed summary that would go out: the messages do instead, and in this run the server is not
-        asked for another one. Raises `StoreError`."""
-        self._meter.server_no_help_with = self._meter.full_name
-        while records := self._sealed_records():
-            for record in records:
-                await self.take_back(record)
-
-    def _sealed_records(self) -> list[CompactionRecord]:
-        sealed = {message.id for message in self._conversation.request().messages if is_sealed(message)}
-        return [record for record in self._conversation.in_force() if record.summary in sealed]
 
     async def take_back(self, record: CompactionRecord | SummaryEdit) -> None:
         """Append that this one does not hold any more. Raises `StoreError`."""

@@ -15,7 +15,7 @@ from tui.chat.conversation.meter import Meter
 from tui.chat.conversation.projection import build_request, trimmed_request
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
-from tui.context.reduction.checkpoints import CompactionRecord, SummaryEdit, active_compactions, is_sealed
+from tui.context.reduction.checkpoints import CompactionRecord, SummaryEdit, active_compactions
 from tui.context.reduction.compaction import Summarise
 from tui.context.reduction.compaction_rules import CompactionRefusedError, accept_compaction, accept_edit
 from tui.context.usage.usage import ContextUsage
@@ -95,7 +95,7 @@ class Summaries:
 
     def standing(self, message_id: str = "") -> StandingSummary | None:
         """The summary in force that is this message, or the newest one; None where there is none to read."""
-        sent = {m.id: m for m in self._conversation.request().messages if m.kind == "summary" and not is_sealed(m)}
+        sent = {m.id: m for m in self._conversation.request().messages if m.kind == "summary"}
         for record in reversed(active_compactions(self._conversation.state.checkpoints)):
             if record.summary in sent and message_id in ("", record.summary):
                 message = sent[record.summary]

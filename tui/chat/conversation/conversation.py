@@ -11,7 +11,7 @@ from typing import Any
 
 from tui.chat.conversation import history
 from tui.chat.conversation.history import HistoryState, fold_records
-from tui.chat.conversation.projection import Target, active_messages, build_request, readable, trimmed_request
+from tui.chat.conversation.projection import Target, active_messages, build_request, trimmed_request
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import follow
@@ -192,49 +192,31 @@ class Conversation:
         return active_messages(self.messages, self._state, self.target)
 
     def last_question(self) -> Message | None:
-        """The person's last message that stands, also where a server has compacted it already.
-
-        None without one, and where a summary of ours stands for it.
-        """
+        """The person's last message that stands. None without one, and where a summary stands for it."""
         gone = self._state.set_aside | self._state.excluded
         questions = (m for m in reversed(self.messages) if m.role == "user" and m.kind == "chat" and m.id not in gone)
         last = next(questions, None)
-        if last is None or not any(m.id == last.id for m in self._before_answers(last)):
-            return None
-        return last
+        return last if last is not None and any(m.id == last.id for m in self.active()) else None
 
     def answers_to(self, question: Message) -> list[str]:
-        """The ids of what stands after a person's message, summaries aside.
-
-        What a server compacted while it answered is among it: its compaction leaves with the answer.
-        """
-        later = {m.id for m in self._before_answers(question) if m.kind != "summary" and m.id > question.id}
+        """The ids of what stands after a person's message, summaries aside."""
+        later = {m.id for m in self.active() if m.kind != "summary" and m.id > question.id}
         failed = {m.id for m in self.messages if m.status == "failed" and m.id > question.id}
-        return sorted(self._sealing(question) | later | failed)
-
-    def _before_answers(self, question: Message) -> tuple[Message, ...]:
-        """The active messages without what servers compacted in answer to a person's message, or later."""
-        state = history.leaving(self._state, self._sealing(question))
-        return active_messages(self.messages, state, self.target)
-
-    def _sealing(self, question: Message) -> set[str]:
-        servers = (c for c in self._state.checkpoints if isinstance(c, CompactionRecord))
-        return {c.answer for c in servers if c.answer > question.id}
+        return sorted(later | failed)
 
     def not_sent(self) -> Mapping[str, str]:
         """Message id -> why it does not go out any more."""
         return history.not_sent(self.messages, self._state, self.request().messages)
 
     def in_force(self) -> tuple[CompactionRecord, ...]:
-        """The compactions that the next request goes by, oldest first: without those sealed for another model.
+        """The compactions that the next request goes by, oldest first.
 
         Looks at every message: off the event loop where it is asked often.
         """
-        state, target = self._state, self.target
+        state = self._state
         if not state.checkpoints:
             return ()
-        there = [m for m in self.messages if m.id not in state.set_aside and readable(m, target)]
-        return in_force(there, state.checkpoints)
+        return in_force([m for m in self.messages if m.id not in state.set_aside], state.checkpoints)
 
     def compaction_savings(self) -> tuple[int, int]:
         """The compactions in force: how many, and the tokens they saved in all."""

@@ -85,23 +85,20 @@ class CompactionStarted:
 class CompactionFinished:
     """A compaction took effect: `before` -> `after` tokens of the next request.
 
-    `messages` were replaced by `summary`; where that is None clearing was enough, and it is tool results. `by` names
-    the provider where it was the server's own.
+    `messages` were replaced by `summary`; where that is None clearing was enough, and it is tool results.
     """
 
     messages: int
     before: int
     after: int
     summary: Message | None
-    by: str = ""
 
     @property
     def line(self) -> str:
         """What it did, for a person (SPEC 5)."""
         from tui.context.reduction.compaction_rules import compacted_line  # not before the first frame
 
-        summarised = self.summary is not None
-        return compacted_line(self.messages, self.before, self.after, summarised=summarised, by=self.by)
+        return compacted_line(self.messages, self.before, self.after, summarised=self.summary is not None)
 
 
 @dataclass(frozen=True, slots=True)

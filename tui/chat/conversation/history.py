@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tui.chat.store.store import Record
@@ -65,6 +64,8 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
     for record in records:
         data: Mapping[str, object] = record.data
         match record.kind:
+            case "checkpoint" if data.get("answer"):  # one made by OpenAI, which is not sent any more
+                aside[record.id] = frozenset({str(data["summary"])})
             case "checkpoint":
                 checkpoints.append(checkpoint_from_json(data))
             case "trim":
@@ -90,10 +91,10 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
                 void = max(void, str(data["frontier"]))
             case "leave_out":
                 left_out.add((str(data["message"]), str(data["sha256"])))
-    state = HistoryState(
+    return HistoryState(
         tuple(checkpoints),
         trim,
-        frozenset(),
+        frozenset().union(*aside.values()),
         frozenset(ident for ident, on in marks[PIN].items() if on),
         frozenset(ident for ident, on in marks[EXCLUDE].items() if on),
         frontier,
@@ -104,23 +105,6 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
         tuple(tools),
         tuple(loaded),
     )
-    return leaving(state, frozenset().union(*aside.values()))
-
-
-def leaving(state: HistoryState, ids: AbstractSet[str]) -> HistoryState:
-    """`state` with these messages set aside, too.
-
-    A server's own compaction came with an answer, and leaves with it; so do those that begin with its summary.
-    """
-    aside = state.set_aside | ids
-    kept: list[Checkpoint] = []
-    left: set[str] = set()
-    for record in state.checkpoints:
-        if isinstance(record, CompactionRecord) and (record.answer in aside or {record.first, record.last} & left):
-            left |= {record.summary} - {""}
-        else:
-            kept.append(record)
-    return replace(state, checkpoints=tuple(kept), set_aside=aside | left)
 
 
 def rewound(

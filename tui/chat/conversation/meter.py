@@ -27,7 +27,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 TRIM_LOG = "trims"  # key in the store's state
-SERVER_LEAST = 1_000  # tokens: OpenAI refuses a smaller `compact_threshold`
 
 
 class Meter:
@@ -39,7 +38,6 @@ class Meter:
         self._target = target
         self.latest: ContextUsage | None = None
         self._counting: asyncio.Future[int | None] | None = None
-        self.server_no_help_with = ""  # the model whose server compacts to no use, or refuses its own seals
 
     @property
     def target(self) -> Target:
@@ -75,19 +73,6 @@ class Meter:
     def budget_settings(self) -> BudgetSettings:
         """The person's settings for the model in use."""
         return budget_settings(self.settings.for_model(self.full_name), rolling=self._conversation.info.rolling)
-
-    def server_compacts_at(self, usage: ContextUsage) -> int | None:
-        """Beyond how many tokens the provider is to compact by itself; None where chatctx does.
-
-        It has no part in what was trimmed, and takes no threshold under `SERVER_LEAST`. Where it could not get under
-        the threshold the last time it would compact with every request from then on, each time paid for.
-        """
-        at = usage.budget.compaction_at
-        able = self.target.capabilities.compacts_context and self._conversation.state.trim.empty
-        if not able or at is None or at < SERVER_LEAST or self.server_no_help_with == self.full_name:
-            return None
-        useless = any(record.answer and record.after >= at for record in self._conversation.in_force()[-1:])
-        return None if useless else at
 
     async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run accounting off the event loop: counting megabytes takes a while."""

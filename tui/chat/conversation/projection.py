@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from tui.chat.attachments import not_taken
 from tui.chat.conversation.history import HistoryState
-from tui.context.reduction.checkpoints import CompactionRecord, apply_compactions, is_sealed, stood_for
+from tui.context.reduction.checkpoints import apply_compactions
 from tui.context.reduction.groups import answered_ids, call_ids, group_messages, opened, starts_turn, unbind
 from tui.context.reduction.trimming import apply_trim
 from tui.messages import (
@@ -21,7 +21,6 @@ from tui.messages import (
     Reasoning,
     Refusal,
     Request,
-    SealedSummary,
     SystemSection,
     Text,
     ToolCall,
@@ -65,31 +64,9 @@ def active_messages(messages: Sequence[Message], state: HistoryState, target: Ta
     This is what trimming and compaction work on.
     """
     prefix_bound = target.capabilities.prefix_bound
-    there = [m for m in _standing(messages, state) if readable(m, target)]
+    there = [m for m in messages if m.id not in state.set_aside and m.status != "streaming"]
     active = _wanted(apply_compactions(there, state.checkpoints, prefix_bound=prefix_bound), state)
     return unbind(active, max(state.void, state.frontier if prefix_bound else ""))
-
-
-def unsealed(
-    source: Sequence[Message],
-    messages: Sequence[Message],
-    state: HistoryState,
-    compactions: Sequence[CompactionRecord],
-) -> tuple[Message, ...]:
-    """`source`, of the history `messages` under the `compactions` in force, for a model that reads it as text.
-
-    In place of a sealed summary stands what it stands for, without what was set aside or excluded meanwhile.
-    """
-    standing = _standing(messages, state)
-    told: list[Message] = []
-    for message in source:
-        sealed = is_sealed(message)
-        told += stood_for(standing, state.checkpoints, message.id, compactions) if sealed else (message,)
-    return tuple(_wanted(told, state))
-
-
-def _standing(messages: Sequence[Message], state: HistoryState) -> list[Message]:
-    return [m for m in messages if m.id not in state.set_aside and m.status != "streaming"]
 
 
 def _wanted(active: Sequence[Message], state: HistoryState) -> list[Message]:
@@ -107,14 +84,6 @@ def _wanted(active: Sequence[Message], state: HistoryState) -> list[Message]:
         }
         kept = [m for i, m in enumerate(kept) if i not in gone]
     return [_without_attachments(message, state.left_out) for message in kept] if state.left_out else kept
-
-
-def readable(message: Message, target: Target) -> bool:
-    """False for a sealed summary that is not the target's own, or that it is not to work with any more."""
-    if not is_sealed(message):
-        return True
-    makers = {(part.provider, part.model) for part in message.parts if isinstance(part, SealedSummary)}
-    return makers == {(target.provider, target.model)} and target.capabilities.compacts_context
 
 
 def _without_attachments(message: Message, left_out: frozenset[tuple[str, str]]) -> Message:

@@ -13,7 +13,7 @@ from typing import Any
 from tui.chat.store.calls import CallLog, CallRow
 from tui.chat.store.codec import message_to_dict
 from tui.chat.store.store import Record, SessionInfo, SessionStore
-from tui.messages import Attachment, Message, Reasoning, Refusal, SealedSummary, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 
 FORMAT = "chatctx-session"
 VERSION = 1
@@ -104,8 +104,6 @@ def _part(part: object) -> str:
             return f"_{name}_\n\n{_fence(text)}"
         case Attachment(name=name, media_type=media_type, size=size):
             return f"_{name} ({media_type}, {size:,} bytes)_"
-        case SealedSummary():
-            return f"_{part.label}_"
         case _:
             return ""
 

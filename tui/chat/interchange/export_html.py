@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tui.chat.store.store import SessionInfo
-from tui.messages import Attachment, Message, Part, Reasoning, Refusal, SealedSummary, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -145,8 +145,6 @@ def _part(part: Part, message: Message, blobs: Mapping[str, bytes]) -> str:
             if kind not in PICTURES or data is None:
                 return label
             return f'{label}\n<img alt="{_text(name)}" src="data:{kind};base64,{base64.b64encode(data).decode()}">'
-        case SealedSummary():
-            return f'<p class="note">{_text(part.label)}</p>'
 
 
 def _folded(label: str, inside: str) -> str:

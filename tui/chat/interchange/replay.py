@@ -11,7 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Literal, Protocol, TextIO, TypeAlias
@@ -116,8 +116,7 @@ def recorded_calls(
             state, used = fold_records(records), len(records)
         key = (message.provider, message.model)
         if key not in targets:
-            able = replace(_capabilities(*key), compacts_context=True)  # what a server had sealed, it was sent
-            targets[key] = Target(*key, capabilities=able, system=system, session="replay")
+            targets[key] = Target(*key, capabilities=_capabilities(*key), system=system, session="replay")
         request = build_request(recording.messages[:index], state, targets[key])
         yield message, usage, trimmed_request(request, state, targets[key]), state
 

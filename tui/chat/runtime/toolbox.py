@@ -14,7 +14,7 @@ from tui.context.reduction.deferral import BUILT_IN
 from tui.tools.approval import Remembered
 from tui.tools.base import Tool, ToolSource
 
-APPROVALS = "tool_approvals"  # key in the store's state: {tool: {"rule": "allow" | "never", "seal": hex}}
+APPROVALS = "tool_approvals"  # key in the store's state: {tool: {"rule": "allow" | "never", "fingerprint": hex}}
 USED = "tools_used"  # key in the store's state: {tool: seconds since the epoch}
 
 
@@ -84,7 +84,11 @@ class Toolbox:
         """The answers "always" and "never", by tool: read anew, for another running program may have asked too."""
         text = self._store.get_state(APPROVALS)
         data = json.loads(text) if text else {}
-        return {name: Remembered(name, d["rule"], d["seal"]) for name, d in data.items()} | self._unsaved
+        stored = {  # older versions wrote "seal"
+            name: Remembered(name, entry["rule"], entry.get("fingerprint") or entry["seal"])
+            for name, entry in data.items()
+        }
+        return stored | self._unsaved
 
     def remember(self, answer: Remembered) -> None:
         """Keep an answer, in place of an earlier one for that tool. Raises `StoreError`: it holds in this program."""
@@ -97,7 +101,9 @@ class Toolbox:
         self._change(lambda said: {tool: answer for tool, answer in said.items() if tool != name})
 
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        unsaved = {name: {"rule": answer.rule, "seal": answer.seal} for name, answer in self._unsaved.items()}
+        unsaved = {
+            name: {"rule": answer.rule, "fingerprint": answer.fingerprint} for name, answer in self._unsaved.items()
+        }
         self._store.change_state(APPROVALS, lambda said: {**change(said), **unsaved})
         self._unsaved.clear()
 

@@ -13,7 +13,6 @@ from tui.messages import (
     Part,
     Reasoning,
     Refusal,
-    SealedSummary,
     Text,
     ToolCall,
     ToolResult,
@@ -27,7 +26,6 @@ _PARTS: dict[str, type[Part]] = {
     "tool_result": ToolResult,
     "attachment": Attachment,
     "refusal": Refusal,
-    "sealed_summary": SealedSummary,
 }
 _SELDOM = ("cleared", "cleared_uses", "passes")
 _NAMES = {kind: name for name, kind in _PARTS.items()}
@@ -46,6 +44,8 @@ def part_to_dict(part: Part) -> dict[str, Any]:
 
 def part_from_dict(data: dict[str, Any]) -> Part:
     """The inverse of `part_to_dict`. Raises ValueError for an unknown type or missing fields."""
+    if data.get("type") == "sealed_summary":  # OpenAI's own compaction, which older versions kept: not sent any more
+        return Text("[Compacted by OpenAI in a form that is no longer supported; the messages themselves are sent]")
     values = dict(data)
     kind = _PARTS.get(values.pop("type", ""))
     if kind is None:

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from tui.chat.store.codec import usage_from_dict
-from tui.messages import Part, Reasoning, Refusal, SealedSummary, Text, ToolCall, Usage
+from tui.messages import Part, Reasoning, Refusal, Text, ToolCall, Usage
 from tui.providers.base import (
-    Compacted,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
@@ -40,7 +39,6 @@ class PartsBuilder:
         self._model = model
         self._open: list[_Open] = []
         self._keyed: dict[tuple[str, int], _Open] = {}
-        self.sealed: SealedSummary | None = None  # what the server made of the request: no part of the answer
         self.usage: Usage | None = None
         self.end: StreamEnd | None = None
 
@@ -61,8 +59,6 @@ class PartsBuilder:
                 part = self._part("tool_call", index)
                 part.pieces.append(arguments)
                 self._merge(part, event, ("index", "arguments"))
-            case Compacted(encrypted, item_id):
-                self.sealed = SealedSummary(self._provider, self._model, encrypted, item_id)
             case UsageUpdate(usage):
                 self.usage = usage
             case StreamEnd():
@@ -141,7 +137,6 @@ _EVENTS: dict[str, type[StreamEvent]] = {
         ReasoningDelta,
         ReasoningMeta,
         ToolCallDelta,
-        Compacted,
         UsageUpdate,
         StreamEnd,
     )
@@ -185,7 +180,8 @@ def load_events(text: str) -> list[StreamEvent]:
     """The inverse of `dump_events`."""
     events: list[StreamEvent] = []
     for name, values in json.loads(text):
-        events.append(
-            UsageUpdate(usage_from_dict(values["usage"])) if name == "UsageUpdate" else _EVENTS[name](**values)
-        )
+        if name == "UsageUpdate":
+            events.append(UsageUpdate(usage_from_dict(values["usage"])))
+        elif name != "Compacted":  # OpenAI's own compaction, which older versions kept
+            events.append(_EVENTS[name](**values))
     return events

@@ -7,7 +7,7 @@ import sqlite3
 import unicodedata
 
 SAID = ("text", "name", "arguments")
-"""The fields of a stored part that somebody can read; the others are ids, kinds, signatures and sealed content."""
+"""The fields of a stored part that somebody can read; the others are ids, kinds, signatures and encrypted content."""
 
 MATCHES = (
     "(mentions(s.title, :words) OR EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id AND"

@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TypeAlias
 
-from tui.context.reduction.checkpoints import is_sealed
-from tui.messages import Attachment, Reasoning, Request
+from tui.messages import Attachment, Request
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.http.refusals import cannot_read, refuses_images, refuses_tools
-from tui.providers.http.server_compaction import names_seal, refuses_compacting, refuses_seal
 
 MOST_WAITS = 5
 FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own hint wins
@@ -64,27 +62,7 @@ class WithoutImages:
     """Repeat it with words in place of pictures, and send this model none in this run."""
 
 
-@dataclass(frozen=True, slots=True)
-class WithoutCompacting:
-    """Repeat it without asking the server to compact, and don't ask this model to in this run."""
-
-
-@dataclass(frozen=True, slots=True)
-class WithoutSeals:
-    """Repeat it with the messages themselves in place of what a server sealed and does not take back."""
-
-
-Action: TypeAlias = (
-    Wait
-    | Clamp
-    | MakeRoom
-    | WithoutReasoning
-    | WithoutAttachment
-    | WithoutTools
-    | WithoutImages
-    | WithoutCompacting
-    | WithoutSeals
-)
+Action: TypeAlias = Wait | Clamp | MakeRoom | WithoutReasoning | WithoutAttachment | WithoutTools | WithoutImages
 
 
 @dataclass(slots=True)
@@ -100,10 +78,6 @@ class Recovery:
         if arrived:
             return None
         max_output = request.max_output
-        if request.compact_at is not None and refuses_compacting(error):
-            return self._once(WithoutCompacting())
-        if refuses_seal(error) and any(map(is_sealed, request.messages)):
-            return self._seal_refused(error, request)
         if refuses_tools(error):
             return self._once(WithoutTools())
         if refuses_images(error):
@@ -129,13 +103,6 @@ class Recovery:
                 return self._wait(error)
             case _:
                 return None
-
-    def _seal_refused(self, error: ProviderError, request: Request) -> Action | None:
-        """Reasoning is sealed too, and costs less to do without: it goes first where the refusal may mean it."""
-        thoughts = any(isinstance(part, Reasoning) for message in request.messages for part in message.parts)
-        if thoughts and error.kind == "signature" and not names_seal(error) and WithoutReasoning not in self.tried:
-            return self._once(WithoutReasoning())
-        return self._once(WithoutSeals())
 
     def _without(self, request: Request, why: str, *, newest: bool = False) -> Action | None:
         """Without the newest picture or PDF, which must be the one that is new to the server, or the largest file."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from tui.chat.conversation.events import ReplyDelta
 from tui.chat.store.database import StoreError
 from tui.chat.store.parts import PartsBuilder
-from tui.messages import Message, SealedSummary
+from tui.messages import Message
 from tui.providers.base import (
     ProviderError,
     ReasoningDelta,
@@ -54,11 +54,6 @@ class StreamProcessor:
     def arrived(self) -> bool:
         """Whether anything of the answer is there."""
         return bool(self._builder.parts())
-
-    @property
-    def sealed(self) -> SealedSummary | None:
-        """The server's own compaction of what it was sent; None where it made none or the answer is not whole."""
-        return self._builder.sealed if self.message.status == "complete" else None
 
     def cancel(self) -> None:
         """End the stream now; what arrived is kept."""

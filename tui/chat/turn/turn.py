@@ -35,15 +35,12 @@ from tui.chat.turn.recovery import (
     Recovery,
     Wait,
     WithoutAttachment,
-    WithoutCompacting,
     WithoutImages,
     WithoutReasoning,
-    WithoutSeals,
     WithoutTools,
     kept_text,
 )
 from tui.chat.turn.room import Room
-from tui.context.reduction.compaction_rules import CompactionRefusedError
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolCall
 from tui.providers.base import Capabilities, ProviderError
@@ -116,8 +113,6 @@ class Turn:
                     raise
             usage = await self._meter.usage()
             request = _within_window(self._conversation.request(), usage)
-            compact_at = await self._meter.in_thread(self._meter.server_compacts_at, usage)
-            request = replace(request, compact_at=compact_at)
             yield UsageChanged(usage)
             reply: Message | None = None
             action: Action | None = None
@@ -138,8 +133,6 @@ class Turn:
                         wish = f"This model takes no reasoning effort {request.reasoning!r}, its server says"
                         yield Notice("info", f"{wish}; asked without it")
                 yield event
-            if reply is not None and request.compact_at is not None and (compacted := await self._adopted(reply)):
-                yield compacted
             if action is not None:
                 async for event in self._remedy(action):
                     yield event
@@ -186,23 +179,6 @@ class Turn:
             self._conversation.unsaved.append(reply)
         self._conversation.show_message(reply)
 
-    async def _adopted(self, reply: Message) -> SessionEvent | None:
-        """The server's own compaction that came with `reply`, now in force; None where none came.
-
-        Only of a request that asked for it: that one held all there is.
-        """
-        processor = self._attempt.processor if self._attempt is not None else None
-        if processor is None or processor.sealed is None:
-            return None
-        try:
-            return await self._compactor.adopt(processor.sealed, reply)
-        except CompactionRefusedError as error:
-            return Notice("warning", str(error))
-        except StoreError as error:
-            return Notice(
-                "warning", f"{error}. What the server compacted is not kept: the next request holds all of it"
-            )
-
     # -- what went wrong -----------------------------------------------------------------------------------------
 
     @property
@@ -245,12 +221,6 @@ class Turn:
             case WithoutAttachment(owner, part, why):
                 await self._conversation.leave_out(owner, part.sha256)
                 yield Notice("warning", f"{why}: {part.name} ({part.size:,} bytes) is left out of the request")
-            case WithoutCompacting():
-                self._know(replace(self._conversation.target.capabilities, compacts_context=False))
-                yield Notice("info", "This server does not compact by itself, it says; asking again without that")
-            case WithoutSeals():
-                await self._compactor.unseal()
-                yield Notice("info", "The server refused its own summary; asking again with the messages themselves")
             case WithoutImages():
                 self._know(replace(self._conversation.target.capabilities, images=False))
                 yield Notice("info", "This model takes no images, its server says; asking again with words for them")

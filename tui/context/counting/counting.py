@@ -23,7 +23,6 @@ from tui.messages import (
     Message,
     Reasoning,
     Refusal,
-    SealedSummary,
     SystemSection,
     Text,
     ToolCall,
@@ -242,22 +241,20 @@ def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
                 results += 1
             case Attachment():
                 files += count(part.text)
-            case SealedSummary(encrypted=sealed):
-                text += round(_sealed_bytes(sealed) / BYTES_PER_TOKEN)
-                failed = 1  # no tokenizer can look inside
     return RawCount(text, reasoning, tool_calls, tool_results, files, calls, arguments, results, failed)
 
 
-SEAL_BYTES = 175  # of a sealed block that are not reasoning: Claude's signatures of 700 recorded blocks have 165 to 185
+# Bytes of an encrypted block that are not reasoning: in 700 recorded blocks Claude's signatures have 165 to 185.
+ENVELOPE_BYTES = 175
 BYTES_PER_TOKEN = 4.3  # of reasoning nobody can read; English prose in o200k_base
 
 
 def _reasoning_count(part: Reasoning, visible: int) -> int:
-    """Tokens of a reasoning block. Its text may be a summary, or missing: the sealed original is as long as it is.
+    """Tokens of a reasoning block. Its text may be a summary, or missing: the encrypted original says how long it is.
 
-    A seal (signature, redacted or encrypted content) is base64 of the whole reasoning and about `SEAL_BYTES`.
+    That (signature, redacted or encrypted content) is base64 of the whole reasoning and about `ENVELOPE_BYTES`.
     """
-    original = _sealed_bytes(part.redacted or part.encrypted or part.signature or "")
+    original = _reasoning_bytes(part.redacted or part.encrypted or part.signature or "")
     shown = len(part.text.encode("utf-8", "surrogatepass"))
     if original <= shown:
         return visible
@@ -266,9 +263,9 @@ def _reasoning_count(part: Reasoning, visible: int) -> int:
     return round(visible * original / shown)
 
 
-def _sealed_bytes(sealed: str) -> int:
-    """Bytes of what stands in a seal; 0 where there is none."""
-    return max(0, len(sealed) * 3 // 4 - SEAL_BYTES)
+def _reasoning_bytes(encrypted: str) -> int:
+    """Bytes of reasoning in an encrypted block; 0 without one."""
+    return max(0, len(encrypted) * 3 // 4 - ENVELOPE_BYTES)
 
 
 def _argument_count(arguments: str) -> int:

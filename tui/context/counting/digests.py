@@ -19,7 +19,6 @@ from tui.messages import (
     Part,
     Reasoning,
     Refusal,
-    SealedSummary,
     SystemSection,
     Text,
     ToolCall,
@@ -64,8 +63,6 @@ def _part(part: Part) -> bytes:
             return _encode(b"A", part.kind, part.name, part.media_type, part.sha256, part.text)
         case Refusal(text):
             return _encode(b"F", text)
-        case SealedSummary():
-            return _encode(b"Z", part.encrypted, part.item_id)
         case _:
             assert_never(part)
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 from tui.context.reduction.groups import unbind
-from tui.messages import Message, Part, SealedSummary, ToolCall, ToolResult
+from tui.messages import Message, Part, ToolCall, ToolResult
 
 CLEARED = "[Old tool result content cleared]"  # SPEC 5
 CLEARED_ARGUMENTS = '{"cleared": "[Old arguments cleared]"}'
@@ -25,8 +25,7 @@ class CompactionRecord:
     `kept` messages of the range go out verbatim after the summary, in their order. `cleared` names tool results
     (message id, call id) that go out as a fixed line. With `summary` empty only results were cleared. `before` and
     `after` are tokens of the next request, `messages` how many the range held, `at` seconds since the epoch,
-    `frontier` the newest message's id at that time (see `groups.unbind`). `answer` is the id of the answer with which
-    the server handed its own compaction over, "" for one of ours: the two go together.
+    `frontier` the newest message's id at that time (see `groups.unbind`).
     """
 
     id: str
@@ -40,7 +39,6 @@ class CompactionRecord:
     kept: tuple[str, ...] = ()
     cleared: tuple[tuple[str, str], ...] = ()
     frontier: str = ""
-    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,6 @@ def checkpoint_from_json(data: Mapping[str, Any]) -> Checkpoint:
                     kept=tuple(map(str, data["kept"])),
                     cleared=tuple((str(m), str(c)) for m, c in data["cleared"]),
                     frontier=str(data["frontier"]),
-                    answer=str(data.get("answer", "")),
                 )
             case "undo":
                 return CompactionUndo(
@@ -175,9 +172,8 @@ def apply_compactions(
     """History -> what is active, the same object for every message that stays.
 
     Summaries leave their natural place (where they were appended) and stand where their range stood. A record whose
-    range is not in `messages` (another branch of a fork) changes nothing, nor does one whose summary is not (it is
-    sealed for another model): what it stood for is there instead, also in the range of a later record. With
-    `prefix_bound` (`Capabilities`) reasoning from before the latest record goes too.
+    range or whose summary is not in `messages` (another branch of a fork) changes nothing. With `prefix_bound`
+    (`Capabilities`) reasoning from before the latest record goes too.
     """
     if not records:
         return tuple(messages)
@@ -191,33 +187,6 @@ def in_force(messages: Sequence[Message], records: Sequence[Checkpoint]) -> tupl
     return tuple(_folded(messages, records, active_compactions(records))[1]) if records else ()
 
 
-def stood_for(
-    messages: Sequence[Message],
-    records: Sequence[Checkpoint],
-    summary: str,
-    compactions: Sequence[CompactionRecord] | None = None,
-) -> tuple[Message, ...]:
-    """What the summary with this message id stands for, with what can be read in the place of sealed summaries.
-
-    Empty where it is no summary in force. `compactions`: those that were gone by when it was made (`in_force`), where a
-    model does not go by all.
-    """
-    readable = [m for m in messages if not is_sealed(m)]
-    before: list[CompactionRecord] = []
-    for record in active_compactions(records) if compactions is None else compactions:
-        if record.summary == summary:
-            active, _ = _folded(readable, records, before)
-            first, last = _range(record, active, _standing_summaries(records), _sealed_away(records, readable))
-            return tuple(active[first : last + 1]) if 0 <= first <= last else ()
-        before.append(record)
-    return ()
-
-
-def is_sealed(message: Message) -> bool:
-    """Whether this is a summary that only the model it was made by can read."""
-    return message.kind == "summary" and any(isinstance(part, SealedSummary) for part in message.parts)
-
-
 def _folded(
     messages: Sequence[Message], records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord]
 ) -> tuple[list[Message], list[CompactionRecord]]:
@@ -227,11 +196,10 @@ def _folded(
     active = [m for m in messages if m.id not in named]
     applied: list[CompactionRecord] = []
     standing = _standing_summaries(records)
-    missing = _sealed_away(records, messages)
     for record in compactions:
         folds = False
         if record.summary in summaries:
-            first, last = _range(record, active, standing, missing)
+            first, last = (_place(ident, active, standing) for ident in (record.first, record.last))
             folds = 0 <= first <= last
             if folds:
                 kept = [m for m in active[first : last + 1] if m.id in record.kept]
@@ -241,27 +209,6 @@ def _folded(
         if folds or record.cleared:
             applied.append(record)
     return active, applied
-
-
-def _sealed_away(records: Sequence[Checkpoint], messages: Sequence[Message]) -> dict[str, CompactionRecord]:
-    """The compactions whose summary is not in `messages`, by that summary's id."""
-    there = {m.id for m in messages}
-    compactions = active_compactions(records)
-    return {record.summary: record for record in compactions if record.summary and record.summary not in there}
-
-
-def _range(
-    record: CompactionRecord,
-    active: Sequence[Message],
-    standing: Mapping[str, str],
-    missing: dict[str, CompactionRecord],
-) -> tuple[int, int]:
-    """Where the range of `record` begins and ends in `active`; -1 for what is not there."""
-    first, last = record.first, record.last
-    for earlier in reversed(missing.values()):  # the range of one may begin with the summary of the one before it
-        first = earlier.first if first == earlier.summary else first
-        last = earlier.last if last == earlier.summary else last
-    return _place(first, active, standing), _place(last, active, standing)
 
 
 def _place(ident: str, active: Sequence[Message], standing: Mapping[str, str]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tui.context.reduction.checkpoints import clear_results, is_sealed
+from tui.context.reduction.checkpoints import clear_results
 from tui.context.reduction.compaction_rules import (
     LEAST_SAVING,
     CompactionRefusedError,
@@ -213,9 +213,7 @@ class _Plan:
             if group.indices[0] >= position:
                 break
             members = [self.messages[i] for i in group.indices]
-            pinned = any(
-                m.id in self._pinned and not is_sealed(m) for m in members
-            )  # a seal says nothing behind another
+            pinned = any(m.id in self._pinned for m in members)
             if pinned or (self._starts(group) and self._runs_past(group, position)):
                 ids += [m.id for m in members]
         return tuple(ids)

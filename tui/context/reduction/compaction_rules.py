@@ -30,13 +30,11 @@ def should_compact(
     compacted_at: str | None = None,
     tools_running: bool = False,
     last_message_tokens: int = 0,
-    by_server: bool = False,
 ) -> bool:
     """The one decision for every path to a compaction.
 
     `measurement` names the latest completed call, `compacted_at` the one at which the last compaction was tried: at
-    most one for each. `enabled` is the person's setting; switched off, an overflow does not compact either. With
-    `by_server` the provider compacts at the threshold, and we do only where the request may not fit at all. Raises
+    most one for each. `enabled` is the person's setting; switched off, an overflow does not compact either. Raises
     `CompactionRefusedError` when system prompt, tools, memory and the last message (`last_message_tokens`) leave no
     room, so that compacting again and again could not help, and for a manual one while tools run.
     """
@@ -45,7 +43,7 @@ def should_compact(
             raise CompactionRefusedError("A tool is still running. /compact again when it is done.")
     elif tools_running or not enabled or compacted_at == measurement:
         return False
-    if trigger == "auto" and not (_may_not_fit(usage) if by_server else _over_threshold(usage)):
+    if trigger == "auto" and not _over_threshold(usage):
         return False
     check_floor(usage, last_message_tokens)
     return True
@@ -54,12 +52,9 @@ def should_compact(
 def _over_threshold(usage: ContextUsage) -> bool:
     """Over the threshold, or so close to the limit that the estimate's error may carry it over."""
     threshold = usage.budget.compaction_at
-    return threshold is not None and (usage.total >= threshold or _may_not_fit(usage))
-
-
-def _may_not_fit(usage: ContextUsage) -> bool:
     limit = usage.budget.max_input
-    return limit is not None and usage.upper_bound > limit
+    may_not_fit = limit is not None and usage.upper_bound > limit
+    return threshold is not None and (usage.total >= threshold or may_not_fit)
 
 
 def check_floor(usage: ContextUsage, last_message_tokens: int) -> None:
@@ -120,13 +115,9 @@ def compaction_report(record: CompactionRecord | SummaryEdit) -> str:
             return compacted_line(messages, before, after, summarised=True)
 
 
-def compacted_line(count: int, before: int, after: int, *, summarised: bool, by: str = "") -> str:
-    """What a compaction did to `count` messages, or to as many tool results where none were summarised. In tokens.
-
-    `by` names the provider whose server did it.
-    """
-    verb = f"{by} compacted" if by else "Compacted"
-    what = f"{verb} {count:,} message" if summarised else f"Cleared {count:,} old tool result"
+def compacted_line(count: int, before: int, after: int, *, summarised: bool) -> str:
+    """What a compaction did to `count` messages, or to as many tool results where none were summarised. In tokens."""
+    what = f"Compacted {count:,} message" if summarised else f"Cleared {count:,} old tool result"
     return f"{what}{'' if count == 1 else 's'}{_change(before, after)}"
 
 

@@ -12,7 +12,7 @@ from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.ledger import MESSAGE_ROWS, row_of
 from tui.context.estimate.preamble import Preamble
 from tui.context.estimate.prediction import Situation
-from tui.messages import Message, Request, SealedSummary
+from tui.messages import Message, Request
 
 NAMES = {
     "system": "System prompt",
@@ -201,8 +201,7 @@ def _tool_items(tokens: int, request: Request, situation: Situation, source: Cou
 
 def _title(message: Message) -> str:
     """The first words of a message, on one line."""
-    sealed = next((part.label for part in message.parts if isinstance(part, SealedSummary)), "")
-    words = (sealed or message.text).split(maxsplit=12)[:12]
+    words = message.text.split(maxsplit=12)[:12]
     return " ".join(words)[:60] if words else row_of(message, "text")
 
 

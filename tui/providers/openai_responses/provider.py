@@ -7,7 +7,6 @@ import logging
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -93,8 +92,7 @@ class OpenAIResponses(Provider):
 
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
-        known = responses_capabilities(model, official=self.config.official)
-        return replace(known, compacts_context=self.config.context_management)
+        return responses_capabilities(model, official=self.config.official)
 
     async def limits(self, model: str) -> ModelLimits | None:
         """The server's word on the window; None where it says nothing. Raises `ProviderError`."""

@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui.messages import BilledPass, Usage
 from tui.providers.base import (
-    Compacted,
     FinishKind,
     ReasoningDelta,
     ReasoningMeta,
@@ -128,9 +126,6 @@ class ResponsesReader:
         match kind:
             case "reasoning":
                 yield from _reasoning(item, wire)
-            case "compaction" if isinstance(sealed := wire.get("encrypted_content"), str) and sealed:
-                item_id = wire.get("id")
-                yield Compacted(sealed, item_id if isinstance(item_id, str) and item_id else None)
             case "message":
                 parts = _parts(wire.get("content"))
                 refused = any(part.get("type") == "refusal" for part in parts)
@@ -147,8 +142,7 @@ class ResponsesReader:
     def _closed(self, kind: str, response: object) -> Iterator[StreamEvent]:
         response = response if isinstance(response, dict) else {}
         if usage := read_usage(response.get("usage")):
-            compacted = any(item.kind == "compaction" for item in self._items.values())
-            yield UsageUpdate(_summed(usage) if compacted else usage)
+            yield UsageUpdate(usage)
         match kind:
             case "response.failed":
                 raise classify_error(None, response.get("error") or response, provider=self._provider)
@@ -159,14 +153,6 @@ class ResponsesReader:
             case _:
                 called = any(item.kind == "function_call" for item in self._items.values())
                 self._end = StreamEnd("tool_calls" if called else "stop", "completed")
-
-
-def _summed(usage: Usage) -> Usage:
-    """`usage` of a call in which the server compacted first: both passes in one sum, so that neither is known."""
-    if usage.input_total is None or usage.output_total is None:
-        return Usage(None, None)
-    both = BilledPass(usage.input_total, usage.output_total, usage.input_cached or 0, usage.input_cache_write or 0)
-    return Usage(None, None, passes=(both,))
 
 
 def _rest(item: _Item, whole: str) -> str:

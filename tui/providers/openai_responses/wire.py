@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from tui.messages import Attachment, Message, Part, Reasoning, Request, SealedSummary, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
 from tui.providers.capabilities import gpt_version
 from tui.providers.wire import (
     Json,
@@ -67,8 +67,6 @@ def to_wire(request: Request, *, official: bool = True, summaries: bool = True) 
         ]
     if request.max_output is not None:
         body["max_output_tokens"] = request.max_output
-    if request.compact_at is not None:
-        body["context_management"] = [{"type": "compaction", "compact_threshold": request.compact_at}]
     if official and request.session:
         body["prompt_cache_key"] = request.session
     return body | _reasoning_fields(request, official=official, summaries=summaries)
@@ -103,8 +101,6 @@ def _items(message: Message, request: Request, ids: ToolIds, *, official: bool) 
     if message.role == "tool":
         found = results_with_parts(message)
         return [_result(part, more, _files(more, request) if official else [], ids) for part, more in found]
-    if sealed := [_sealed(part) for part in message.parts if isinstance(part, SealedSummary)]:
-        return sealed
     results = [_result(part, [], [], ids) for part in message.parts if isinstance(part, ToolResult)]
     content: list[Json] = []
     for part in message.parts:
@@ -113,11 +109,6 @@ def _items(message: Message, request: Request, ids: ToolIds, *, official: bool) 
         elif text := plain_text(part):
             content.append({"type": "input_text", "text": text})
     return [*results, {"type": "message", "role": "user", "content": content}] if content else results
-
-
-def _sealed(part: SealedSummary) -> Json:
-    item: Json = {"type": "compaction", "encrypted_content": part.encrypted}
-    return item | {"id": part.item_id} if part.item_id else item
 
 
 def _result(part: ToolResult, more: list[Part], files: list[Json], ids: ToolIds) -> Json:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tui.chat.conversation.events import CompactionStarted, Notice, SessionEvent, UsageChanged
 from tui.commands.registry import PREVIEW
-from tui.messages import SealedSummary
 from tui.screens.chat.command_base import CommandBase
 
 if TYPE_CHECKING:
@@ -57,12 +56,8 @@ class CompactCommands(CommandBase):
             return
         standing = session.summaries.standing(args)
         if standing is None:
-            parts = (part for m in session.messages if m.id == args for part in m.parts)
-            if sealed := next((part for part in parts if isinstance(part, SealedSummary)), None):
-                self.refuse(f"This was {sealed.label}. /undo brings the messages back.")
-            else:
-                none = "There is no summary in force that can be read: /compact makes one."
-                self.refuse("This summary is not in force any more." if args else none)
+            none = "There is no summary in force: /compact makes one."
+            self.refuse("This summary is not in force any more." if args else none)
             return
         from tui.context.reduction.compaction_rules import compaction_report
         from tui.screens.summary.summary_subject import StandingSubject

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tui.messages import Attachment, Part, Reasoning, Refusal, SealedSummary, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.render.rows import Row
 from tui.widgets.transcript.entry import Entry
 
@@ -112,5 +112,3 @@ def searchable(part: Part) -> str:
             return text
         case Attachment(name=name):
             return name
-        case SealedSummary():
-            return ""
