@@ -1,0 +1,26 @@
+"""What README.md, CONTRIBUTING.md and the packages' own pages name is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tui.commands.registry import COMMANDS
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "tui").rglob("*.md"), *(REPOSITORY / "tests").rglob("*.md")])
+
+
+def test_the_readme_lists_every_slash_command_and_no_other() -> None:
+    section = (REPOSITORY / "README.md").read_text("utf-8").split("## In the chat")[1].split("\n## ")[0]
+    listed = re.findall(r"^\| `/([a-z-]+)", section, re.MULTILINE)
+    assert sorted(listed) == sorted(command.name for command in COMMANDS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_a_page_links_to_what_is_there(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8"))
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (page.parent / link).exists()] == []
