@@ -76,7 +76,7 @@ def test_system_prompt_from_the_command_line_and_a_file(run: Run, tmp_path: Path
     assert kept == ["Be brief.", "Be kind."]
     store.close()
     assert "can't be read" in one_line(run("ask", "hi", "--system-file", str(tmp_path / "none")).stderr)
-    assert "not allowed with" in one_line(run("ask", "hi", "--system", "x", "--system-file", "y").stderr)
+    assert "can't go together" in one_line(run("ask", "hi", "--system", "x", "--system-file", "y").stderr)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
-"""Completion scripts, run by the shells they are for."""
+"""Completion, by the scripts in the shells they are for."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -11,116 +10,145 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 
 from tests.cli.conftest import Run, one_line
 from tests.corpus import required
-from tui.cli.completion import bash, described, fish, zsh
-from tui.cli.parser import build_parser
+from tui.cli.command_line import COMMANDS, PROGRAM, ROOT
+from tui.cli.completion import VARIABLE
 
-COMMANDS = list(described(build_parser()))
-NAMES = [command.name for command in COMMANDS[1:]]
-
-
-def shell(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        required(f"{name} is not installed")
-    return found
+NAMES = [str(command.name) for command in COMMANDS]
 
 
-def in_bash(line: str, folder: Path, **env: str) -> list[str]:
-    """What Tab offers after `line`."""
-    words = line.split(" ")
-    script = bash(COMMANDS) + (
-        f"\nCOMP_WORDS=({' '.join(map(repr, words))}); COMP_CWORD={len(words) - 1}; _chatctx chatctx"
-        '\n(( ${#COMPREPLY[@]} )) && printf "%s\\n" "${COMPREPLY[@]}"; true'
-    )
-    done = subprocess.run(
-        [shell("bash"), "--norc", "-c", script], capture_output=True, text=True, cwd=folder, env={**os.environ, **env}
-    )
-    assert done.returncode == 0
-    assert done.stderr == ""
-    return done.stdout.split()
-
-
-def test_bash_offers_commands_options_files_and_choices(tmp_path: Path) -> None:
-    (tmp_path / "talk.jsonl").touch()
-    assert in_bash("chatctx ", tmp_path) == NAMES
-    assert in_bash("chatctx co", tmp_path) == ["context", "completion"]
-    assert in_bash("chatctx --th", tmp_path) == ["--theme"]
-    assert in_bash("chatctx -m x/y ask --at", tmp_path) == ["--attach"]
-    assert in_bash("chatctx import ta", tmp_path) == ["talk.jsonl"]
-    assert in_bash("chatctx import talk.jsonl ta", tmp_path) == ["talk.jsonl"]
-    assert in_bash("chatctx ask --attach ta", tmp_path) == ["talk.jsonl"]
-    assert in_bash("chatctx export 01 ta", tmp_path) == ["talk.jsonl"]
-    assert in_bash("chatctx completion z", tmp_path) == ["zsh"]
-    assert in_bash("chatctx replay --method h", tmp_path) == ["hybrid"]
-    assert in_bash("chatctx ask wh", tmp_path) == []
-    assert in_bash("chatctx nonsense ", tmp_path) == []
-
-
-def test_bash_offers_session_ids(run: Run, tmp_path: Path) -> None:
-    run("ask", "hello")
-    ident = json.loads(run("sessions", "--json").stdout)[0]["id"]
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `chatctx` is this program, with files of its own."""
     program = tmp_path / "bin" / "chatctx"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m tui "$@"\n')
     program.chmod(0o755)
-    env = {
+    (tmp_path / "config.toml").touch()
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("CHATCTX_")},
         "PATH": f"{program.parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        "HOME": str(tmp_path),
         "CHATCTX_CONFIG": str(tmp_path / "config.toml"),
         "CHATCTX_DATA_DIR": str(tmp_path / "data"),
         "CHATCTX_LOG_DIR": str(tmp_path / "log"),
     }
-    for line in ("chatctx context ", "chatctx --resume ", f"chatctx export {ident[:4]}", "chatctx usage -s "):
-        assert in_bash(line, tmp_path, **env) == [ident]
+
+
+def shell(name: str) -> str:
+    program = shutil.which(name)
+    if program is None:
+        required(f"{name} is not installed")
+    return program
+
+
+def offered(line: str) -> list[str]:
+    """What click answers after `line`, types of files aside."""
+    *words, incomplete = line.split(" ")[1:]
+    return [str(item.value) for item in ShellComplete(ROOT, {}, PROGRAM, VARIABLE).get_completions(words, incomplete)]
+
+
+def in_bash(line: str, folder: Path, env: dict[str, str]) -> list[str]:
+    """What Tab offers after `line`."""
+    words = line.split(" ")
+    script = (
+        'eval "$(chatctx completion bash)"; compopt() { echo "${*: -1}"; }\n'
+        f"COMP_WORDS=({' '.join(map(repr, words))}); COMP_CWORD={len(words) - 1}; _chatctx_completion chatctx\n"
+        '(( ${#COMPREPLY[@]} )) && printf "%s\\n" "${COMPREPLY[@]}"; true'
+    )
+    done = subprocess.run([shell("bash"), "--norc", "-c", script], capture_output=True, text=True, cwd=folder, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_commands_options_and_choices_are_offered() -> None:
+    assert offered("chatctx ") == NAMES
+    assert offered("chatctx co") == ["context", "completion"]
+    assert offered("chatctx --th") == ["--theme"]
+    assert offered("chatctx -m x/y ask --at") == ["--attach"]
+    assert offered("chatctx completion z") == ["zsh"]
+    assert offered("chatctx replay --method h") == ["hybrid"]
+    assert offered("chatctx ask wh") == []
+
+
+def test_every_option_of_every_command_is_offered() -> None:
+    for command in COMMANDS:
+        long = {name for param in command.params for name in param.opts if name.startswith("--")}
+        assert long <= set(offered(f"chatctx {command.name} --"))
+
+
+def test_bash_offers_commands_files_sessions_and_models(run: Run, tmp_path: Path, env: dict[str, str]) -> None:
+    run("ask", "hello")
+    ident = json.loads(run("sessions", "--json").stdout)[0]["id"]
+    assert in_bash("chatctx co", tmp_path, env) == ["context", "completion"]
+    assert in_bash("chatctx import ta", tmp_path, env) == ["default"]  # bash's own files
+    assert in_bash(f"chatctx export {ident[:4]}", tmp_path, env) == [ident]
+    for line in ("chatctx --resume ", "chatctx usage -s ", "chatctx context "):
+        assert in_bash(line, tmp_path, env) == [ident]
+    assert in_bash("chatctx ask -m dem", tmp_path, env) == ["demo/guide", "demo/"]
+    assert in_bash("chatctx -m anth", tmp_path, env) == ["anthropic/"]
+
+
+def test_where_nothing_is_stored_or_the_config_is_broken_nothing_is_offered_or_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHATCTX_CONFIG", str(tmp_path / "config.toml"))
+    monkeypatch.setenv("CHATCTX_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "config.toml").touch()
+    assert offered("chatctx --resume ") == []
+    (tmp_path / "config.toml").write_text("model = \n")
+    assert offered("chatctx --resume ") == offered("chatctx -m op") == []
+    assert not (tmp_path / "data").exists()
+
+
+def test_titles_are_one_line_beside_their_ids(run: Run, tmp_path: Path, env: dict[str, str]) -> None:
+    run("ask", "first\x1b[31m line\nsecond line")
+    done = subprocess.run(
+        ["chatctx"], capture_output=True, text=True,
+        env={**env, VARIABLE: "zsh_complete", "COMP_WORDS": "chatctx context ", "COMP_CWORD": "2"},
+    )  # fmt: skip
+    kind, ident, title = done.stdout.splitlines()
+    assert kind == "plain" and run("context", ident).returncode == 0
+    assert "\x1b" not in title and title.startswith("first")
 
 
 @pytest.mark.parametrize(("name", "check"), [("zsh", ["-f", "-n"]), ("fish", ["--no-execute"]), ("bash", ["-n"])])
-def test_scripts_are_valid(name: str, check: list[str], tmp_path: Path) -> None:
+def test_scripts_are_valid(name: str, check: list[str], tmp_path: Path, run: Run) -> None:
     path = tmp_path / f"script.{name}"
-    path.write_text({"zsh": zsh, "fish": fish, "bash": bash}[name](COMMANDS))
+    path.write_text(run("completion", name).stdout)
     done = subprocess.run([shell(name), *check, str(path)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_fish_offers_what_there_is(tmp_path: Path) -> None:
-    path = tmp_path / "chatctx.fish"
-    path.write_text(fish(COMMANDS))
-
-    def offered(line: str) -> list[str]:
-        code = f"source {path}; complete -C '{line}'"
+def test_fish_offers_what_there_is(tmp_path: Path, env: dict[str, str]) -> None:
+    def in_fish(line: str) -> list[str]:
+        code = f"chatctx completion fish | source; complete -C '{line}'"
         done = subprocess.run(
-            [shell("fish"), "--no-config", "-c", code], capture_output=True, text=True, cwd=tmp_path,
-            env={**os.environ, "HOME": str(tmp_path)},
-        )  # fmt: skip
+            [shell("fish"), "--no-config", "-c", code], capture_output=True, text=True, cwd=tmp_path, env=env
+        )
         return [line.split("\t")[0] for line in done.stdout.splitlines()]
 
-    assert sorted(offered("chatctx ")) == sorted(NAMES)
-    assert offered("chatctx completion z") == ["zsh"]
-    assert "--attach" in offered("chatctx ask --at")
+    assert sorted(in_fish("chatctx ")) == sorted(NAMES)
+    assert in_fish("chatctx completion z") == ["zsh"]
+    assert in_fish("chatctx ask --at") == ["--attach"]
 
 
-def test_every_option_is_in_every_script() -> None:
-    def options(parser: argparse.ArgumentParser) -> set[str]:
-        found: set[str] = set()
-        for action in parser._actions:
-            found.update(action.option_strings)
-            if isinstance(action, argparse._SubParsersAction):
-                for sub in action.choices.values():
-                    found |= options(sub)
-        return found
-
-    long = {name for name in options(build_parser()) if name.startswith("--")}
-    assert "--attach" in long and "--days" in long
-    for script in (bash(COMMANDS), zsh(COMMANDS)):
-        assert {name for name in long if name not in script} == set()
-    assert {name for name in long if f"-l {name[2:]}" not in fish(COMMANDS)} == set()
+def test_zsh_offers_what_there_is(tmp_path: Path, env: dict[str, str]) -> None:
+    script = (
+        "compdef() { }\n"
+        'eval "$(chatctx completion zsh)"\n'
+        "_describe() { print -l $completions_with_descriptions; }\n"
+        "words=(chatctx co); CURRENT=2; _chatctx_completion"
+    )
+    done = subprocess.run([shell("zsh"), "-f", "-c", script], capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["context", "completion"]
 
 
-def test_the_command_prints_it(run: Run) -> None:
-    assert run("completion", "fish").stdout == fish(COMMANDS) + "\n"
+def test_another_shell_is_refused(run: Run) -> None:
     done = run("completion", "tcsh")
-    assert "bash, zsh or fish" in one_line(done.stderr) or "invalid choice" in done.stderr
+    assert "'bash', 'zsh', 'fish'" in one_line(done.stderr)
     assert done.returncode == 2

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tui.cli import INTERRUPTED
-from tui.cli.ask import _ask
-from tui.cli.interrupts import on_interrupt
-from tui.cli.parser import build_parser
+from tui.cli.ask import ask
+from tui.cli.streams import on_interrupt
 from tui.config.settings import ProviderSettings, Settings
 
 
@@ -38,9 +37,8 @@ async def test_a_question_given_up_while_it_waits_to_ask_again_was_interrupted(
 ) -> None:
     nobody = {"away": ProviderSettings(base_url="http://127.0.0.1:9/v1")}
     settings = Settings(model="away/m", providers=nobody, data_dir=tmp_path, config_file=tmp_path / "c.toml")
-    args = build_parser().parse_args(["ask", "are you there"])
     before = signal.getsignal(signal.SIGINT)
-    asked = asyncio.create_task(_ask(args, settings))
+    asked = asyncio.create_task(ask(settings, text=["are you there"]))
     said = ""
     try:
         async with asyncio.timeout(20):

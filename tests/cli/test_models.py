@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -22,11 +21,11 @@ async def test_a_server_is_listed_with_what_is_known_and_unknown(
         server.json(LIST, path="/v1/models")
         url = f"{server.url}/v1"
         settings = Settings(data_dir=tmp_path, providers={"box": ProviderSettings(base_url=url)})
-        assert await _models(Namespace(query="box/", json=False), settings) == 0
+        assert await _models(settings, "box/", False) == 0
         head, row, *_ = capsys.readouterr().out.splitlines()
         assert row.split()[:2] == ["box/one", "32,000"]
         assert row[head.index("$ in") :].split()[:4] == ["1", "2", "?", "?"]  # prices; images and tools
-        assert await _models(Namespace(query="box/", json=True), settings) == 0
+        assert await _models(settings, "box/", True) == 0
         [entry] = json.loads(capsys.readouterr().out)
         assert (entry["name"], entry["context"], entry["price_input"], entry["images"]) == (
             "box/one",
@@ -34,7 +33,7 @@ async def test_a_server_is_listed_with_what_is_known_and_unknown(
             1.0,
             None,
         )
-        assert await _models(Namespace(query="nowhere", json=False), settings) == 0
+        assert await _models(settings, "nowhere", False) == 0
         assert capsys.readouterr().out == "No model matches.\n"
 
 

@@ -9,7 +9,6 @@ import re
 import socket
 import subprocess
 import sys
-from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -143,6 +142,5 @@ def test_our_own_pages_and_our_own_command() -> None:
     assert allowed_origins("https://chat.example/x", 8000) == {
         *("https://chat.example", "http://127.0.0.1:8000", "http://localhost:8000", "http://[::1]:8000"),
     }
-    args = Namespace(model="a/b c", gguf=None, theme=None, resume="")
-    assert chat_command(args).endswith("-m tui --model 'a/b c' --continue")
-    assert chat_command(Namespace(model=None, gguf=None, theme=None, resume="01; rm")).endswith("--resume '01; rm'")
+    assert chat_command(model="a/b c", gguf=None, theme=None, resume="").endswith("-m tui --model 'a/b c' --continue")
+    assert chat_command(model=None, gguf=None, theme=None, resume="01; rm").endswith("--resume '01; rm'")

@@ -66,9 +66,9 @@ def test_text_fits_and_names_everything(run: Run, tmp_path: Path) -> None:
 
 def test_bad_input(run: Run) -> None:
     for args, words in (
-        (["--days", "0"], "between 1 and"),
-        (["--days", "9" * 20], "between 1 and"),
-        (["--days", "x"], "int"),
+        (["--days", "0"], "range 1<=x<=100000"),
+        (["--days", "9" * 20], "range 1<=x<=100000"),
+        (["--days", "x"], "not a valid integer"),
         (["--session", "feed"], "sessions"),
     ):
         done = run("usage", *args)

@@ -6,16 +6,12 @@ Exit codes: 0 done, 1 the request failed, 2 bad usage, 130 interrupted.
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 
 from tui.cli import streams
 
 TYPE_CHECKING = False  # type checkers know the name: until `main` runs nothing catches ctrl+c, so little is loaded
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
-
-    from tui.config.settings import Settings
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 
@@ -38,54 +34,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str]) -> int:
-    from tui.cli.parser import not_text, parse
+    import os
+
+    if "_CHATCTX_COMPLETE" in os.environ:
+        from tui.cli.completion import answer
+
+        return answer(os.environ["_CHATCTX_COMPLETE"])
+    import click
+
+    from tui.cli.command_line import parse
 
     try:
-        args = parse(argv)
-    except SystemExit as stop:  # argparse: --help, --version, or bad usage already explained
-        return stop.code if isinstance(stop.code, int) else BAD_USAGE
-    if wrong := not_text(args):
-        return complain(f"{wrong!a} is not UTF-8 text: write it in the terminal's own encoding", BAD_USAGE)
-    return _run(args.run, args)
+        invocation = parse(argv)
+    except click.exceptions.Exit as done:  # after --help and --version
+        return done.exit_code
+    except click.UsageError as error:
+        program = error.ctx.command_path if error.ctx else "chatctx"
+        return complain(f"{error.format_message()} See {program} --help", BAD_USAGE)
+    from tui.cli.start import run
 
-
-def _run(command: str, args: object) -> int:
-    from importlib import import_module
-
-    from tui.cli.logs import start_logging
-    from tui.config.settings import ConfigError, load_settings
-
-    module, _, function = command.partition(":")
-    settings = None
-    try:
-        settings = load_settings(
-            model=getattr(args, "model", None), gguf=getattr(args, "gguf", None), theme=getattr(args, "theme", None)
-        )
-        start_logging(settings.log_file)
-        _say_ignored(settings)
-        code: int = getattr(import_module(f"tui.cli.{module}"), function)(args, settings)
-        return code
-    except ConfigError as error:
-        return complain(str(error), BAD_USAGE)
-    except Exception as error:
-        known = known_error(error)
-        if known is not None:
-            return complain(str(error), known)
-        if streams.unwritable(error) is not None:
-            raise
-        if isinstance(error, FileNotFoundError) and error.filename is None:  # of os.getcwd()
-            return complain("the working directory is gone: change to one that exists")
-        return _unexpected(error, settings.log_file if settings else None)
-
-
-def _say_ignored(settings: Settings) -> None:
-    """Say which settings have no effect any more."""
-    if any(table.context_management for table in settings.providers.values()):
-        from tui.providers.registry import ignored_settings
-
-        with suppress(ValueError):  # said where the providers are made
-            for line in ignored_settings(settings.providers):
-                complain(line)
+    return run(invocation)
 
 
 def complain(text: str, code: int = FAILED) -> int:
@@ -101,13 +69,3 @@ def known_error(error: Exception) -> int | None:
     bad = dict.fromkeys(("UsageError", "AttachmentError", "RecordingError"), BAD_USAGE)
     codes = bad | dict.fromkeys(("StoreError", "ProviderError", "ForkError", "ToolError"), FAILED)
     return next((codes[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in codes), None)
-
-
-def _unexpected(error: Exception, log_file: Path | None) -> int:
-    import logging
-
-    logger = logging.getLogger("tui")
-    if logger.handlers:  # else logging itself would write a traceback to standard error
-        logger.critical("unexpected error", exc_info=error)
-    where = f"; details are in {log_file}" if log_file else ""
-    return complain(f"an error of its own: {type(error).__name__}: {error}. Nothing stored is lost{where}")

@@ -7,11 +7,12 @@ import json
 import re
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from pathlib import Path
+from typing import Any
 
 from tui.chat.attachments import LARGEST, check_taken
 from tui.chat.conversation.events import (
@@ -31,8 +32,7 @@ from tui.chat.store.reading import TooLargeError, read_all
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain
-from tui.cli.countdown import Countdown
-from tui.cli.interrupts import on_interrupt
+from tui.cli.streams import on_interrupt
 from tui.commands.registry import COMMANDS
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
@@ -41,34 +41,50 @@ from tui.text.names import arguments_summary
 from tui.tools.approval import matches
 
 
-def run(args: Namespace, settings: Settings) -> int:
-    """Ask and print. 0 for a whole answer, 1 for none or part of one, 130 when interrupted."""
-    return asyncio.run(_ask(args, settings))
+def run(settings: Settings, **arguments: Any) -> int:
+    """Run `ask`."""
+    return asyncio.run(ask(settings, **arguments))
 
 
-async def _ask(args: Namespace, settings: Settings) -> int:
-    text = read_question(args.text)
-    system = read_system(args)
+async def ask(
+    settings: Settings,
+    *,
+    text: Sequence[str],
+    session: str | None = None,
+    last: bool = False,
+    resume: str | None = None,
+    attach: Sequence[Path] = (),
+    allow: Sequence[str] = (),
+    system: str | None = None,
+    system_file: Path | None = None,
+    as_json: bool = False,
+) -> int:
+    """Ask and print. 0 for a whole answer, 1 for none or part of one, 130 when interrupted.
+
+    `session` names the session to ask in, `last` is the last one; `resume` is what was asked for before the command.
+    """
+    question = read_question(text)
+    prompt = read_system(system, system_file)
     workspace = await Workspace.open(settings)
     try:
         workspace.servers.start()
-        attachments = [await workspace.attach(path) for path in args.attach]
-        named = (args.resume or None) if args.session is None else args.session  # None: the last one
-        resumes = args.last or args.session is not None or args.resume is not None
-        session = await (workspace.resume(named) if resumes else workspace.new_session())
-        check_taken(attachments, session.capabilities, session.model)
-        if system is not None:
-            await session.set_system(system)
-        for notice in (*session.memory.notices, *workspace.servers.news()):
+        attachments = [await workspace.attach(path) for path in attach]
+        ident = (resume or None) if session is None else session  # None: the last one
+        resumes = last or session is not None or resume is not None
+        chat = await (workspace.resume(ident) if resumes else workspace.new_session())
+        check_taken(attachments, chat.capabilities, chat.model)
+        if prompt is not None:
+            await chat.set_system(prompt)
+        for notice in (*chat.memory.notices, *workspace.servers.news()):
             complain(notice)
         interrupted = asyncio.Event()
-        on_interrupt(partial(_interrupt, session, interrupted))
+        on_interrupt(partial(_interrupt, chat, interrupted))
         began = time.time()
-        outcome = await _stream(session, text, attachments, silent=args.json, allowed=args.allow)
-        if args.json:
-            spent = [call.cost for call in await workspace.calls(session.id) if call.at >= began]
+        outcome = await _stream(chat, question, attachments, silent=as_json, allowed=allow)
+        if as_json:
+            spent = [call.cost for call in await workspace.calls(chat.id) if call.at >= began]
             cost = sum(known) if len(known := [c for c in spent if c is not None]) == len(spent) else None
-            result = _result(session, outcome) | {"cost": cost, "seconds": round(time.time() - began, 3)}
+            result = _result(chat, outcome) | {"cost": cost, "seconds": round(time.time() - began, 3)}
             sys.stdout.write(json.dumps(result) + "\n")
         code = outcome.exit_code()
         return INTERRUPTED if code and interrupted.is_set() else code
@@ -99,12 +115,12 @@ def _standard_input() -> str:
     return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
-def read_system(args: Namespace) -> str | None:
-    """The system prompt asked for; None leaves what is set. Raises `UsageError`."""
-    path: Path | None = args.system_file
+def read_system(text: str | None, path: Path | None) -> str | None:
+    """The system prompt asked for, as text or in a file; None leaves what is set. Raises `UsageError`."""
     if path is None:
-        system: str | None = args.system
-        return system
+        return text
+    if text is not None:
+        raise UsageError("--system and --system-file can't go together; see chatctx ask --help")
     try:
         return read_all(path, LARGEST).decode("utf-8-sig").replace("\r\n", "\n")
     except TooLargeError:
@@ -178,6 +194,39 @@ async def _stream(
     if not silent and reply is not None and reply.text and not reply.text.endswith("\n"):
         sys.stdout.write("\n")
     return Outcome(reply, failure)
+
+
+class Countdown:
+    """The wait before a request is repeated, on standard error: counting down on a terminal, one line elsewhere.
+
+    Ctrl+C ends it as it ends an answer.
+    """
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, event: RetryScheduled, line: str) -> None:
+        """Show the wait; `line` says all of it at once."""
+        if not sys.stderr.isatty():
+            complain(line)
+            return
+        complain(" ".join(event.reason.split()))
+        self._task = asyncio.create_task(self._run(event.seconds, event.attempt))
+
+    def stop(self) -> None:
+        """The wait is over: the line goes."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    async def _run(self, seconds: float, attempt: int) -> None:
+        end = time.monotonic() + seconds
+        while (left := ceil(end - time.monotonic())) > 0:
+            sys.stderr.write(f"\r\x1b[Kchatctx: asking again in {left} s (attempt {attempt + 1}); ctrl+c stops")
+            sys.stderr.flush()
+            await asyncio.sleep(min(1.0, max(0.05, end - time.monotonic())))
 
 
 def event_line(event: SessionEvent) -> str:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import shutil
 import sys
-from argparse import Namespace
 
 from tui.chat.workspace import Workspace
 from tui.cli.listing import write
@@ -15,10 +14,10 @@ from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.usage import ContextUsage, usage_to_json
 
 
-def run(args: Namespace, settings: Settings) -> int:
+def run(settings: Settings, *, session: str | None, as_json: bool) -> int:
     """Measure and print. Changes nothing in the session."""
-    usage, plan = asyncio.run(_measure(args, settings))
-    if args.json:
+    usage, plan = asyncio.run(_measure(settings, session))
+    if as_json:
         deferred = {"tools": len(plan.deferred), "tokens": plan.tokens}
         write(json.dumps(usage_to_json(usage) | {"deferred": deferred}))
     else:
@@ -26,11 +25,11 @@ def run(args: Namespace, settings: Settings) -> int:
     return 0
 
 
-async def _measure(args: Namespace, settings: Settings) -> tuple[ContextUsage, ToolPlan]:
+async def _measure(settings: Settings, ident: str | None) -> tuple[ContextUsage, ToolPlan]:
     """With the tools that MCP servers had when they ran last: none is started for this."""
     workspace = await Workspace.open(settings)
     try:
-        session = await workspace.resume(args.session, look=True)
+        session = await workspace.resume(ident, look=True)
         return await session.refresh_usage(), session.tools.plan
     finally:
         await workspace.close()

@@ -8,7 +8,6 @@ import os
 import platform
 import shutil
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +36,7 @@ class Finding:
     text: str
 
 
-def run(args: Namespace, settings: Settings) -> int:
+def run(settings: Settings) -> int:
     """Print the findings. 1 if there is a problem, else 0."""
     checks: tuple[Callable[[Settings], list[Finding]], ...] = (
         _program,

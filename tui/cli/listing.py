@@ -1,20 +1,17 @@
-"""`chatctx sessions`, `models`, `export`: what there is, as tables or JSON."""
+"""`chatctx sessions` and `chatctx models`: what there is, as tables or JSON."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 
 from rich.cells import cell_len
 
-from tui.chat.interchange.export import export_session
 from tui.chat.models.model_list import ListedModel
-from tui.chat.store.finding import UsageError, find_session
 from tui.chat.store.store import SessionStore
 from tui.chat.workspace import Workspace
 from tui.cli import complain
@@ -42,17 +39,17 @@ def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) ->
     return "\n".join(lines)
 
 
-def sessions(args: Namespace, settings: Settings) -> int:
+def sessions(settings: Settings, *, query: str, as_json: bool) -> int:
     """List stored sessions."""
     store = SessionStore(settings.database)
     try:
-        found = [info for info in store.sessions(args.query) if info.messages]
+        found = [info for info in store.sessions(query) if info.messages]
     finally:
         store.close()
-    if args.json:
+    if as_json:
         write(json.dumps([asdict(info) for info in found]))
     elif not found:
-        write("No session contains that." if args.query else "No sessions yet. Start one with: chatctx")
+        write("No session contains that." if query else "No sessions yet. Start one with: chatctx")
     else:
         rows = [
             (
@@ -68,12 +65,12 @@ def sessions(args: Namespace, settings: Settings) -> int:
     return 0
 
 
-def models(args: Namespace, settings: Settings) -> int:
+def models(settings: Settings, *, query: str, as_json: bool) -> int:
     """List the models of every provider that can be used now."""
-    return asyncio.run(_models(args, settings))
+    return asyncio.run(_models(settings, query, as_json))
 
 
-async def _models(args: Namespace, settings: Settings) -> int:
+async def _models(settings: Settings, query: str, as_json: bool) -> int:
     workspace = await Workspace.open(settings)
     try:
         listing = await workspace.model_list.ask()
@@ -81,8 +78,8 @@ async def _models(args: Namespace, settings: Settings) -> int:
         await workspace.close()
     for problem in listing.problems:
         complain(problem)
-    found = [model for model in listing.models if args.query.lower() in model.full_name.lower()]
-    if args.json:
+    found = [model for model in listing.models if query.lower() in model.full_name.lower()]
+    if as_json:
         write(json.dumps([_entry(model) for model in found]))
     elif found:
         head = ("model", "window", "from", "$ in", "$ out", "images", "tools", "thoughts", "counts")
@@ -132,20 +129,3 @@ def _row(model: ListedModel) -> tuple[str, ...]:
 
 def _word(known: bool | None) -> str:
     return "?" if known is None else "yes" if known else "no"
-
-
-def export(args: Namespace, settings: Settings) -> int:
-    """Write a session to a file."""
-    store = SessionStore(settings.database)
-    try:
-        info = find_session(store, args.session)
-        try:
-            export_session(args.file, store, info.id)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        except OSError as error:
-            raise UsageError(f"{args.file} can't be written ({error.strerror}): name another place") from None
-    finally:
-        store.close()
-    write(f"Wrote {args.file} ({info.messages} messages)")
-    return 0

@@ -12,7 +12,6 @@ import hmac
 import secrets
 import shlex
 import sys
-from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
@@ -31,23 +30,36 @@ COOKIE = "chatctx"
 Handler = Callable[[Any], Awaitable[Any]]
 
 
-def run(args: Namespace, settings: Settings) -> int:
+def run(
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    public_url: str | None,
+    resume: str | None,
+    model: str | None,
+    gguf: Path | None,
+    theme: str | None,
+) -> int:
     """Serve until interrupted. 1 where the extra is missing or the port is taken."""
     try:
         server_module = import_module("textual_serve.server")
     except ImportError:
         return complain("chatctx serve needs the extra \"serve\": pip install 'chatctx[serve]'", FAILED)
-    if not 0 < args.port < 65_536:
-        raise UsageError(f"--port {args.port}: it has to be between 1 and 65535")
     web = import_module("aiohttp.web")
-    url = args.public_url or f"http://{_bracketed(args.host)}:{args.port}"
+    url = public_url or f"http://{_bracketed(host)}:{port}"
     try:
         parse_url(url)
     except ValueError as error:
-        raise UsageError(f"{'--public-url' if args.public_url else '--host'}: {error}") from None
-    secret = "" if is_loopback(args.host) and not args.public_url else secrets.token_urlsafe(24)
+        raise UsageError(f"{'--public-url' if public_url else '--host'}: {error}") from None
+    secret = "" if is_loopback(host) and not public_url else secrets.token_urlsafe(24)
     server = server_module.Server(
-        chat_command(args), args.host, args.port, "chatctx", url.rstrip("/"), templates_path=TEMPLATES
+        chat_command(resume=resume, model=model, gguf=gguf, theme=theme),
+        host,
+        port,
+        "chatctx",
+        url.rstrip("/"),
+        templates_path=TEMPLATES,
     )
 
     def announce(_running_on: str) -> None:
@@ -62,26 +74,26 @@ def run(args: Namespace, settings: Settings) -> int:
     async def application() -> Any:
         server.on_startup = silent
         app = await server._make_app()
-        app.middlewares.append(_guard(web, allowed_origins(url, args.port), secret))
+        app.middlewares.append(_guard(web, allowed_origins(url, port), secret))
         return app
 
     try:
-        web.run_app(application(), host=args.host, port=args.port, print=announce, access_log=None, shutdown_timeout=2)
+        web.run_app(application(), host=host, port=port, print=announce, access_log=None, shutdown_timeout=2)
     except OSError as error:
         other = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
         reason = error.strerror or type(error).__name__
-        return complain(f"{args.host}:{args.port} can't be used ({reason}); choose another with {other}", FAILED)
+        return complain(f"{host}:{port} can't be used ({reason}); choose another with {other}", FAILED)
     return 0
 
 
-def chat_command(args: Namespace) -> str:
+def chat_command(*, resume: str | None, model: str | None, gguf: Path | None, theme: str | None) -> str:
     """The shell command of one chat, with what was given before `serve`."""
     words = [sys.executable, "-m", "tui"]
-    for flag, value in (("--model", args.model), ("--gguf", args.gguf), ("--theme", args.theme)):
+    for flag, value in (("--model", model), ("--gguf", gguf), ("--theme", theme)):
         if value is not None:
             words += [flag, str(value)]
-    if args.resume is not None:
-        words += ["--resume", args.resume] if args.resume else ["--continue"]
+    if resume is not None:
+        words += ["--resume", resume] if resume else ["--continue"]
     return shlex.join(words)
 
 

@@ -1,4 +1,4 @@
-"""Standard input, output and error as they may be found: closed, full, left by their reader, or not in UTF-8."""
+"""Standard streams as they may be: closed, full, left by their reader, or not in UTF-8. And ctrl+c."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import errno
 import io
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -61,3 +65,18 @@ def leave(code: int) -> int:
         give_up()
         os._exit(code)
     return code
+
+
+def on_interrupt(act: Callable[[], None]) -> None:
+    """From now on ctrl+c calls `act` on the running loop, and ends nothing by itself.
+
+    The loop of Windows has no handlers for signals: there the signal's own handler wakes it.
+    """
+    import asyncio
+    import signal
+
+    loop = asyncio.get_running_loop()
+    try:
+        loop.add_signal_handler(signal.SIGINT, act)
+    except NotImplementedError:
+        signal.signal(signal.SIGINT, lambda *_: loop.call_soon_threadsafe(act))

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from tui.chat.conversation.history import TRIM
 from tui.chat.store.calls import CallLog, CallRow
-from tui.chat.store.finding import UsageError, find_session, last_session
+from tui.chat.store.finding import find_session, last_session
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import Totals, by_day, by_model, by_provider, each_day, inherited, totals, totals_to_json
 from tui.cli.listing import table, write
 from tui.config.settings import Settings
 
 CHART_DAYS = 30
-MOST_DAYS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +37,27 @@ class Period:
     trims: Sequence[Trim]
 
 
-def run(args: Namespace, settings: Settings) -> int:
-    """Add up and print. Changes nothing."""
-    if args.days is not None and not 1 <= args.days <= MOST_DAYS:
-        raise UsageError(f"--days {args.days}: it has to be between 1 and {MOST_DAYS:,}")
+def run(settings: Settings, *, session: str | None, days: int | None, as_json: bool) -> int:
+    """Add up and print; tables for the last `days`. Changes nothing."""
     store = SessionStore(settings.database)
     try:
-        info = _session(store, args.session)
+        info = _session(store, session)
         calls, trims = CallLog(store).rows(), _trims(store)
         messages = [message.id for message in store.messages(info.id)] if info is not None and info.parent else []
     finally:
         store.close()
     now = datetime.now().astimezone()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    periods = _periods(info, calls, trims, midnight, args.days)
+    periods = _periods(info, calls, trims, midnight, days)
     before = totals("inherited", inherited(calls, info.id if info is not None else "", messages))
     shown = calls
-    if args.days is not None:
-        since = (midnight - timedelta(days=args.days - 1)).timestamp()
+    if days is not None:
+        since = (midnight - timedelta(days=days - 1)).timestamp()
         shown = [call for call in calls if call.at >= since]
-    if args.json:
-        write(json.dumps(_as_json(info, before, periods, shown, args.days)))
+    if as_json:
+        write(json.dumps(_as_json(info, before, periods, shown, days)))
     else:
-        _print(info, before, periods, shown, args.days or CHART_DAYS, now.date())
+        _print(info, before, periods, shown, days or CHART_DAYS, now.date())
     return 0
 
 

@@ -1,27 +1,16 @@
 from __future__ import annotations
 
-import io
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
 from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
 from tui.chat.interchange.foreign import read_recording
-from tui.chat.interchange.replay import Scored, replay, run, summary, table
+from tui.chat.interchange.replay import Scored, replay, summary
 
 WORDS = "the quick brown fox jumps over the lazy dog and runs away again "
-
-
-@dataclass
-class Arguments:
-    files: list[Path]
-    json: bool = False
-    no_learning: bool = False
-    method: Literal["hybrid", "chars4"] = "hybrid"
-    unused: dict[str, object] = field(default_factory=dict)
 
 
 def recorded(path: Path, calls: int = 30, per_call: float = 1.3) -> Path:
@@ -74,31 +63,6 @@ def test_calls_without_usage_are_no_calls(tmp_path: Path) -> None:
     assert replay(replace(recording, messages=tuple(messages)), "a").calls == 4
 
 
-def test_the_command_prints_a_table_or_json(tmp_path: Path) -> None:
-    files = [recorded(tmp_path / "a.jsonl"), recorded(tmp_path / "b.jsonl", 5)]
-    out = io.StringIO()
-    assert run(Arguments(files), out) == 0
-    lines = out.getvalue().splitlines()
-    assert [line.split()[0] for line in lines] == ["file", "a.jsonl", "b.jsonl", "all"]
-    out = io.StringIO()
-    assert run(Arguments(files, json=True), out) == 0
-    data = json.loads(out.getvalue())
-    assert [row["file"] for row in data["files"]] == ["a.jsonl", "b.jsonl"]
-    assert list(data["all"]) == [
-        *("file", "calls", "predicted", "median_abs_error_percent", "p95_abs_error_percent", "p99_abs_error_percent"),
-        *("bias_percent", "covered_by_upper_bound_percent", "median_upper_bound_width_percent"),
-        *("worst_underestimate_percent", "seconds"),
-    ]
-    assert (data["all"]["calls"], data["all"]["predicted"]) == (35, 33)
-
-
-def test_a_bad_file_is_named_and_the_others_are_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = io.StringIO()
-    assert run(Arguments([tmp_path / "none.jsonl", recorded(tmp_path / "a.jsonl", 3)]), out) == 1
-    assert "none.jsonl" in capsys.readouterr().err
-    assert len(out.getvalue().splitlines()) == 3
-
-
 def test_figures() -> None:
     scored = [Scored(n, 1_000 + error, 1_020, 1_000, "delta") for n, error in enumerate((-30, -10, 0, 10, 20), 1)]
     found = summary("x", 6, scored, 1.0)
@@ -108,4 +72,3 @@ def test_figures() -> None:
     assert found["covered_by_upper_bound_percent"] == 100.0
     nothing = summary("x", 1, [], 0.0)
     assert nothing["median_abs_error_percent"] is None
-    assert "-" in table([nothing])

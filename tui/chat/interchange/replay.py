@@ -1,4 +1,4 @@
-"""`chatctx replay`: score the estimator on recorded conversations, call by call, as the program would have met them.
+"""The estimator scored on recorded conversations, call by call, as the program would have met them.
 
 Before each call the request is projected and estimated by the same code as in the program; then the recorded usage is
 recorded as its outcome. The first call of a conversation, and the first after a compaction, have nothing measured
@@ -7,19 +7,15 @@ behind them in the file (system prompt and tools are not in it): they only ancho
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
-from typing import Literal, Protocol, TextIO, TypeAlias
+from typing import Literal, TypeAlias
 
 from tui.chat.conversation.history import HistoryState, fold_records
 from tui.chat.conversation.projection import Target, build_request, trimmed_request
-from tui.chat.interchange.foreign import read_recording
-from tui.chat.interchange.recording import Recording, RecordingError
+from tui.chat.interchange.recording import Recording
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
@@ -29,19 +25,6 @@ from tui.providers.base import Capabilities
 from tui.providers.capabilities import anthropic_capabilities, chat_capabilities, responses_capabilities
 
 Method: TypeAlias = Literal["hybrid", "chars4"]
-
-
-class Arguments(Protocol):
-    """What the command line gives."""
-
-    @property
-    def files(self) -> Sequence[Path]: ...
-    @property
-    def json(self) -> bool: ...
-    @property
-    def no_learning(self) -> bool: ...
-    @property
-    def method(self) -> Method: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,57 +164,3 @@ def _percentile(ordered: Sequence[float], share: float) -> float | None:
     low = int(at)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
-
-
-def run(args: Arguments, out: TextIO | None = None) -> int:
-    """The command. Returns the exit code: 0, or 1 where a file could not be read (the others are scored)."""
-    out = out or sys.stdout
-    results: list[Replay] = []
-    failed = False
-    for path in args.files:
-        try:
-            recording = read_recording(path)
-        except RecordingError as error:
-            sys.stderr.write(f"chatctx: {error}\n")
-            failed = True
-            continue
-        results.append(replay(recording, path.name, learn=not args.no_learning, method=args.method))
-    if not results:
-        return 1
-    rows = [summary(result.name, result.calls, result.scored, result.seconds) for result in results]
-    everything = [call for result in results for call in result.scored]
-    total = summary("all", sum(r.calls for r in results), everything, sum(r.seconds for r in results))
-    if args.json:
-        out.write(json.dumps({"files": rows, "all": total}, indent=2) + "\n")
-    else:
-        out.write(table([*rows, total]) + "\n")
-    return 1 if failed else 0
-
-
-_COLUMNS = (
-    ("file", "file", "{}"),
-    ("calls", "calls", "{}"),
-    ("predicted", "predicted", "{}"),
-    ("median_abs_error_percent", "median %", "{:.3f}"),
-    ("p95_abs_error_percent", "p95 %", "{:.2f}"),
-    ("p99_abs_error_percent", "p99 %", "{:.2f}"),
-    ("bias_percent", "bias %", "{:+.3f}"),
-    ("covered_by_upper_bound_percent", "covered %", "{:.1f}"),
-    ("median_upper_bound_width_percent", "width %", "{:.2f}"),
-    ("worst_underestimate_percent", "worst under %", "{:.2f}"),
-    ("seconds", "seconds", "{:.2f}"),
-)
-
-
-def table(rows: Sequence[dict[str, object]]) -> str:
-    """The figures for people."""
-    cells = [[head for _, head, _ in _COLUMNS]]
-    for row in rows:
-        cells.append(["-" if row[key] is None else form.format(row[key]) for key, _, form in _COLUMNS])
-    widths = [max(len(line[column]) for line in cells) for column in range(len(_COLUMNS))]
-    lines = []
-    for line in cells:
-        name, *numbers = line
-        rest = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
-        lines.append("  ".join([name.ljust(widths[0]), *rest]).rstrip())
-    return "\n".join(lines)

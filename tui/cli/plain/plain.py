@@ -10,7 +10,6 @@ import asyncio
 import logging
 import sys
 import time
-from argparse import Namespace
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,6 @@ from tui.chat.conversation.events import SessionEvent
 from tui.chat.store.database import StoreError
 from tui.chat.workspace import Workspace
 from tui.cli import INTERRUPTED, complain, known_error, streams
-from tui.cli.interrupts import on_interrupt
 from tui.cli.lines import FENCE, Lines
 from tui.cli.listing import write
 from tui.cli.plain.commands import PlainCommands
@@ -41,18 +39,18 @@ SECOND_PRESS = 2.0
 """Seconds in which a second ctrl+c leaves."""
 
 
-def run(args: Namespace, settings: Settings) -> int:
+def run(settings: Settings, *, resume: str | None) -> int:
     """Talk until standard input ends. 0 then and after /quit, 130 after two ctrl+c."""
-    return asyncio.run(_run(args, settings))
+    return asyncio.run(_run(settings, resume))
 
 
-async def _run(args: Namespace, settings: Settings) -> int:
-    workspace = await Workspace.open(settings, resume=args.resume)
+async def _run(settings: Settings, resume: str | None) -> int:
+    workspace = await Workspace.open(settings, resume=resume)
     workspace.servers.start()
     try:
         talks = sys.stdin.isatty() and sys.stdout.isatty()
         chat = PlainChat(workspace, await workspace.start_session(), Lines(), talks=talks)
-        on_interrupt(chat.interrupt)
+        streams.on_interrupt(chat.interrupt)
         return await chat.talk()
     finally:
         await workspace.close()

@@ -1,12 +1,17 @@
-"""`chatctx import` as a person meets it."""
+"""`chatctx import`, `export` and `replay` as a person meets them."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.chat.interchange.test_importing import claude_session
+from tests.chat.interchange.test_replay import recorded
 from tests.cli.conftest import Run, one_line
+from tui.cli.files import replay_files
+from tui.config.settings import Settings
 
 
 def test_out_and_in_again_is_the_same(run: Run, tmp_path: Path) -> None:
@@ -54,3 +59,28 @@ def test_a_bad_file_among_good_ones_is_one_line(run: Run, tmp_path: Path) -> Non
     assert "bad.jsonl" in one_line(done.stderr)
     assert [Path(entry["file"]).name for entry in json.loads(done.stdout)] == ["good.jsonl"]
     assert len(json.loads(run("sessions", "--json").stdout)) == 1
+
+
+def test_replay_prints_a_table_or_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [recorded(tmp_path / "a.jsonl"), recorded(tmp_path / "b.jsonl", 5)]
+    assert replay_files(Settings(), files=files, method="hybrid", no_learning=False, as_json=False) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["file", "a.jsonl", "b.jsonl", "all"]
+    assert replay_files(Settings(), files=files, method="hybrid", no_learning=False, as_json=True) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [row["file"] for row in data["files"]] == ["a.jsonl", "b.jsonl"]
+    assert list(data["all"]) == [
+        *("file", "calls", "predicted", "median_abs_error_percent", "p95_abs_error_percent", "p99_abs_error_percent"),
+        *("bias_percent", "covered_by_upper_bound_percent", "median_upper_bound_width_percent"),
+        *("worst_underestimate_percent", "seconds"),
+    ]
+    assert (data["all"]["calls"], data["all"]["predicted"]) == (35, 33)
+
+
+def test_replay_names_a_bad_file_and_scores_the_others(run: Run, tmp_path: Path) -> None:
+    done = run("replay", str(tmp_path / "none.jsonl"), str(recorded(tmp_path / "a.jsonl", 1)))
+    assert "none.jsonl" in one_line(done.stderr)
+    assert done.returncode == 1
+    assert [line.split()[:4] for line in done.stdout.splitlines()[1:]] == [
+        *(["a.jsonl", "1", "0", "-"], ["all", "1", "0", "-"]),  # the first call has no prediction
+    ]

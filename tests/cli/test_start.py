@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli.logs import OWN, start_logging
+from tui.cli.start import OWN, start_logging
 from tui.providers.keys import hold_secret
 
 HELD = "no usual look 4711"

@@ -1,20 +1,23 @@
-"""`chatctx import`: sessions from files, our own and those of Claude Code, pi and Gemini CLI."""
+"""`chatctx import`, `export` and `replay`: sessions from and to files."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tui.chat.interchange.export import export_session
 from tui.chat.interchange.foreign import read_recording
 from tui.chat.interchange.import_known import AlreadyHereError
 from tui.chat.interchange.importing import Imported, import_measured
 from tui.chat.interchange.recording import RecordingError
+from tui.chat.interchange.replay import Method, Replay, replay, summary
+from tui.chat.store.finding import UsageError, find_session
 from tui.chat.store.store import SessionStore
 from tui.cli import FAILED, complain
-from tui.cli.listing import write
+from tui.cli.listing import table, write
 from tui.config.settings import Settings
 from tui.providers.models.catalog import dollars
 from tui.providers.registry import all_configs
@@ -23,7 +26,7 @@ from tui.text.cells import plain
 PAUSE = 0.2  # seconds between two signs of life
 
 
-def run(args: Namespace, settings: Settings) -> int:
+def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_json: bool) -> int:
     """Import every file, each whole or not at all. 1 where one could not be read; the others are there.
 
     What was imported before is said, and is no failure.
@@ -33,13 +36,13 @@ def run(args: Namespace, settings: Settings) -> int:
     failed = False
     try:
         known = set(all_configs(settings.providers))
-        for path in args.files:
+        for path in files:
             with _Progress(path.name) as progress:
                 try:
                     recording = read_recording(path)
                     imported = import_measured(
                         store, recording, providers=known, price=dollars, system=settings.system, progress=progress,
-                        again=args.again,
+                        again=again,
                     )  # fmt: skip
                 except RecordingError as error:
                     failed = failed or not isinstance(error, AlreadyHereError)
@@ -48,11 +51,11 @@ def run(args: Namespace, settings: Settings) -> int:
                     complain(str(error) if named else f"{path.name}: {error}")
                     continue
             done.append((path, imported))
-            if not args.json:
+            if not as_json:
                 write(_line(path, imported))
     finally:
         store.close()
-    if args.json:
+    if as_json:
         write(json.dumps([_entry(path, imported) for path, imported in done]))
     elif done:
         unsent = [imported.unsent for _, imported in done if imported.unsent]
@@ -87,6 +90,66 @@ def _entry(path: Path, imported: Imported) -> dict[str, object]:
         "not_in_file_tokens": imported.unsent,
         "copy_of": imported.copy_of or None,
     }
+
+
+def export(settings: Settings, *, session: str, file: Path) -> int:
+    """Write a session to a file."""
+    store = SessionStore(settings.database)
+    try:
+        info = find_session(store, session)
+        try:
+            export_session(file, store, info.id)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        except OSError as error:
+            raise UsageError(f"{file} can't be written ({error.strerror}): name another place") from None
+    finally:
+        store.close()
+    write(f"Wrote {file} ({info.messages} messages)")
+    return 0
+
+
+def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, no_learning: bool, as_json: bool) -> int:
+    """Score the estimator on recorded conversations. 1 where a file could not be read; the others are scored."""
+    results: list[Replay] = []
+    for path in files:
+        try:
+            recording = read_recording(path)
+        except RecordingError as error:
+            complain(str(error))
+            continue
+        results.append(replay(recording, path.name, learn=not no_learning, method=method))
+    if not results:
+        return FAILED
+    rows = [summary(result.name, result.calls, result.scored, result.seconds) for result in results]
+    scored = [call for result in results for call in result.scored]
+    total = summary("all", sum(r.calls for r in results), scored, sum(r.seconds for r in results))
+    if as_json:
+        write(json.dumps({"files": rows, "all": total}, indent=2))
+    else:
+        write(_figures([*rows, total]))
+    return 0 if len(results) == len(files) else FAILED
+
+
+_COLUMNS = (
+    ("file", "file", "{}"),
+    ("calls", "calls", "{}"),
+    ("predicted", "predicted", "{}"),
+    ("median_abs_error_percent", "median %", "{:.3f}"),
+    ("p95_abs_error_percent", "p95 %", "{:.2f}"),
+    ("p99_abs_error_percent", "p99 %", "{:.2f}"),
+    ("bias_percent", "bias %", "{:+.3f}"),
+    ("covered_by_upper_bound_percent", "covered %", "{:.1f}"),
+    ("median_upper_bound_width_percent", "width %", "{:.2f}"),
+    ("worst_underestimate_percent", "worst under %", "{:.2f}"),
+    ("seconds", "seconds", "{:.2f}"),
+)
+
+
+def _figures(rows: Sequence[Mapping[str, object]]) -> str:
+    heads = tuple(head for _, head, _ in _COLUMNS)
+    cells = [["-" if row[key] is None else form.format(row[key]) for key, _, form in _COLUMNS] for row in rows]
+    return table([heads, *cells], right=frozenset(range(1, len(heads))))
 
 
 class _Progress:

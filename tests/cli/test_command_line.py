@@ -1,0 +1,124 @@
+"""The command line: what is parsed, and that help and README say the same."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from tests.cli.conftest import Run
+from tui.cli.command_line import COMMANDS, EXAMPLES, LAST, ROOT, Command, parse
+from tui.config.settings import Settings
+from tui.providers.models.presets import PRESETS
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+BY_NAME = {str(command.name): command for command in COMMANDS}
+
+
+def arguments(*argv: str) -> dict[str, Any]:
+    return dict(parse(argv).arguments)
+
+
+def command_lines(text: str) -> list[str]:
+    """The calls of chatctx in `text`, each without what stands around it in the shell."""
+    return [found.strip() for found in re.findall(r'chatctx(?: (?:"[^"]*"|\'[^\']*\'|[^|>)"\'\n`])*)?', text)]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_a_page_says_what_every_argument_is(command: Command) -> None:
+    page = CliRunner().invoke(ROOT, [str(command.name), "--help"]).output
+    assert len(str(command.short_help)) <= 60
+    assert len(str(command.help).split()) >= 10
+    assert command.examples
+    assert all(param.help for param in command.params)
+    assert command.examples[0][0] in page
+
+
+@pytest.mark.parametrize("name", ["", *BY_NAME])
+@pytest.mark.parametrize("columns", [80, 200])
+def test_help_fits_80_columns(name: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    page = CliRunner().invoke(ROOT, [*([name] if name else []), "--help"]).output
+    assert max(map(len, page.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("argv", [["-c"], ["--plain"], *([name] for name in BY_NAME)], ids=" ".join)
+def test_what_runs_takes_the_arguments_it_is_given(argv: list[str]) -> None:
+    """Every function that a command names is there, and its signature fits."""
+    needed = {"export": ["01", "x.md"], "import": ["x"], "replay": ["x"], "completion": ["bash"]}
+    invocation = parse([*argv, *needed.get(argv[0], [])])
+    module, _, function = invocation.runs.partition(":")
+    signature(getattr(import_module(f"tui.cli.{module}"), function)).bind(Settings(), **invocation.arguments)
+
+
+@pytest.mark.parametrize("line", [line for command in COMMANDS for line, _ in command.examples])
+def test_examples_can_be_typed(line: str) -> None:
+    calls = command_lines(line)
+    assert calls or "pip install" in line
+    for call in calls:
+        parse(shlex.split(call)[1:])
+
+
+def test_examples_of_the_first_page_can_be_typed() -> None:
+    calls = [call for line, _ in EXAMPLES for call in command_lines(line)]
+    assert len(calls) >= 5
+    for call in calls:
+        parse(shlex.split(call)[1:])
+
+
+@pytest.mark.parametrize(
+    "words", [["-5"], ["what", "is", "-.5"], ["- a list"], ["--dashed words"], ["--", "-x"], ["-"]]
+)
+def test_words_that_can_be_no_option_belong_to_the_question(words: list[str]) -> None:
+    assert arguments("ask", *words)["text"] == tuple(word for word in words if word != "--")
+    assert arguments("ask", "--system", words[-1], "hi")["system"] == words[-1]
+
+
+@pytest.mark.parametrize("argv", [["ask", "-x"], ["ask", "hi", "--sytem", "x"], ["-5"], ["nonsense"], ["doctor", "x"]])
+def test_what_is_no_option_nor_command_is_refused(argv: list[str]) -> None:
+    with pytest.raises(click.UsageError):
+        parse(argv)
+
+
+def test_options_before_a_command_are_passed_to_it() -> None:
+    invocation = parse(["-m", "a/b", "--theme", "t", "-c", "serve", "--gguf", "w"])
+    assert invocation.settings == {"model": "a/b", "gguf": Path("w"), "theme": "t"}
+    assert {"resume": LAST, **invocation.settings}.items() <= invocation.arguments.items()
+    assert parse(["-m", "a/b", "ask", "-m", "c/d", "hi"]).settings["model"] == "c/d"
+    assert arguments("--resume", "01", "ask", "hi")["resume"] == "01"
+    assert arguments("ask", "hi")["resume"] is None
+
+
+def test_a_session_is_named_once() -> None:
+    for argv in (["-c", "-r", "01"], ["-c", "-r", "01", "ask", "hi"]):
+        with pytest.raises(click.UsageError, match="can't go together"):
+            parse(argv)
+
+
+def test_help_is_printed(run: Run) -> None:
+    for name in ("ask", "import"):
+        done = run(name, "--help")
+        assert done.returncode == 0
+        assert "Examples:" in done.stdout
+
+
+def test_the_readme_lists_every_command_and_no_other() -> None:
+    text = README.read_text(encoding="utf-8")
+    section = text[text.index("## Command line") :]
+    block = section.split("```")[1]
+    listed = set(re.findall(r"^(?:.*\| )?chatctx ([a-z]+)", block, re.MULTILINE))
+    assert listed == set(BY_NAME)
+
+
+def test_the_readme_lists_every_provider_with_its_key() -> None:
+    section = README.read_text(encoding="utf-8").split("## Models")[1].split("```")[0]
+    known = [word for name, config in PRESETS.items() if name != "demo" for word in (name, *config.key_env)]
+    assert [word for word in known if f"`{word}`" not in section] == []

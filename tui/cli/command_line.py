@@ -1,0 +1,523 @@
+"""The command line: every command with its arguments, its help and its examples.
+
+Loads click and nothing else. A command is one entry of `COMMANDS`; what it does is the function that its `runs` names,
+imported when the command is run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+from click.shell_completion import CompletionItem
+
+from tui import __version__
+
+PROGRAM = "chatctx"
+
+SETTINGS = ("model", "gguf", "theme")
+"""Options that go to `load_settings`."""
+
+LAST = ""
+"""The session to resume where `--continue` asks for the last one."""
+
+
+class Invocation(NamedTuple):
+    """What a command line asks for: a function ("module:function" under `tui.cli`) and its keyword arguments."""
+
+    runs: str
+    arguments: Mapping[str, Any]
+    settings: Mapping[str, str | Path | None]
+
+
+def parse(argv: Sequence[str]) -> Invocation:
+    """Parse `argv`, without the program's name.
+
+    Raises `click.UsageError`, and `click.exceptions.Exit` after `--help` and `--version` have been printed.
+    """
+    with ROOT.make_context(PROGRAM, list(argv)) as context:
+        invocation: Invocation = ROOT.invoke(context)
+        return invocation
+
+
+# -- what options and arguments take -----------------------------------------------------------------------------------
+
+_ARGUMENT = "\0"
+"""Prefix of a word that click must not take for an option. No word can hold a NUL by itself."""
+
+_NO_OPTION = re.compile(r"-(\d+\.?\d*|\.\d+|.*\s.*)", re.DOTALL)
+"""Words that begin like options but can't be one: "-5", "- a list of things"."""
+
+
+class _Text(click.ParamType[Any]):
+    """Text in the terminal's encoding."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = str(value).removeprefix(_ARGUMENT)
+        if any("\ud800" <= character <= "\udfff" for character in text):  # how Python shows bytes it can't decode
+            self.fail(f"{text!a} is not UTF-8 text: write it in the terminal's own encoding.", param, ctx)
+        return text
+
+
+class _File(click.ParamType[Path]):
+    """The path of a file, which may hold any bytes."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        return Path(str(value).removeprefix(_ARGUMENT))
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
+        return [CompletionItem(incomplete, type="file")]
+
+
+class _Session(_Text):
+    """The id of a stored session, or its beginning."""
+
+    name = "session"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
+        from tui.cli.completion import session_ids
+
+        return [CompletionItem(ident, help=title) for ident, title in session_ids(incomplete)]
+
+
+class _Model(_Text):
+    """A model as provider/model."""
+
+    name = "model"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
+        from tui.cli.completion import model_names
+
+        return [CompletionItem(name) for name in model_names(incomplete)]
+
+
+TEXT, FILE, SESSION, MODEL = _Text(), _File(), _Session(), _Model()
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+class Command(click.Command):
+    """One command. `inherits` names options given before the command that are passed to it."""
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        text: str,
+        *params: click.Parameter,
+        runs: str,
+        examples: Sequence[tuple[str, str]],
+        inherits: Iterable[str] = (),
+    ) -> None:
+        super().__init__(name, params=list(params), help=text, short_help=summary)
+        self.runs = runs
+        self.examples = examples
+        self.inherits = frozenset(inherits)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(_mark_arguments(args, self.params)))
+
+    def invoke(self, ctx: click.Context) -> Invocation:
+        inherited = _root_options(ctx.find_root())
+        if inherited["resume"] is not None and "resume" not in self.inherits:
+            raise click.UsageError(
+                "--continue and --resume go with the chat, with ask and with serve; here name the session's ID.", ctx
+            )
+        settings = {name: inherited[name] if (own := ctx.params.get(name)) is None else own for name in SETTINGS}
+        arguments = {name: value for name, value in ctx.params.items() if name not in SETTINGS}
+        passed = {name: (inherited | settings)[name] for name in self.inherits}
+        return Invocation(self.runs, arguments | passed, settings)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_examples(formatter, self.examples)
+
+
+class _Root(click.Group):
+    """`chatctx` itself, which opens the chat where no command is named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, rows in NOTES.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+        _write_examples(formatter, EXAMPLES)
+
+
+def _mark_arguments(args: Sequence[str], params: Sequence[click.Parameter]) -> Iterator[str]:
+    """`args` with those marked that begin like options but can't be one, unless an option takes them as its value."""
+    taking = {name for param in params if isinstance(param, click.Option) and not param.is_flag for name in param.opts}
+    previous = ""
+    for word in args:
+        yield _ARGUMENT + word if previous not in taking and _NO_OPTION.fullmatch(word) else word
+        previous = word
+
+
+def _root_options(root: click.Context) -> dict[str, Any]:
+    """The options before the command, `--continue` and `--resume` as one. Raises `click.UsageError`."""
+    options = dict(root.params)
+    if options.pop("last"):
+        if options["resume"] is not None:
+            raise click.UsageError("--continue and --resume can't go together.", root)
+        options["resume"] = LAST
+    return options
+
+
+@click.pass_context
+def _open_chat(ctx: click.Context, /, *, plain: bool, **_: object) -> Invocation | None:
+    if ctx.invoked_subcommand is not None:
+        return None
+    options = _root_options(ctx)
+    runs = "plain.plain:run" if plain else "start:chat"
+    return Invocation(runs, {"resume": options["resume"]}, {name: options[name] for name in SETTINGS})
+
+
+def _write_examples(formatter: click.HelpFormatter, examples: Sequence[tuple[str, str]]) -> None:
+    with formatter.section("Examples"):
+        formatter.write_dl(examples, col_max=38)
+
+
+def _model_options() -> tuple[click.Option, click.Option]:
+    return (
+        click.Option(["-m", "--model"], metavar="NAME", type=MODEL, help="provider/model, or a provider alone"),
+        click.Option(["--gguf"], metavar="FILE", type=FILE, help="weights for the embedded model"),
+    )
+
+
+def _json_option(text: str = "as JSON") -> click.Option:
+    return click.Option(["--json", "as_json"], is_flag=True, help=text)
+
+
+COMMANDS = (
+    Command(
+        "ask",
+        "ask one question and write the answer to standard output",
+        """\
+Asks one question and writes the answer to standard output as it comes. Notices (a compaction, something trimmed, a
+second try) go to standard error. The question and the answer are a session like any other: --session and --continue
+go on with one, and so does the chat.
+
+The model may call tools as in the chat, each call is a line on standard error. Those that only read run; nobody can be
+asked about the others: they are refused, unless --allow names them or [tools.rules] allows them.
+
+A lone - stands for standard input, and so does no question at all behind a pipe. Memory files (AGENTS.md) of the
+working directory go along, as in the chat.
+
+With --json the answer comes whole, as one object: session, provider, model, status, text, error, usage (tokens),
+cost (US dollars, null where the price is unknown) and seconds.
+
+Exit code 0 means a whole answer, 1 none or a part of one, 2 bad usage, 130 that it was interrupted.""",
+        click.Argument(
+            ["text"], nargs=-1, required=False, type=TEXT, help="the question; - is standard input, and so is nothing"
+        ),
+        *_model_options(),
+        click.Option(["-s", "--session"], metavar="ID", type=SESSION, help="ask in this session instead of a new one"),
+        click.Option(["-c", "--continue", "last"], is_flag=True, help="ask in the last session"),
+        click.Option(
+            ["-a", "--attach"],
+            metavar="FILE",
+            multiple=True,
+            type=FILE,
+            help="send a text file, a picture or a PDF along; may be given several times",
+        ),
+        click.Option(
+            ["--allow"],
+            metavar="TOOL",
+            multiple=True,
+            type=TEXT,
+            help="run this tool without asking (a name, or a pattern like github__*); may be given several times",
+        ),
+        click.Option(["--system"], metavar="TEXT", type=TEXT, help="the session's system prompt; '' for none"),
+        click.Option(["--system-file"], metavar="FILE", type=FILE, help="the system prompt from a file"),
+        _json_option("one JSON object, with usage, cost and seconds, not text"),
+        runs="ask:run",
+        inherits=("resume",),
+        examples=(
+            ('chatctx ask "what is a monad?"', ""),
+            ('git diff | chatctx ask "review this" -', "standard input after the words"),
+            ("chatctx ask -a a.png -a b.csv what is odd here", "with a picture and a text file"),
+            ('chatctx ask --system "In French." hello', "instructions for this session"),
+            ("chatctx ask -c and why is that", "go on with the last session"),
+            ('chatctx ask --allow "github__*" close it', "with tools that would ask"),
+            ("chatctx ask --json hello | jq .cost", "for scripts"),
+        ),
+    ),
+    Command(
+        "sessions",
+        "list stored sessions",
+        """\
+Lists id, time of the last change, number of messages, model and title. With TEXT only the sessions whose title or
+messages contain it. The beginning of an id is enough wherever an ID is asked for.""",
+        click.Argument(
+            ["query"], metavar="[TEXT]", required=False, default="", type=TEXT, help="only those that contain it"
+        ),
+        _json_option(),
+        runs="listing:sessions",
+        examples=(
+            ("chatctx sessions parser", "sessions that mention a parser"),
+            ("chatctx --resume 01a2", "open one in the chat"),
+        ),
+    ),
+    Command(
+        "context",
+        "show what the next request of a session costs",
+        """\
+Shows what fills the context window, as /context does in the chat: every row with its tokens and how they are known
+(measured, derived, counted or estimated). Changes nothing in the session; with -m, as another model would see it.
+
+With --json one object: window, total, upper_bound, source, basis, rows (with their items), output_reserve,
+compaction_buffer, free, over, until_compaction, deferred (tools that wait until the model searches for them). Numbers
+are tokens, null is unknown. MCP servers are not started for this: their tools are those of the last time.""",
+        click.Argument(
+            ["session"], metavar="[ID]", required=False, type=SESSION, help="the session; the last one if not given"
+        ),
+        *_model_options(),
+        _json_option(),
+        runs="context:run",
+        examples=(
+            ("chatctx context", "the last session"),
+            ("chatctx context 01a2 -m openai/gpt-5.6", "would it fit there?"),
+            ("chatctx context --json | jq .total", "for scripts"),
+        ),
+    ),
+    Command(
+        "usage",
+        "add up tokens and cost and score the estimates",
+        """\
+Adds up all calls: input (fresh and from the cache), output and the reasoning in it, cost in US dollars ("$0.42+?" or
+"?" where prices are unknown; with --json "cost" and "known_cost"), how far the estimates were off, trims and
+compactions; for a session, for today, for all time, by provider, model and day. Imported sessions count at the time
+they were held. The calls that a fork was given count in the session it came from; how many these are is said (with
+--json as "inherited").""",
+        click.Option(
+            ["-s", "--session"], metavar="ID", type=SESSION, help="the session to show; the last one if not given"
+        ),
+        click.Option(
+            ["--days"],
+            metavar="N",
+            type=click.IntRange(1, 100_000),
+            help="only the last N days, today included, in the tables",
+        ),
+        _json_option(),
+        runs="usage:run",
+        examples=(
+            ("chatctx usage", "the last session beside today and all time"),
+            ("chatctx usage --days 7", "tables for a week"),
+            ("chatctx usage --json | jq .all.cost", "for scripts"),
+        ),
+    ),
+    Command(
+        "models",
+        "list the models that can be used now",
+        """\
+Asks every provider with a key at hand and every local server that answers, and lists their models, the last used
+first: context window and where that is known from, dollars for a million tokens of input and output, whether it takes
+images and tools, when its reasoning goes back to it, whether the server counts exactly. ? is unknown. Who could not be
+asked is a line on standard error, and its list is the one from before.""",
+        click.Argument(
+            ["query"], metavar="[TEXT]", required=False, default="", type=TEXT, help="only those that contain it"
+        ),
+        _json_option(),
+        runs="listing:models",
+        examples=(("chatctx models", "all of them"), ("chatctx models qwen --json", "for scripts")),
+    ),
+    Command(
+        "export",
+        "write a session to a file",
+        """\
+The ending says the form: .jsonl loses nothing (messages, records, calls, attachments) and can be imported again; .md
+is to read; .html is one page to read or to show, with highlighted code and nothing loaded from elsewhere.""",
+        click.Argument(["session"], metavar="ID", type=SESSION, help="the session, or the beginning of its id"),
+        click.Argument(["file"], type=FILE, help="FILE.jsonl loses nothing; FILE.md, FILE.html to read"),
+        runs="files:export",
+        examples=(
+            ("chatctx export 01a2 talk.html", "a page"),
+            ("chatctx export 01a2 talk.jsonl", "for another machine: chatctx import talk.jsonl"),
+        ),
+    ),
+    Command(
+        "import",
+        "import sessions from files",
+        """\
+Takes in our own exports (.jsonl), without loss, and the session files of Claude Code, pi and Gemini CLI. Each file is
+read, checked and measured first and comes in whole or not at all. What was imported before is recognised by its
+content and left out; --again takes it in as another conversation (its calls then count twice in `chatctx usage`).
+
+The calls of other programs anchor the numbers: /context and `chatctx context` work on such sessions at once. What
+those programs sent besides (system prompt, tools) is not in their files and is not sent from here; the numbers say
+what a request from here would cost.""",
+        click.Argument(
+            ["files"],
+            metavar="FILE...",
+            nargs=-1,
+            required=True,
+            type=FILE,
+            help="chatctx, Claude Code, pi or Gemini CLI",
+        ),
+        click.Option(["--again"], is_flag=True, help="also what was imported before, as another conversation"),
+        _json_option(),
+        runs="files:import_files",
+        examples=(
+            ("chatctx import talk.jsonl", "what `chatctx export` wrote"),
+            ("chatctx import ~/.claude/projects/*/*.jsonl", "every session of Claude Code"),
+            ("chatctx import --json FILE | jq -r '.[].session'", "for scripts"),
+        ),
+    ),
+    Command(
+        "replay",
+        "score the estimator on recorded conversations",
+        """\
+Feeds recorded conversations to the estimator call by call, and compares each prediction, made before the call, with
+the provider's count: median, 95th and 99th percentile of the error, bias, how often the upper bound held. Stores
+nothing.""",
+        click.Argument(
+            ["files"],
+            metavar="FILE...",
+            nargs=-1,
+            required=True,
+            type=FILE,
+            help="chatctx, Claude Code, pi or Gemini CLI",
+        ),
+        _json_option(),
+        click.Option(["--no-learning"], is_flag=True, help="without the learned correction factor"),
+        click.Option(
+            ["--method"],
+            type=click.Choice(["hybrid", "chars4"]),
+            default="hybrid",
+            help="chars4: a naive one, to compare",
+        ),
+        runs="files:replay_files",
+        examples=(
+            ("chatctx replay ~/.claude/projects/*/*.jsonl", "on your own sessions"),
+            ("chatctx replay --method chars4 FILE", "four characters a token, to compare"),
+        ),
+    ),
+    Command(
+        "serve",
+        "show the chat in a browser",
+        """\
+Serves the chat as a web page until Ctrl+C. Every browser tab runs a chat of its own, on this machine, with your keys
+and sessions: every user of this machine can reach it. Pages of other sites can't. With another --host or with
+--public-url the address that is printed holds a secret, without which nobody is let in; what is sent is not encrypted,
+so put a proxy with https before it on a network that is not yours. Needs the extra "serve".""",
+        *_model_options(),
+        click.Option(
+            ["--host"], metavar="HOST", type=TEXT, default="127.0.0.1", help="address to listen at (127.0.0.1)"
+        ),
+        click.Option(
+            ["--port"], metavar="N", type=click.IntRange(1, 65_535), default=8000, help="port to listen at (8000)"
+        ),
+        click.Option(
+            ["--public-url"],
+            metavar="URL",
+            type=TEXT,
+            help="the address browsers see, behind a proxy or from elsewhere",
+        ),
+        runs="serve:run",
+        inherits=("resume", *SETTINGS),
+        examples=(
+            ("pip install 'chatctx[serve]'", "once"),
+            ("chatctx serve --port 8080", "then open the address it prints"),
+            ("chatctx --continue serve -m ollama/qwen3", "the last session, with this model"),
+        ),
+    ),
+    Command(
+        "completion",
+        "print a completion script for bash or zsh or fish",
+        """\
+Prints a script that completes commands, options, files, session ids and models. It asks chatctx itself at every Tab,
+so it needs no renewal after an update.""",
+        click.Argument(
+            ["shell"], metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]), help="bash, zsh or fish"
+        ),
+        runs="completion:run",
+        examples=(
+            ('eval "$(chatctx completion bash)"', "in ~/.bashrc"),
+            ('eval "$(chatctx completion zsh)"', "in ~/.zshrc, after compinit"),
+            ("chatctx completion fish > ~/.config/fish/completions/chatctx.fish", ""),
+        ),
+    ),
+    Command(
+        "doctor",
+        "check the installation",
+        """\
+Says where the files are, whether sessions, tokenizers and the embedded model can be used, which keys and servers are
+there, which MCP servers are configured (none is started), and what the terminal can show. Sends nothing. Exit code 1
+if something will not work.""",
+        runs="doctor:run",
+        examples=(("chatctx doctor", ""),),
+    ),
+)
+
+
+# -- chatctx itself ----------------------------------------------------------------------------------------------------
+
+NOTES: Mapping[str, Sequence[tuple[str, str]]] = {
+    "Models": (
+        ("names", "provider/model: anthropic/claude-sonnet-5-5, openai/gpt-5.6, ollama/qwen3, local"),
+        (
+            "chosen by",
+            "-m, CHATCTX_MODEL, model in the config file, the one used last, a key in the environment "
+            "(ANTHROPIC_API_KEY, OPENAI_API_KEY ...), a server that answers on this machine (Ollama, llama.cpp, "
+            "LM Studio, vLLM), the embedded model: the first that there is",
+        ),
+    ),
+    "Files and settings": (
+        (
+            "places",
+            "CHATCTX_CONFIG, CHATCTX_DATA_DIR and CHATCTX_LOG_DIR move the config file, the sessions and the log; "
+            "`chatctx doctor` shows where they are. CHATCTX_THEME is what --theme is.",
+        ),
+        (
+            "context",
+            'in the config file: compaction = "85%", "120k" or "off"; compaction_target = "50%"; '
+            "preserve_recent_turns = 4; reserve_output = 16000; rolling_context = true. The first four, and window, "
+            'also for one model, under [models."provider/model"].',
+        ),
+    ),
+    "Exit codes": (("0", "done"), ("1", "the request failed"), ("2", "bad usage"), ("130", "interrupted")),
+}
+
+EXAMPLES = (
+    ("chatctx", "chat"),
+    ("chatctx -m ollama/qwen3 --continue", "the last session, another model"),
+    ("chatctx --plain", "line by line: for screen readers, TERM=dumb and pipes"),
+    ('chatctx ask "what is a monad?"', "one answer, to standard output"),
+    ('git diff | chatctx ask "review this" -', "the same, with a file from a pipe"),
+    ("chatctx context --json", "what the next request of the last session costs"),
+)
+
+ROOT = _Root(
+    PROGRAM,
+    commands=COMMANDS,
+    callback=_open_chat,
+    invoke_without_command=True,
+    subcommand_metavar="[COMMAND]",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    params=[
+        *_model_options(),
+        click.Option(["--theme"], metavar="NAME", type=TEXT, help="colours to start with"),
+        click.Option(
+            ["--plain"],
+            is_flag=True,
+            help="the chat line by line, without drawing: for screen readers, simple terminals and pipes",
+        ),
+        click.Option(["-c", "--continue", "last"], is_flag=True, help="go on with the last session"),
+        click.Option(["-r", "--resume"], metavar="ID", type=SESSION, help="go on with this session (chatctx sessions)"),
+    ],
+    help="""\
+A chat client for the terminal whose context numbers are true.
+
+Without a command, chatctx opens the chat. With no key and no configuration it talks to a small model on this
+machine. In the chat, / lists the commands, /context shows what fills the window.""",
+)
+click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")(ROOT)

@@ -1,0 +1,120 @@
+"""From a parsed command line to the command: settings, the log, and what to say when it fails."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from importlib import import_module
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui.cli import BAD_USAGE, complain, known_error, streams
+from tui.config.settings import ConfigError, Settings, load_settings
+
+if TYPE_CHECKING:
+    from tui.chat.workspace import Workspace
+    from tui.cli.command_line import Invocation
+
+MOST_BYTES = 2_000_000
+OWN = ("tui", "chatctx")
+
+
+def run(invocation: Invocation) -> int:
+    """Run the command. Returns its exit code; shows no traceback."""
+    module, _, function = invocation.runs.partition(":")
+    settings = None
+    try:
+        settings = load_settings(None, **invocation.settings)
+        start_logging(settings.log_file)
+        _say_ignored(settings)
+        command = getattr(import_module(f"tui.cli.{module}"), function)
+        code: int = command(settings, **invocation.arguments)
+        return code
+    except ConfigError as error:
+        return complain(str(error), BAD_USAGE)
+    except Exception as error:
+        known = known_error(error)
+        if known is not None:
+            return complain(str(error), known)
+        if streams.unwritable(error) is not None:
+            raise
+        if isinstance(error, FileNotFoundError) and error.filename is None:  # of os.getcwd()
+            return complain("the working directory is gone: change to one that exists")
+        return _unexpected(error, settings.log_file if settings else None)
+
+
+def _say_ignored(settings: Settings) -> None:
+    """Say which settings have no effect any more."""
+    if any(table.context_management for table in settings.providers.values()):
+        from tui.providers.registry import ignored_settings
+
+        with suppress(ValueError):  # said where the providers are made
+            for line in ignored_settings(settings.providers):
+                complain(line)
+
+
+def _unexpected(error: Exception, log_file: Path | None) -> int:
+    logger = logging.getLogger("tui")
+    if logger.handlers:  # else logging itself would write a traceback to standard error
+        logger.critical("unexpected error", exc_info=error)
+    where = f"; details are in {log_file}" if log_file else ""
+    return complain(f"an error of its own: {type(error).__name__}: {error}. Nothing stored is lost{where}")
+
+
+def chat(settings: Settings, *, resume: str | None) -> int:
+    """Open the chat on screen. Everything but the screen is loaded after the first frame.
+
+    A terminal that can't move its cursor gets the plain chat; where there is none, nothing could be shown or typed.
+    """
+    import gc
+    import os
+    import sys
+
+    if "TEXTUAL_DRIVER" not in os.environ:  # else the screen is a browser
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):  # Textual draws on standard error
+            return complain(
+                "the chat needs a terminal; chatctx --plain works with pipes, so does chatctx ask", BAD_USAGE
+            )
+        if os.environ.get("TERM") == "dumb":
+            from tui.cli.plain import plain
+
+            return plain.run(settings, resume=resume)
+    sys.setswitchinterval(0.001)  # seconds: threads count, store and draw while the screen answers keys
+    gc.disable()  # start-up makes thousands of objects that stay: a fifth of the time to the first frame
+    from tui.app import ChatApp
+
+    async def open_workspace() -> Workspace:
+        from tui.chat.workspace import Workspace
+
+        workspace = await Workspace.open(settings, resume=resume)
+        workspace.servers.start()
+        return workspace
+
+    app = ChatApp(settings, open_workspace)
+    app.run()
+    return app.return_code or 0
+
+
+class _Redacted(logging.Formatter):
+    """Nothing that looks like a key reaches the file, whatever a message or a traceback holds."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        from tui.providers.keys import redact
+
+        return redact(super().format(record))
+
+
+def start_logging(path: Path) -> None:
+    """Write our own log lines to `path`. A folder that can't be written costs the log, not the program."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler: logging.Handler = RotatingFileHandler(path, maxBytes=MOST_BYTES, backupCount=2, encoding="utf-8")
+    except OSError:
+        handler = logging.NullHandler()
+    handler.setFormatter(_Redacted("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    for name in OWN:
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.INFO)
+        logger.addHandler(handler)
+        logger.propagate = False
