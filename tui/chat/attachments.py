@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tui.chat.store.reading import TooLargeError, read_all
 from tui.messages import Attachment, Request
+from tui.text.numbers import size_text
 
 if TYPE_CHECKING:
     from tui.providers.base import Capabilities
@@ -28,7 +29,7 @@ def read_attachment(path: Path) -> tuple[Attachment, bytes]:
     try:
         data = read_all(path, LARGEST)
     except TooLargeError:
-        raise AttachmentError(f"{path} is too large; no provider takes more than {LARGEST / 1e6:.0f} MB") from None
+        raise AttachmentError(f"{path} is too large; no provider takes more than {size_text(LARGEST)}") from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise AttachmentError(f"{path} can't be read ({reason}): check the name and its permissions") from None

@@ -24,6 +24,7 @@ from tui.providers.config import ProviderConfig
 from tui.providers.keys import redact
 from tui.providers.local.provider import missing_part
 from tui.providers.registry import all_configs, answering, choose_default, ignored_settings
+from tui.text.numbers import plural, size_text
 from tui.tools.mcp.config import McpConfigError, ServerConfig
 
 
@@ -50,7 +51,7 @@ def run(settings: Settings) -> int:
     marks = {"ok": "✓", "note": "·", "problem": "✗"}
     write(table([(marks[f.level], f.what, f.text) for f in findings]))
     problems = sum(f.level == "problem" for f in findings)
-    write("\nEverything works." if not problems else f"\n{problems} problem{'s' if problems > 1 else ''}.")
+    write("\nEverything works." if not problems else f"\n{plural(problems, 'problem')}.")
     return 1 if problems else 0
 
 
@@ -72,7 +73,7 @@ def _files(settings: Settings) -> list[Finding]:
             (sound,) = store.query("PRAGMA quick_check(1)")[0]
             count = len(store.sessions())
             store.close()
-            text = f"{settings.database}, {count} sessions, {settings.database.stat().st_size / 1e6:.1f} MB"
+            text = f"{settings.database}, {plural(count, 'session')}, {size_text(settings.database.stat().st_size)}"
             found.append(Finding("ok", "sessions", text) if sound == "ok" else Finding("problem", "sessions", sound))
         except StoreError as error:
             found.append(Finding("problem", "sessions", str(error)))

@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
 
 from rich.cells import cell_len
 
@@ -17,7 +16,7 @@ from tui.chat.workspace import Workspace
 from tui.cli import complain
 from tui.config.settings import Settings
 from tui.text.cells import pad, plain
-from tui.text.numbers import dollars, tokens_exact
+from tui.text.numbers import list_price, timestamp, tokens_exact
 
 
 def write(text: str) -> None:
@@ -54,7 +53,7 @@ def sessions(settings: Settings, *, query: str, as_json: bool) -> int:
         rows = [
             (
                 info.id,
-                datetime.fromtimestamp(info.updated_at).strftime("%Y-%m-%d %H:%M"),
+                timestamp(info.updated_at),
                 str(info.messages),
                 f"{info.provider}/{info.model}",
                 info.title,
@@ -119,7 +118,7 @@ def _row(model: ListedModel) -> tuple[str, ...]:
         model.full_name,
         tokens_exact(limits.context),
         limits.detail if limits.context else "?",
-        *(("?", "?") if info.price is None else map(dollars, info.price)),
+        *(("?", "?") if info.price is None else map(list_price, info.price)),
         _word(info.images),
         _word(info.tools),
         model.able.reasoning_return.replace("_", " "),

@@ -10,7 +10,7 @@ from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, text_row
 from tui.render.wrap import plain_rows
 from tui.text.clean import clean_line, clean_text
-from tui.text.names import seconds_text
+from tui.text.numbers import duration
 
 if TYPE_CHECKING:
     from tui.render.stream import StreamRenderer
@@ -166,7 +166,7 @@ class LiveReply:
     def _reasoning(self, index: int, now: float, palette: Palette) -> list[Row]:
         part = self.parts[index]
         opened = index in self._view.open
-        time = seconds_text((part.ended or now) - part.started)
+        time = duration((part.ended or now) - part.started)
         words = ["thinking", time] if part.ended is None else [f"thought for {time}"]
         line = fold_row(words, opened, self._width, palette.muted)
         line.part = index

@@ -17,7 +17,8 @@ from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, prefixed, text_row
 from tui.render.wrap import plain_rows
 from tui.text.clean import clean_line, clean_output, clean_text
-from tui.text.names import arguments_summary, compact, plural, seconds_text, tokens_text
+from tui.text.names import arguments_summary
+from tui.text.numbers import duration, plural, tokens_labelled, tokens_short
 
 FOLDED, UNFOLDED = "▸ ", "▾ "
 PASTE_LINES, PASTE_CHARS = 16, 2_000
@@ -97,7 +98,7 @@ def head_rows(role: str, width: int, palette: Palette, view: View) -> list[Row]:
     """The blank line above a message and its label with the tokens; without a label the blank line carries them."""
     if role == "tool":
         return []
-    notes = [_SET_ASIDE.get(view.not_sent, ""), view.when, tokens_text(view.count)]
+    notes = [_SET_ASIDE.get(view.not_sent, ""), view.when, tokens_labelled(view.count)]
     tokens = " · ".join([note for note in notes if note])
     if not view.label:
         return [_right("", palette.base, tokens, width, palette)]
@@ -131,7 +132,7 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
     match part:
         case Text(text) if message.kind != "chat":
             words = "summary of the earlier conversation" if message.kind == "summary" else "added to the request"
-            line = fold_row([words, tokens_text(view.count)], opened, width, palette.muted)
+            line = fold_row([words, tokens_labelled(view.count)], opened, width, palette.muted)
             return [line, *(indented(markdown_rows(text, width - 2, palette), palette) if opened else [])]
         case Text(text) if message.role == "user":
             return _typed_rows(text, width, palette, opened)
@@ -184,15 +185,15 @@ def _typed_rows(text: str, width: int, palette: Palette, opened: bool) -> list[R
     lines = rest.count("\n") + 1
     amount = plural(lines, "more line") if lines > 1 else ""
     rows = plain_rows(head, palette.base, width)
-    rows.append(fold_row([amount, f"{compact(len(rest))} characters"], opened, width, palette.muted))
+    rows.append(fold_row([amount, f"{tokens_short(len(rest))} characters"], opened, width, palette.muted))
     return rows + (plain_rows(rest, palette.base, width) if opened else [])
 
 
 def _reasoning_rows(part: Reasoning, width: int, palette: Palette, view: View, opened: bool) -> list[Row]:
-    words = "thought" if view.thought is None else f"thought for {seconds_text(view.thought)}"
+    words = "thought" if view.thought is None else f"thought for {duration(view.thought)}"
     if not part.text:
         words = f"{words}, kept private by the provider" if part.redacted or part.encrypted else words
-    line = fold_row([words, tokens_text((part.tokens, "measured"))], opened, width, palette.muted)
+    line = fold_row([words, tokens_labelled((part.tokens, "measured"))], opened, width, palette.muted)
     if not opened or not part.text:
         return [line]
     return [line, *indented(markdown_rows(part.text, width - 2, dimmed(palette)), palette)]
@@ -211,7 +212,7 @@ def _result_rows(
     name = clean_line(part.name or (call.name if call else "") or "tool")
     about = arguments_summary(call.arguments) if call else ""
     single = sum(isinstance(other, ToolResult) for other in message.parts) == 1
-    tokens = tokens_text(view.count) if single else ""
+    tokens = tokens_labelled(view.count) if single else ""
     text = clean_output(part.text).strip("\n")
     if part.is_error:
         style, amount = palette.error, f"failed: {clean_line(text[:200])}" if text else "failed"

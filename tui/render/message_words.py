@@ -1,31 +1,16 @@
-"""What is said of a message in words: who speaks, what is attached, how it ended; and its text, as copying gives it."""
+"""A message's attachments and its end in words, and its text as copying gives it."""
 
 from __future__ import annotations
 
 from tui.messages import Attachment, Message, Refusal, Text, ToolResult
 from tui.text.clean import clean_line
-from tui.text.names import plural, short_model, size_text
+from tui.text.numbers import plural, size_text
 
 
 def copy_text(message: Message) -> str:
     """What copying a message gives: its words as they were written; of a tool message what the tools returned."""
     texts = [part.text for part in message.parts if isinstance(part, Text | Refusal | ToolResult)]
     return "\n\n".join([text for text in texts if text])
-
-
-def label_of(message: Message) -> str:
-    """Who speaks: `you`, the model's short name, or what kind of message it is; "" for tool results."""
-    match message:
-        case Message(kind="summary"):
-            return "summary"
-        case Message(kind="injected"):
-            return "context"
-        case Message(role="user"):
-            return "you"
-        case Message(role="assistant"):
-            return short_model(message.model) if message.model else "assistant"
-        case _:
-            return ""
 
 
 def attachment_text(part: Attachment) -> str:

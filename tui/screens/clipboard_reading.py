@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui.chat.attachments import LARGEST, picture_size
+from tui.text.numbers import size_text
 
 TIMEOUT = 5.0
 """Seconds all tools together may take: PowerShell alone needs two to start."""
@@ -90,7 +91,7 @@ async def read(pictures: Sequence[Tool], texts: Sequence[Tool]) -> bytes | str:
             for tool in pictures:
                 data = await _output(tool)
                 if len(data) > LARGEST:
-                    raise ClipboardError(f"The picture has over {LARGEST // 1_000_000} MB: no model takes that.")
+                    raise ClipboardError(f"The picture has over {size_text(LARGEST)}: no model takes that.")
                 if data and picture_size(data):
                     return data
             for tool in texts:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tui.commands.registry import match
 from tui.config.paths import at_home, is_file
-from tui.text.numbers import bytes_short
+from tui.text.numbers import size_text
 from tui.widgets.composer.completion import Choice
 
 MOST_FILES = 20_000
@@ -89,7 +89,7 @@ class FileIndex:
 
     def _choice(self, name: str) -> Choice:
         try:
-            size = bytes_short((self.folder / name).stat().st_size)
+            size = size_text((self.folder / name).stat().st_size)
         except OSError:
             size = ""
         return Choice(name, name, size)

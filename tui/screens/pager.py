@@ -22,7 +22,7 @@ from tui.screens.base import Panel
 from tui.screens.hints import CLOSE, clickable
 from tui.text.cells import clip, plain
 from tui.text.clean import TAB_SIZE, clean_line, clean_output
-from tui.text.names import plural
+from tui.text.numbers import plural
 
 LONGEST = 20_000
 """Characters of a line that can be scrolled to."""

@@ -1,15 +1,12 @@
-"""Short wording of figures and names, as the transcript shows them."""
+"""How models, speakers and tool calls are named."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 
+from tui.messages import Message
 from tui.text.clean import clean_line
-
-MEASURED = frozenset({"measured", "counted", "derived"})
-"""Sources of a token count that need no `~`: the provider said it, or a difference of what it said."""
 
 # Parts of a model's name that don't help a reader: dates, sizes, quantisations, tuning words.
 _NOISE = re.compile(
@@ -18,53 +15,6 @@ _NOISE = re.compile(
 _MAIN_ARGUMENTS = ("path", "file", "file_path", "filename", "command", "query", "pattern", "url", "name")
 _LOOKED_FOR = ("pattern", "query")
 _SUMMARY_LENGTH = 60
-
-
-def compact(number: int) -> str:
-    """A count in at most five characters: 840, 1.2k, 38.4k, 121k, 1.2M."""
-    if number < 1_000:
-        return str(number)
-    if number < 99_950:
-        return f"{number / 1_000:.1f}k"
-    if number < 999_500:
-        return f"{number / 1_000:.0f}k"
-    return f"{number / 1_000_000:.1f}M"
-
-
-def tokens_text(count: tuple[int | None, str] | None) -> str:
-    """Tokens with their unit; `~` before what was not measured, "" where nothing is known."""
-    if count is None or count[0] is None:
-        return ""
-    return f"{'' if count[1] in MEASURED else '~'}{compact(count[0])} tok"
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 line`, `210 lines`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def size_text(size: int) -> str:
-    """A size in bytes as people write it (decimal units)."""
-    if size < 1_000:
-        return f"{size} B"
-    value, unit = (size / 1_000, "kB") if size < 999_500 else (size / 1_000_000, "MB")
-    return f"{value:.1f} {unit}" if value < 9.95 else f"{value:,.0f} {unit}"
-
-
-def seconds_text(seconds: float) -> str:
-    """`6 s`, `2 min 5 s`; under a second counts as one."""
-    whole = max(1, round(seconds))
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
-
-
-def time_text(at: float, now: float) -> str:
-    """`14:02`, `3 Nov 14:02`, `3 Nov 2025`, in local time; "" for unknown. Both in seconds since the epoch."""
-    if at <= 0:
-        return ""
-    then, today = datetime.fromtimestamp(at), datetime.fromtimestamp(now)
-    if then.date() == today.date():
-        return f"{then:%H:%M}"
-    return f"{then.day} {then:%b %H:%M}" if then.year == today.year else f"{then.day} {then:%b %Y}"
 
 
 def short_model(model: str) -> str:
@@ -78,6 +28,21 @@ def short_model(model: str) -> str:
             break
         kept.append(word)
     return "-".join(kept)[:32] or "assistant"
+
+
+def label_of(message: Message) -> str:
+    """Who speaks: `you`, the model's short name, or what kind of message it is; "" for tool results."""
+    match message:
+        case Message(kind="summary"):
+            return "summary"
+        case Message(kind="injected"):
+            return "context"
+        case Message(role="user"):
+            return "you"
+        case Message(role="assistant"):
+            return short_model(message.model) if message.model else "assistant"
+        case _:
+            return ""
 
 
 def arguments_summary(arguments: str) -> str:

@@ -1,8 +1,17 @@
-"""How numbers are written on screen: tokens, shares, money, ages. Pure text, no styles."""
+"""How numbers are written: tokens, sizes, times, money, shares. Pure text, no styles."""
 
 from __future__ import annotations
 
 import math
+import re
+from datetime import datetime
+
+SURE = frozenset({"exact", "measured", "counted", "derived"})
+"""Sources of a token count that need no `~`: the provider reported it, or a difference of what it reported."""
+
+_SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_AGES = ((604_800, "wk"), (86_400, "d"), (3_600, "h"), (60, "min"))
+_FULL_HOURS = 48 * 3_600  # seconds up to which hours are counted, not days
 
 
 def tokens_exact(tokens: int | None) -> str:
@@ -11,7 +20,7 @@ def tokens_exact(tokens: int | None) -> str:
 
 
 def tokens_short(tokens: int | None, *, strip: bool = False) -> str:
-    """Tokens in at most five cells: 840, 1.2k, 52.1k, 104k, 1.05M; "?" where unknown.
+    """A count in at most five cells: 840, 1.2k, 52.1k, 104k, 1.05M, 3.20B; "?" where unknown.
 
     `strip` drops a ".0" (for sizes that don't move, such as a window: 32k instead of 32.0k).
     """
@@ -24,36 +33,68 @@ def tokens_short(tokens: int | None, *, strip: bool = False) -> str:
         text = f"{size / 1_000:.1f}k"
     elif size < 999_500:
         text = f"{size / 1_000:.0f}k"
-    elif size < 9_995_000:
-        text = f"{size / 1_000_000:.2f}M"
+    elif size < 999_500_000:
+        text = f"{size / 1_000_000:.{_places(size / 1_000_000)}f}M"
     else:
-        text = f"{size / 1_000_000:.0f}M"
+        text = f"{size / 1_000_000_000:.{_places(size / 1_000_000_000)}f}B"
     if strip:
-        text = text.replace(".00M", "M").replace(".0k", "k")
+        text = re.sub(r"\.0+(?=[kMB])", "", text)
     return f"-{text}" if tokens < 0 else text
 
 
-def share(part: int, whole: int | None, *, digits: int = 1) -> str:
-    """`part` of `whole` as "20.1 %"; empty where the whole is unknown or zero."""
-    if not whole:
+def _places(value: float) -> int:
+    return 2 if value < 9.995 else 1 if value < 99.95 else 0
+
+
+def approx(source: str) -> str:
+    """ "~" before a count that is not measured throughout, "" before one that is."""
+    return "" if source in SURE else "~"
+
+
+def tokens_labelled(count: tuple[int | None, str] | None) -> str:
+    """A count and its source as "2.3k tok" or "~2.3k tok"; "" where it is unknown."""
+    if count is None or count[0] is None:
         return ""
-    return f"{100 * part / whole:.{digits}f} %"
+    return f"{approx(count[1])}{tokens_short(count[0])} tok"
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 line`, `2,100 lines`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def share(part: float, whole: float | None, *, digits: int = 1) -> str:
+    """`part` of `whole` as "20.1 %"; empty where the whole is unknown or zero."""
+    return percent(100 * part / whole, digits=digits) if whole else ""
 
 
 def percent(value: float | None, *, digits: int = 0) -> str:
     """A percentage as "26 %"; "?" where it is unknown or not a number. Never rounds up to 100 what is below."""
     if value is None or not math.isfinite(value):
         return "?"
-    if 99 < value < 100 and digits == 0:
-        value = 99
-    return f"{max(0.0, value):.{digits}f} %"
+    text = f"{max(0.0, value):.{digits}f}"
+    if value < 100 <= float(text):
+        text = f"{100 - 10**-digits:.{digits}f}"
+    return f"{text} %"
+
+
+def signed_percent(value: float, *, digits: int = 1) -> str:
+    """A difference in percent as "+0.1 %" or "-85 %"; what rounds to zero is "+0 %"."""
+    return f"{round(value, digits) + 0.0:+.{digits}f} %"
+
+
+def change_percent(before: float, after: float) -> str:
+    """How much smaller or larger something became, as "-85 %"; "" where it was nothing before."""
+    return signed_percent(100 * (after - before) / before, digits=0) if before > 0 else ""
 
 
 def money(dollars: float | None) -> str:
-    """Dollars, two places, more for small change; empty where unknown."""
+    """Dollars with two places, four below a cent; "" where unknown. A cost is never written as zero."""
     if dollars is None or not math.isfinite(dollars):
         return ""
-    return f"${dollars:.2f}" if dollars >= 0.01 or dollars == 0 else f"${dollars:.4f}"
+    if 0 < dollars < 0.00005:
+        return "<$0.0001"
+    return f"${dollars:,.2f}" if dollars >= 0.00995 or dollars == 0 else f"${dollars:.4f}"
 
 
 def spent(cost: float | None, priced: float) -> str:
@@ -61,37 +102,58 @@ def spent(cost: float | None, priced: float) -> str:
     return money(cost) or (f"{money(priced)}+?" if priced else "?")
 
 
-def dollars(price: float) -> str:
-    """A list price in dollars, as short as it can be said: "3", "0.25", "free"."""
-    return f"{price:.4g}" if price else "free"
+def list_price(dollars: float) -> str:
+    """A list price (dollars for a million tokens), as short as it can be said: "3", "0.25", "free"."""
+    if dollars == 0:
+        return "free"
+    return f"{dollars:,.4f}".rstrip("0").rstrip(".") if dollars >= 0.00005 else "<0.0001"
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them: 6 s, 1 m 05 s, 2 h 10 m."""
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3_600:
-        return f"{whole // 60} m {whole % 60:02d} s"
-    return f"{whole // 3_600} h {whole % 3_600 // 60:02d} m"
+    """A time span in its two largest units: "<1 s", "6 s", "1 min 5 s", "2 h", "3 d 4 h". Rounds down."""
+    if 0 < seconds < 1:
+        return "<1 s"
+    rest = max(0, int(seconds))
+    units = _SPANS if rest >= _FULL_HOURS else _SPANS[1:]
+    first = next((index for index, (size, _) in enumerate(units) if rest >= size), len(units) - 1)
+    pieces: list[str] = []
+    for size, unit in units[first : first + 2]:
+        count, rest = divmod(rest, size)
+        if count or not pieces:
+            pieces.append(f"{count} {unit}")
+    return " ".join(pieces)
 
 
 def age(then: float, now: float) -> str:
-    """How long ago `then` was (both seconds since the epoch): "now", "5 m", "3 h", "2 d", "6 w"."""
-    gap = max(0.0, now - then)
+    """How long ago `then` was (both seconds since the epoch): "now", "5 min", "3 h", "2 d", "6 wk"; "" for unknown."""
     if then <= 0:
         return ""
-    for limit, size, unit in ((3_600, 60, "m"), (86_400, 3_600, "h"), (604_800, 86_400, "d")):
-        if gap < limit:
-            count = int(gap / size)
-            return "now" if unit == "m" and count == 0 else f"{count} {unit}"
-    return f"{int(gap / 604_800)} w"
+    gap = now - then
+    return next((f"{int(gap / size)} {unit}" for size, unit in _AGES if gap >= size), "now")
 
 
-def bytes_short(size: int) -> str:
-    """A size in bytes as "12 kB" or "1.0 MB" (decimal units)."""
+def clock_time(at: float, now: float) -> str:
+    """`14:02`, `3 Nov 14:02`, `3 Nov 2025`, in local time; "" for unknown. Both in seconds since the epoch."""
+    if at <= 0:
+        return ""
+    then, today = datetime.fromtimestamp(at), datetime.fromtimestamp(now)
+    if then.date() == today.date():
+        return f"{then:%H:%M}"
+    return f"{then.day} {then:%b %H:%M}" if then.year == today.year else f"{then.day} {then:%b %Y}"
+
+
+def timestamp(at: float) -> str:
+    """`2026-11-03 14:02` in local time. `at` in seconds since the epoch."""
+    return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M}"
+
+
+def size_text(size: int) -> str:
+    """A size in bytes, decimal units: "840 B", "4.2 kB", "42 kB", "1.0 MB"."""
     if size < 1_000:
         return f"{size} B"
-    if size < 1_000_000:
-        return f"{size / 1_000:.0f} kB"
-    return f"{size / 1_000_000:.1f} MB"
+    value, unit = size / 1_000, "kB"
+    for larger in ("MB", "GB", "TB"):
+        if value < 999.5:
+            break
+        value, unit = value / 1_000, larger
+    return f"{value:.{1 if value < 9.95 else 0}f} {unit}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.text.numbers import tokens_exact, tokens_short
+from tui.text.numbers import percent, plural, signed_percent, tokens_exact, tokens_short
 
 if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage
@@ -19,15 +19,20 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
     basis = usage.basis
     facts = []
     if basis.last_error_percent is not None:
-        facts.append(f"last estimate off by {basis.last_error_percent:+.1f} %")
+        facts.append(f"last estimate off by {signed_percent(basis.last_error_percent)}")
     if basis.factor is not None and (basis.measured_calls or basis.factor != 1.0):  # 1.00 of nothing says nothing
-        learned = f", 95 % of estimates within {basis.error_p95_percent:.1f} %" if basis.error_p95_percent else ""
+        learned = (
+            f", 95 % of estimates within {percent(basis.error_p95_percent, digits=1)}"
+            if basis.error_p95_percent
+            else ""
+        )
         facts.append(f"this model: factor {basis.factor:.2f}{learned}")
     if basis.cleared:
         facts.append(f"the provider clears {tokens_exact(basis.cleared)} of old tool results by itself")
     if basis.compactions:
-        count = f"{basis.compactions} compaction" + ("s" if basis.compactions > 1 else "")
-        facts.append(f"{count}, saved {tokens_short(basis.compaction_saved, strip=True)}")
+        facts.append(
+            f"{plural(basis.compactions, 'compaction')}, saved {tokens_short(basis.compaction_saved, strip=True)}"
+        )
     return [Content.styled(line, "$text-muted") for line in _fill([f"basis   {_sum(usage)}", *facts], width)]
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from textual.content import Content
 
 from tui.messages import Message
-from tui.text.numbers import tokens_short
+from tui.text.numbers import plural, tokens_short
 
 Event = Literal["", "compacted", "trimmed"]
 
@@ -78,7 +78,7 @@ def chart_lines(calls: Sequence[Call], width: int, height: int, *, window: int |
 def legend(calls: Sequence[Call], window: int | None) -> str:
     """What the chart shows, in one line."""
     count = len(calls)
-    parts = [f"{count:,} call" + ("" if count == 1 else "s")]
+    parts = [plural(count, "call")]
     if calls:
         parts.append(f"now {tokens_short(calls[-1].tokens)}, most {tokens_short(max(call.tokens for call in calls))}")
     if window:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from tui.text.cells import clip, pad, plain
-from tui.text.numbers import percent, share, tokens_exact, tokens_short
+from tui.text.numbers import approx, percent, share, tokens_exact, tokens_short
 from tui.views.context_basis import basis_lines
 from tui.views.context_picture import CATEGORIES, MESSAGE_KEYS, category, picture_lines
-from tui.views.urgency import alarm, mark, urgency
+from tui.views.urgency import alarm, urgency
 
 if TYPE_CHECKING:
     from tui.context.usage.rows import UsageItem, UsageRow
@@ -86,7 +86,7 @@ def headline(usage: ContextUsage, width: int) -> list[Content]:
         right = f"{usage.model} · {window}"
     title = _spread(Content.styled("Context", "bold"), Content.styled(clip(right, width - 9), "$text-muted"), width)
     number = Content.assemble(
-        (f"{mark(usage)}{tokens_exact(usage.total)}", f"bold {urgency(usage) or '$foreground'}"),
+        (f"{approx(usage.source)}{tokens_exact(usage.total)}", f"bold {urgency(usage) or '$foreground'}"),
         (f" / {tokens_exact(usage.limits.context)} tokens", "$text-muted"),
     )
     details = []

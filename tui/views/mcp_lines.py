@@ -11,7 +11,7 @@ from textual.content import Content
 
 from tui.screens.hints import Hint
 from tui.text.cells import clip, pad, plain
-from tui.text.numbers import tokens_exact, tokens_short
+from tui.text.numbers import approx, tokens_exact, tokens_short
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
@@ -162,7 +162,7 @@ def _tool(tool: ToolLine, width: int, deferred: Deferred) -> Row:
     line = Content.assemble(
         ("    " + ("● " if tool.on else "○ "), "$text-muted"),
         (pad(name, room), "$foreground" if tool.on else "$text-muted"),
-        (f"{'~' if tool.source == 'estimated' else ''}{tokens_exact(tool.tokens)}".rjust(8), "$text-muted"),
+        (f"{approx(tool.source)}{tokens_exact(tool.tokens)}".rjust(8), "$text-muted"),
         (f"  {how:<10}", "$text-muted"),
     )
     left = width - line.cell_length

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.text.numbers import dollars, tokens_short
+from tui.text.numbers import list_price, tokens_short
 
 if TYPE_CHECKING:  # not before the first frame
     from tui.context.usage.limits import ModelLimits
@@ -26,7 +26,7 @@ def price_text(price: tuple[float, float] | None) -> str:
     """Dollars for a million tokens of input and of output: "$3/$15", "free", "?"."""
     if price is None:
         return "?"
-    return f"${dollars(price[0])}/${dollars(price[1])}" if any(price) else "free"
+    return f"${list_price(price[0])}/${list_price(price[1])}" if any(price) else "free"
 
 
 def effort_text(effort: str | None, *, refused: bool) -> str:

@@ -11,8 +11,7 @@ from textual.content import Content
 
 from tui.screens.hints import Hint
 from tui.text.cells import clip, pad, plain
-from tui.text.names import MEASURED, time_text
-from tui.text.numbers import tokens_exact, tokens_short
+from tui.text.numbers import approx, clock_time, plural, tokens_exact, tokens_short
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
@@ -71,12 +70,12 @@ def tool_rows(
 
 
 def _tool(line: ToolLine, said: str | None, width: int, now: float, waits: bool) -> Row:
-    mark = "~" if line.tokens is not None and line.source not in MEASURED else ""
+    mark = approx(line.source) if line.tokens is not None else ""
     cost = f"{mark}{tokens_short(line.tokens)}" if line.on and not waits else "waits" if line.on else "off"
     rule = _rule(line.rule, said is not None)
     if line.rule == "allow" and not line.read_only and said is None:
         rule = "runs, as allowed"  # by the config file, or for this conversation
-    used = f"used {time_text(line.used_at, now)}" if line.used_at else ""
+    used = f"used {clock_time(line.used_at, now)}" if line.used_at else ""
     aside = f"  {pad(rule, 22)}{pad(used, 18)}" if width >= ASIDE else f"  {pad(rule, 12)}"
     room = max(10, width - 4 - 7 - len(aside) - 1)
     name = plain(line.name.removeprefix(f"{line.origin}__"))
@@ -109,7 +108,6 @@ def summary(
     if small and not any(line.on for line in lines):
         return "Off for this model, which is small or a demo: /tools on offers them all the same."
     on = sum(line.on for line in lines) - waiting
-    mark = "" if source in MEASURED else "~"
-    text = f"{on} tool{'' if on == 1 else 's'}, {mark}{tokens_exact(tokens)} tokens with every request ({source})"
+    text = f"{plural(on, 'tool')}, {approx(source)}{tokens_exact(tokens)} tokens with every request ({source})"
     wait = "1 waits until the model searches for it" if waiting == 1 else f"{waiting} wait until they are searched for"
     return f"{text}; {wait}" if waiting else text

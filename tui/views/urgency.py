@@ -8,11 +8,6 @@ if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage
 
 
-def mark(usage: ContextUsage) -> str:
-    """ "~" before a total that is not measured throughout."""
-    return "" if usage.source == "exact" else "~"
-
-
 def urgency(usage: ContextUsage) -> str:
     """The theme colour of how full the window is: amber from 75 %, red from 90 %, else ""."""
     match usage.percent:

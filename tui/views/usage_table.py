@@ -11,7 +11,7 @@ from textual.content import Content
 from tui.chat.usage_report import Totals
 from tui.context.reduction.trimming import TrimLog
 from tui.text.cells import clip, pad, plain
-from tui.text.numbers import spent, tokens_exact, tokens_short
+from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
 
 NO_TRIMS = TrimLog()
 
@@ -36,12 +36,12 @@ def usage_lines(
     if before is not None and before.calls:
         cost = f", {spent(before.cost, before.priced)}" if before.cost or before.priced else ""
         sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out{cost}"
-        calls = f"{before.calls:,} call" + ("s" if before.calls > 1 else "")
+        calls = plural(before.calls, "call")
         text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
         lines += [Content(""), *_sentence(text, width)]
     if trims.requests:
         average = trims.average_utilisation
-        use = f", {average:.0f} % of the budget used on average" if average is not None else ""
+        use = f", {percent(average)} of the budget used on average" if average is not None else ""
         text = f"rolling context: {trims.trimmed:,} of {trims.requests:,} requests trimmed{use}"
         lines += [Content(""), *_sentence(text, width)]
     if trims.recent:
@@ -72,8 +72,8 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Content]:
         ("output", lambda t: figure(t.output)),
         ("  of it reasoning" if wide else "reasoning", lambda t: figure(t.reasoning)),
         ("cost", lambda t: spent(t.cost, t.priced)),
-        ("estimates off by" if wide else "off by", lambda t: _percent(t.error_median)),
-        ("  95 % of them within" if wide else "95 % in", lambda t: _percent(t.error_p95)),
+        ("estimates off by" if wide else "off by", lambda t: percent(t.error_median)),
+        ("  95 % of them within" if wide else "95 % in", lambda t: percent(t.error_p95)),
         ("compactions" if wide else "compacted", lambda t: f"{t.compactions:,}"),
         ("failed", lambda t: f"{t.failed:,}"),
     ]
@@ -85,10 +85,6 @@ def _row(name: str, values: Sequence[str], label: int, cell: int) -> Content:
     return Content.assemble(
         (pad(name, label), "$text-muted"), *((f"{value:>{cell}}", "$foreground") for value in values)
     )
-
-
-def _percent(value: float | None) -> str:
-    return "?" if value is None else f"{value:.1f} %"
 
 
 def _models(models: Sequence[Totals], width: int) -> list[Content]:
@@ -105,7 +101,7 @@ def _models(models: Sequence[Totals], width: int) -> list[Content]:
         cost = spent(row.cost, row.priced)
         if wide:
             values = [f"{row.calls:,}", *map(tokens_short, (row.fresh, row.cached, row.output)), cost]
-            values.append(_percent(row.error_median))
+            values.append(percent(row.error_median, digits=1))
         else:
             values = [tokens_short(row.input), tokens_short(row.output), cost]
         figures = "".join(f"{value:>{cell}}" for value in values)

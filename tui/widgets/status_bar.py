@@ -10,9 +10,9 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.text.numbers import money, percent, tokens_short
+from tui.text.numbers import approx, money, percent, tokens_short
 from tui.views.context_bar import context_bar
-from tui.views.urgency import alarm, mark, urgency
+from tui.views.urgency import alarm, urgency
 
 if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage
@@ -36,7 +36,7 @@ def number(usage: ContextUsage | None) -> Content:
     if usage is None:
         return Content.styled("…", "$text-muted")
     style = urgency(usage)
-    used = Content.styled(f"{mark(usage)}{tokens_short(usage.total)}", f"bold {style or '$foreground'}")
+    used = Content.styled(f"{approx(usage.source)}{tokens_short(usage.total)}", f"bold {style or '$foreground'}")
     window = Content.styled(f" / {tokens_short(usage.limits.context, strip=True)}", "$text-muted")
     if usage.percent is None:
         return Content.assemble(used, window)

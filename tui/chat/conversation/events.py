@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui.messages import Message, ToolCall
+from tui.text.numbers import plural
 
 if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage
@@ -70,8 +71,7 @@ class ContextTrimmed:
     @property
     def line(self) -> str:
         """What it did, for a person (SPEC 4)."""
-        several = "" if self.messages == 1 else "s"
-        return f"Context trimmed: {self.messages:,} message{several}, {self.tokens:,} tokens left out"
+        return f"Context trimmed: {plural(self.messages, 'message')}, {self.tokens:,} tokens left out"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import base64
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from tui.chat.store.calls import CallLog, CallRow
 from tui.chat.store.codec import message_to_dict
 from tui.chat.store.store import Record, SessionInfo, SessionStore
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
+from tui.text.numbers import timestamp
 
 FORMAT = "chatctx-session"
 VERSION = 1
@@ -74,7 +74,7 @@ def jsonl(
 
 def markdown(info: SessionInfo, messages: Iterable[Message]) -> str:
     """The conversation to read. Tool calls, results and reasoning are folded into quotes and fences."""
-    pieces = [f"# {info.title or 'Conversation'}", f"{info.provider}/{info.model} · {_when(info.created_at)}"]
+    pieces = [f"# {info.title or 'Conversation'}", f"{info.provider}/{info.model} · {timestamp(info.created_at)}"]
     for message in messages:
         if message.parts:
             pieces.append(f"## {_speaker(message)}")
@@ -116,7 +116,3 @@ def _fence(text: str, language: str = "") -> str:
         longest = max(longest, run)
     ticks = "`" * max(3, longest + 1)
     return f"{ticks}{language}\n{text}\n{ticks}"
-
-
-def _when(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from functools import cache
 from html import escape
 from importlib import import_module
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tui.chat.store.store import SessionInfo
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
+from tui.text.numbers import timestamp
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -83,7 +83,7 @@ def html_page(info: SessionInfo, messages: Iterable[Message], blobs: Mapping[str
 <body>
 <header>
 <h1 dir="auto">{title}</h1>
-<p>{_text(f"{info.provider}/{info.model}")} · {_when(info.created_at)}</p>
+<p>{_text(f"{info.provider}/{info.model}")} · {timestamp(info.created_at)}</p>
 </header>
 <main>
 {articles}
@@ -115,7 +115,7 @@ def _speaker(message: Message) -> str:
 
 def _aside(message: Message) -> str:
     """Time and, for an answer, its tokens."""
-    found = [_when(message.created_at)] if message.created_at else []
+    found = [timestamp(message.created_at)] if message.created_at else []
     usage = message.usage
     if usage is not None and usage.input_total is not None and usage.output_total is not None:
         mark = "" if usage.source == "provider" else "~"
@@ -158,10 +158,6 @@ def _clean(text: str) -> str:
 
 def _text(text: str) -> str:
     return escape(_clean(text), quote=True)
-
-
-def _when(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 @cache

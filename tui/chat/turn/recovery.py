@@ -9,6 +9,7 @@ from typing import TypeAlias
 from tui.messages import Attachment, Request
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.http.refusals import cannot_read, refuses_images, refuses_tools
+from tui.text.numbers import duration
 
 MOST_WAITS = 5
 FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own hint wins
@@ -134,10 +135,7 @@ def kept_text(error: ProviderError) -> str:
     told = error.kind != "auth" or "/provider" in str(error)
     step = "/retry asks again" if told else "/provider tries the key, /retry asks again"
     if error.retry_after is not None and error.retry_after > LONGEST_WAIT:
-        minutes = ceil(error.retry_after / 60)
-        step += (
-            f"; the server wants {minutes} minutes" if minutes < 120 else f"; the server wants {minutes // 60} hours"
-        )
+        step += f"; the server wants {duration(60 * ceil(error.retry_after / 60))}"
     return f"{str(error).rstrip('.')}. Your message is kept; {step}."
 
 

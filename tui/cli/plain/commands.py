@@ -20,8 +20,7 @@ from tui.config.paths import at_home, new_file
 from tui.config.values import EFFORTS, parse_tokens
 from tui.context.usage.usage import surely_fits
 from tui.text.clean import clean_line
-from tui.text.names import plural
-from tui.text.numbers import spent, tokens_exact
+from tui.text.numbers import plural, spent, timestamp, tokens_exact
 from tui.views.context_basis import basis_lines
 from tui.views.context_table import headline, table_lines
 from tui.views.model_words import effort_text, price_text
@@ -285,5 +284,4 @@ def _said(row: str) -> str:
 
 
 def _session_row(info: SessionInfo) -> tuple[str, ...]:
-    when = datetime.fromtimestamp(info.updated_at).strftime("%Y-%m-%d %H:%M")
-    return info.id[-8:], when, str(info.messages), info.title
+    return info.id[-8:], timestamp(info.updated_at), str(info.messages), info.title

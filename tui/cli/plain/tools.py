@@ -9,7 +9,7 @@ from tui.cli import complain
 from tui.cli.listing import table, write
 from tui.screens.chat.prompt_words import PromptWordsError, call_form, find_prompt, next_missing
 from tui.text.clean import clean_line, clean_text
-from tui.text.numbers import tokens_exact
+from tui.text.numbers import approx, tokens_exact
 from tui.views.mcp_lines import project_text
 
 if TYPE_CHECKING:
@@ -143,4 +143,4 @@ class PlainTools:
 
 
 def _cost(line: ToolLine) -> str:
-    return f"{'~' if line.source == 'estimated' else ''}{tokens_exact(line.tokens)}"
+    return f"{approx(line.source)}{tokens_exact(line.tokens)}"

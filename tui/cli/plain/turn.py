@@ -18,12 +18,11 @@ from tui.cli import complain
 from tui.cli.ask import event_line
 from tui.cli.listing import write
 from tui.messages import Message, ToolCall
-from tui.render.message_words import label_of, status_text
+from tui.render.message_words import status_text
 from tui.text.clean import clean_line, clean_text
-from tui.text.names import arguments_summary, short_model
-from tui.text.numbers import percent, tokens_exact
+from tui.text.names import arguments_summary, label_of, short_model
+from tui.text.numbers import approx, percent, tokens_exact
 from tui.views.call_text import readable_arguments
-from tui.views.urgency import mark
 
 if TYPE_CHECKING:
     from tui.cli.plain.ports import ChatLike
@@ -48,7 +47,7 @@ class Speaker:
         if self._chat.talks and usage is not None:
             window = tokens_exact(usage.limits.context)
             share = "" if usage.percent is None else f", {percent(usage.percent)}"
-            write(f"({mark(usage)}{tokens_exact(usage.total)} of {window} tokens{share})")
+            write(f"({approx(usage.source)}{tokens_exact(usage.total)} of {window} tokens{share})")
 
     def recall(self, message: Message) -> None:
         """A message that is there already."""

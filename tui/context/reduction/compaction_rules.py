@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from tui.context.reduction.checkpoints import CompactionRecord, SummaryEdit
 from tui.context.usage.limits import Budget
 from tui.context.usage.usage import ContextUsage
+from tui.text.numbers import change_percent, plural
 
 Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
 
@@ -117,10 +118,10 @@ def compaction_report(record: CompactionRecord | SummaryEdit) -> str:
 
 def compacted_line(count: int, before: int, after: int, *, summarised: bool) -> str:
     """What a compaction did to `count` messages, or to as many tool results where none were summarised. In tokens."""
-    what = f"Compacted {count:,} message" if summarised else f"Cleared {count:,} old tool result"
-    return f"{what}{'' if count == 1 else 's'}{_change(before, after)}"
+    what = f"Compacted {plural(count, 'message')}" if summarised else f"Cleared {plural(count, 'old tool result')}"
+    return f"{what}{_change(before, after)}"
 
 
 def _change(before: int, after: int) -> str:
-    change = f" ({round(100 * (after - before) / before):+d} %)" if before > 0 else ""
-    return f": {before:,} -> {after:,} tokens{change}"
+    change = change_percent(before, after)
+    return f": {before:,} -> {after:,} tokens{f' ({change})' if change else ''}"

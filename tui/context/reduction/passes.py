@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from tui.context.reduction.groups import Group, group_messages, open_group, starts_turn, without_reasoning
 from tui.context.reduction.trimming import Cut, TrimState, group_dropped, shorten
 from tui.messages import Message, Part, ToolCall, ToolResult
+from tui.text.numbers import plural
 
 LEAST_RESULT = 50  # tokens of a running step's result that the last resort leaves, so that the model sees what it was
 
@@ -213,7 +214,7 @@ class Trimmer:
 
     def _marker(self, group: Group, tokens: int) -> str:
         age = self._age(group)
-        return f"[content truncated - {age} step{'' if age == 1 else 's'} ago, {tokens:,} tokens]"
+        return f"[content truncated - {plural(age, 'step')} ago, {tokens:,} tokens]"
 
     def _put(self, index: int, cut: Cut) -> None:
         before = self._cost(index)

@@ -13,8 +13,7 @@ from tui.commands.registry import is_command
 from tui.screens.chat.resources import ResourceSizes
 from tui.screens.mentions import mentioned
 from tui.text.cells import plain
-from tui.text.names import plural
-from tui.text.numbers import tokens_exact, tokens_short
+from tui.text.numbers import plural, share, tokens_exact, tokens_short
 
 if TYPE_CHECKING:
     from tui.screens.chat.chat_parts import ChatParts
@@ -40,7 +39,7 @@ def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str
     if len(files) > 2:
         names += f" + {len(files) - 2} more ~{tokens_short(sum(size for _, size in files[2:]))}"
     whole = tokens + sum(size for _, size in files)
-    part = f" · +{100 * whole / window:.1f} %" + (" !" if whole > window else "") if window else ""
+    part = f" · +{share(whole, window)}" + (" !" if whole > window else "") if window else ""
     full = f"draft ~{tokens_exact(tokens)} tok{names}{part}"
     short = f"~{tokens_exact(whole)} tok{part}"
     return (full, f"draft + {plural(len(files), 'file')} {short}", short) if files else (full, short)

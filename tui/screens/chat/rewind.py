@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tui.messages import Message
-from tui.text.numbers import tokens_exact, tokens_short
+from tui.text.numbers import plural, tokens_exact, tokens_short
 
 Count = tuple[int | None, str]
 """Tokens and how they are known."""
@@ -25,5 +25,4 @@ def rewind_line(aside: Sequence[Message], counts: Mapping[str, Count], width: in
     about = "~" if any(count[1] == "estimated" for count in known) and total else ""
     if width < 60:
         return f"sets aside {len(aside):,}, {about}{tokens_short(total)} tok · esc keeps"
-    noun = "message" if len(aside) == 1 else "messages"
-    return f"sets aside {len(aside):,} {noun}, {about}{tokens_exact(total)} tokens · esc keeps them"
+    return f"sets aside {plural(len(aside), 'message')}, {about}{tokens_exact(total)} tokens · esc keeps them"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui.messages import Attachment, ToolSchema
-from tui.text.numbers import bytes_short, tokens_exact
+from tui.text.numbers import approx, size_text, tokens_exact
 
 if TYPE_CHECKING:
     from tui.context.usage.rows import UsageItem
@@ -28,7 +28,7 @@ class Opened:
 
 def opened(session: SessionLike, row: str, item: UsageItem) -> Opened | None:
     """The text of a row's item; None where it is a message, which is best read where it was said."""
-    cost = f"{'~' if item.source == 'estimated' else ''}{tokens_exact(item.tokens)} tokens"
+    cost = f"{approx(item.source)}{tokens_exact(item.tokens)} tokens"
     match row:
         case "system":
             return Opened("System prompt", session.system, cost)
@@ -62,4 +62,4 @@ def attachment_text(file: Attachment) -> str:
         return file.text or ""
     size = f", {file.width} × {file.height} pixels" if file.width and file.height else ""
     pages = f", {file.pages} pages" if file.pages else ""
-    return f"{file.name}\n{file.media_type}, {bytes_short(file.size)}{size}{pages}"
+    return f"{file.name}\n{file.media_type}, {size_text(file.size)}{size}{pages}"

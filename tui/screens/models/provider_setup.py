@@ -18,6 +18,7 @@ from tui.screens.base import Panel
 from tui.screens.hints import CLOSE, clickable
 from tui.screens.items import Item
 from tui.text.cells import plain
+from tui.text.numbers import plural
 
 if TYPE_CHECKING:
     from tui.chat.models.provider_setup import ProviderSetup
@@ -113,7 +114,7 @@ class ProviderForm(Panel[Draft]):
         self._say("asking it for its models …")
         try:
             models = await self.setup.test(draft)
-            self._say(f"It works: {len(models):,} model{'' if len(models) == 1 else 's'}.")
+            self._say(f"It works: {plural(len(models), 'model')}.")
             self.done = await self.setup.use(draft)
         except Exception as error:
             if not type(error).__module__.startswith("tui."):

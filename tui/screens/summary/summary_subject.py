@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from tui.text.numbers import tokens_exact
+from tui.text.numbers import change_percent, plural, tokens_exact
 
 if TYPE_CHECKING:
     from tui.chat.compaction.summaries import StandingSummary, Subject, SummaryDraft, Weight
@@ -94,9 +94,9 @@ class DraftSubject:
     def about(self, weight: Weight) -> str:
         """How much it replaces; both figures and the summary add up to the next request."""
         plan = self._draft.plan
-        what = _several(len(plan.source), "message")
+        what = plural(len(plan.source), "message")
         if plan.cleared:
-            what += f" and {_several(len(plan.cleared), 'old tool result')}"
+            what += f" and {plural(len(plan.cleared), 'old tool result')}"
         stay = f"; {len(plan.kept):,} of them stay as they are" if plan.kept else ""
         return f"This takes the place of {what}, {tokens_exact(weight.replaced)} tokens{stay}."
 
@@ -132,7 +132,7 @@ class StandingSubject:
 
     def about(self, weight: Weight) -> str:
         """What it stands for."""
-        return f"It stands for {_several(self._standing.record.messages, 'message')}. /undo takes a change back."
+        return f"It stands for {plural(self._standing.record.messages, 'message')}. /undo takes a change back."
 
     async def weigh(self, text: str) -> Weight:
         """By the numbers that decide."""
@@ -151,10 +151,8 @@ def figures_line(weight: Weight) -> str:
     """`next request 121,400 -> ~18,300 tokens (-85 %) · summary ~1,820 tokens`."""
     figures = f"{tokens_exact(weight.before)} tokens"
     if weight.after != weight.before:
-        change = f" ({100 * (weight.after - weight.before) / weight.before:+.0f} %)" if weight.before else ""
-        figures = f"{tokens_exact(weight.before)} -> ~{tokens_exact(weight.after)} tokens{change}"
+        change = change_percent(weight.before, weight.after)
+        figures = (
+            f"{tokens_exact(weight.before)} -> ~{tokens_exact(weight.after)} tokens{f' ({change})' if change else ''}"
+        )
     return f"next request {figures} · summary ~{tokens_exact(weight.summary)} tokens"
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

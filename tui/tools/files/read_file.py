@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tui.messages import ToolSchema
+from tui.text.numbers import plural
 from tui.tools.base import ToolError, ToolImage, ToolOutput
 from tui.tools.files.confine import Confinement, Place
 from tui.tools.files.secret_files import check_agreed
@@ -87,7 +88,7 @@ def _lines(place: Place, text: io.TextIOWrapper, encoding: str, offset: int, lim
     if not number:
         return ToolOutput(f"{place.shown} is empty.")
     if not shown:
-        raise ToolError(f"{place.shown} has {number:,} line{'s' if number > 1 else ''}: there is no line {offset}.")
+        raise ToolError(f"{place.shown} has {plural(number, 'line')}: there is no line {offset}.")
     odd = "" if encoding in ("utf-8", "utf-8-sig") else f"[{place.shown} is in {encoding}]\n"
     return ToolOutput(f"{odd}{chr(10).join(shown)}{ended}", more="read_file with offset and limit reads them")
 

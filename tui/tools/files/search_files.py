@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tui.messages import ToolSchema
+from tui.text.numbers import plural, size_text
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.files.confine import Confinement, Place
 from tui.tools.files.globs import fits_any
@@ -91,7 +92,7 @@ async def search_files(
         most = "at least " if len(matches) >= MOST_FOUND else ""
         notes.append(f"[and {most}{hidden:,} more lines; a narrower pattern, path or glob shows them]")
     if not shown and not late:
-        notes.insert(0, f"[no line fits in {len(files):,} file{'' if len(files) == 1 else 's'}]")
+        notes.insert(0, f"[no line fits in {plural(len(files), 'file')}]")
     return ToolOutput("\n".join([*shown, *notes]))
 
 
@@ -120,7 +121,7 @@ def _candidates(
             files.append(found.path)
     notes = []
     if large:
-        notes.append(f"[not searched: {large:,} file{'' if large == 1 else 's'} over {LARGEST_FILE // 1_000_000} MB]")
+        notes.append(f"[not searched: {plural(large, 'file')} over {size_text(LARGEST_FILE)}]")
     if secret:
         what = "file that probably holds" if secret == 1 else "files that probably hold"
         notes.append(f"[not searched: {secret:,} {what} secrets]")

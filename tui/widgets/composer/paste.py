@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tui.text.numbers import bytes_short
+from tui.text.numbers import size_text
 
 FOLD_CHARACTERS = 2_000
 FOLD_LINES = 24
@@ -47,7 +47,7 @@ class PasteChips:
     def fold(self, text: str) -> str:
         """Keep `text`, return the label that stands for it."""
         lines = text.count("\n") + 1
-        size = bytes_short(len(text.encode("utf-8", "surrogatepass")))
+        size = size_text(len(text.encode("utf-8", "surrogatepass")))
         unit = "line" if lines == 1 else "lines"
         label = f"[paste {len(self._texts) + 1}: {lines:,} {unit}, {size}]"
         self._texts[label] = text

@@ -10,7 +10,7 @@ from tui.render.message import Count, View, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row
 from tui.text.clean import clean_text
-from tui.text.names import time_text
+from tui.text.numbers import clock_time
 from tui.widgets.transcript.drawer import Job
 from tui.widgets.transcript.entry import (
     Entry,
@@ -193,7 +193,7 @@ class Document:
             not_sent=self._reason(index),
             thought=entry.thought,
             divider=self._dividers.get(index, ""),
-            when=time_text(entry.message.created_at, self._now) if self._times and entry.message else "",
+            when=clock_time(entry.message.created_at, self._now) if self._times and entry.message else "",
         )
 
     def realise(self, index: int, now: float = 0.0) -> int:

@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias
 from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.render.live import LiveReply
 from tui.render.message import HEAD_LINES, Count, folds, is_long
-from tui.render.message_words import label_of
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row, prefixed, text_row
 from tui.render.wrap import plain_rows
-from tui.text.names import MEASURED, compact, plural
+from tui.text.names import label_of
+from tui.text.numbers import SURE, plural, tokens_short
 
 Level: TypeAlias = Literal["info", "warning", "error"]
 _REASONS = {"trimmed": "rolling context", "compacted": "compacted"}
@@ -149,6 +149,6 @@ def _divider(counts: Sequence[Count | None], reason: str) -> str:
     known = [count for count in counts if count is not None]
     tokens = [count[0] for count in known if count[0] is not None]
     if tokens and len(tokens) == len(counts):
-        exact = all(count[1] in MEASURED for count in known)
-        text += f", {'' if exact else '~'}{compact(sum(tokens))} tokens"
+        mark = "" if all(count[1] in SURE for count in known) else "~"
+        text += f", {mark}{tokens_short(sum(tokens))} tokens"
     return f"{text} ({_REASONS[reason]})"

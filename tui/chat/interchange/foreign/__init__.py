@@ -19,6 +19,7 @@ from tui.chat.store.calls import CallRow
 from tui.chat.store.codec import message_from_dict
 from tui.chat.store.reading import TooLargeError, read_all
 from tui.chat.store.store import Record, SessionInfo
+from tui.text.numbers import size_text
 
 MAX_BYTES = 500_000_000  # of a file that is read at all
 
@@ -28,7 +29,7 @@ def read_recording(path: Path) -> Recording:
     try:
         text = read_all(path, MAX_BYTES).decode("utf-8", "surrogateescape")
     except TooLargeError:
-        raise RecordingError(f"{path.name}: larger than {MAX_BYTES // 1_000_000} MB, not read") from None
+        raise RecordingError(f"{path.name}: larger than {size_text(MAX_BYTES)}, not read") from None
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror or error}") from None
     try:
