@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from tests.fakes import make_usage
 from tui.context.usage.rows import UsageItem, UsageRow
+from tui.text.names import MESSAGE_ROWS, ROW_NAMES
 from tui.views.context_bar import context_bar, filled_halves
 from tui.views.context_picture import CATEGORIES, COLOURS, cells, picture_lines, segments_of
 from tui.views.context_table import context_lines, headline
@@ -68,6 +69,12 @@ def test_every_line_of_the_picture_is_as_wide_as_asked(total: int, window: int |
 def test_each_category_has_a_glyph_and_a_colour_of_its_own() -> None:
     assert len({look.glyph for look in CATEGORIES.values()}) == len(CATEGORIES) == len(set(COLOURS))
     assert all(cell_len(look.glyph) == 1 for look in CATEGORIES.values())
+
+
+def test_every_row_is_drawn_in_the_order_of_the_table() -> None:
+    assert list(CATEGORIES) == list(ROW_NAMES)
+    first = list(ROW_NAMES).index(MESSAGE_ROWS[0])
+    assert tuple(ROW_NAMES)[first : first + len(MESSAGE_ROWS)] == MESSAGE_ROWS
 
 
 def test_the_picture_is_in_proportion() -> None:

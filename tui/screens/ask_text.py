@@ -17,8 +17,9 @@ from tui.text.cells import plain
 class AskText(Panel[str]):
     """Dismissed with what was written, or None for Esc. Nothing is accepted only where `optional`."""
 
+    max_width = 84
+
     DEFAULT_CSS = """
-    AskText > .panel { max-width: 84; }
     AskText Static { height: auto; color: $foreground; }
     AskText Input { border: none; height: 1; padding: 0; background: transparent; margin-top: 1; }
     AskText Input:focus { border: none; }

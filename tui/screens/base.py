@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, Generic, TypeVar
 
+from textual import events, on
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset
@@ -13,6 +14,12 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 Result = TypeVar("Result")
+
+NARROW = 60
+"""Columns of a screen below which panels have less padding and lines fewer columns."""
+
+PANEL_WIDTH = 112
+"""Columns of a panel at most, border and padding included: longer lines are hard to read."""
 
 SHORT = 24
 """Lines of a screen below which nothing is kept free around a panel."""
@@ -57,7 +64,7 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
     Panel { align: center top; background: $background 75%; }
     Panel:ansi { background: transparent; }
     Panel > .panel {
-        width: 100%; max-width: 112; height: auto; max-height: 100%;
+        width: 100%; height: auto; max-height: 100%;
         background: $surface; border: round $border; border-title-color: $foreground; border-title-style: bold;
         border-subtitle-color: $text-muted; padding: 0 2; margin-top: 2;
     }
@@ -68,6 +75,24 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "close", id="panel.close", show=False),
     ]
+
+    max_width: int | None = PANEL_WIDTH
+    """Columns at most, border and padding included; None where the panel takes the whole width."""
+
+    @property
+    def inner_width(self) -> int:
+        """Cells of a line between border and padding."""
+        columns = self.app.size.width
+        return max(20, min(self.max_width or columns, columns) - (4 if columns < NARROW else 6))
+
+    @property
+    def list_width(self) -> int:
+        """Cells of a line beside a scroll bar."""
+        return self.inner_width - 1
+
+    @on(events.Mount)
+    def _limit_width(self) -> None:
+        self.query_one(".panel").styles.max_width = self.max_width
 
     def action_copy_text(self) -> None:
         """ctrl+c: copy what is selected, else what esc does."""

@@ -98,5 +98,5 @@ class HelpPanel(Panel[None]):
 
     def redraw(self) -> None:
         """Both lists."""
-        width = max(20, min(112, self.app.size.width) - (5 if self.app.size.width < 60 else 7))
+        width = self.list_width
         self.query_one(Static).update(Content("\n").join(help_lines(self.commands, self.keys, width)))

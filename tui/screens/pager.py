@@ -18,7 +18,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.render.wrap import plain_rows
-from tui.screens.base import Panel
+from tui.screens.base import PANEL_WIDTH, Panel
 from tui.screens.hints import CLOSE, clickable
 from tui.text.cells import clip, plain
 from tui.text.clean import TAB_SIZE, clean_line, clean_output
@@ -94,8 +94,7 @@ class Pager(Panel[None]):
     """
 
     DEFAULT_CSS = """
-    Pager > .panel { max-width: 100%; height: 100%; margin-top: 0; }
-    Pager.-wraps > .panel { max-width: 112; }
+    Pager > .panel { height: 100%; margin-top: 0; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -111,7 +110,7 @@ class Pager(Panel[None]):
         super().__init__()
         self._texts, self._wraps, self._note = texts, wraps, note
         self._width = 0  # that was laid out to
-        self.set_class(wraps, "-wraps")
+        self.max_width = PANEL_WIDTH if wraps else None
 
     def compose(self) -> ComposeResult:
         """The lines."""
@@ -125,9 +124,7 @@ class Pager(Panel[None]):
 
     def on_resize(self, _event: events.Resize) -> None:
         """Lay out for this width, in a thread."""
-        narrow = self.app.size.width < 60
-        most = min(112, self.app.size.width) if self._wraps else self.app.size.width
-        width = max(20, most - (5 if narrow else 7))
+        width = self.list_width
         if width != self._width:
             self._width = width
             self.run_worker(self._lay_out(width), exclusive=True)

@@ -28,8 +28,10 @@ log = logging.getLogger(__name__)
 class Picker(Panel[str]):
     """Shows a source's items; dismissed with the chosen key, or None."""
 
+    max_width = 84
+
     DEFAULT_CSS = """
-    Picker > .panel { max-width: 84; height: 24; max-height: 90%; }
+    Picker > .panel { height: 24; max-height: 90%; }
     Picker Input { border: none; height: 1; padding: 0; background: transparent; }
     Picker Input:focus { border: none; }
     Picker OptionList {

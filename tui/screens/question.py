@@ -25,8 +25,9 @@ class Question(Panel[str]):
     A long text scrolls (page up, page down): the answers are always in view.
     """
 
+    max_width = 84
+
     DEFAULT_CSS = """
-    Question > .panel { max-width: 84; }
     Question VerticalScroll { height: auto; max-height: 60vh; scrollbar-size-vertical: 1; }
     Question.-short VerticalScroll { max-height: 40vh; }
     Question Static { height: auto; color: $foreground; }

@@ -98,6 +98,6 @@ class UsagePanel(Panel[None]):
         if self._drawn is None:
             return
         columns, models, days = self._drawn
-        width = max(20, min(112, self.app.size.width) - (5 if self.app.size.width < 60 else 7))
+        width = self.list_width
         lines = usage_lines(columns, models, days, width, trims=self._trims, before=self._before)
         self.query_one(Static).update(Content("\n").join(lines))

@@ -1,4 +1,4 @@
-"""How models, speakers and tool calls are named."""
+"""How models, speakers, tool calls and the rows of `/context` are named."""
 
 from __future__ import annotations
 
@@ -7,6 +7,27 @@ from collections.abc import Mapping
 
 from tui.messages import Message
 from tui.text.clean import clean_line
+
+ROW_NAMES = {
+    "system": "system prompt",
+    "memory": "memory files",
+    "tools": "tools",
+    "user": "you",
+    "assistant": "assistant",
+    "reasoning": "reasoning sent back",
+    "tool_calls": "tool calls",
+    "tool_results": "tool results",
+    "attachments": "attachments",
+    "summaries": "summaries",
+    "unattributed": "not attributed",
+    "free": "free",
+    "buffer": "compaction buffer",
+    "reserve": "output reserve",
+}
+"""What fills the window, by key, in the order in which it is listed and drawn."""
+
+MESSAGE_ROWS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
+"""The keys of the rows that messages are made of."""
 
 # Parts of a model's name that don't help a reader: dates, sizes, quantisations, tuning words.
 _NOISE = re.compile(

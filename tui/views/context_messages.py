@@ -11,8 +11,9 @@ from textual.content import Content
 
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.text.cells import clip, pad, plain
+from tui.text.names import MESSAGE_ROWS
 from tui.text.numbers import age, approx, tokens_exact
-from tui.views.context_picture import MESSAGE_KEYS, category
+from tui.views.context_picture import category
 
 if TYPE_CHECKING:
     from tui.context.counting.costs import CountSource
@@ -40,7 +41,7 @@ def message_counts(usage: ContextUsage) -> dict[str, tuple[int, CountSource]]:
     """Tokens of each message in the next request, by id: the sum of its parts in all rows."""
     counts: dict[str, tuple[int, CountSource]] = {}
     for row in usage.rows:
-        if row.key not in MESSAGE_KEYS:
+        if row.key not in MESSAGE_ROWS:
             continue
         for item in row.items:
             if not item.ref:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from tui.text.names import ROW_NAMES
 from tui.text.numbers import share
 
 if TYPE_CHECKING:
     from tui.context.usage.rows import UsageRow
     from tui.context.usage.usage import ContextUsage
-
-MESSAGE_KEYS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,8 @@ def segments_of(usage: ContextUsage) -> tuple[Segment, ...]:
 
 
 def _order(key: str) -> int:
-    keys = list(CATEGORIES)
-    return keys.index(key) if key in CATEGORIES else keys.index("unattributed")
+    keys = list(ROW_NAMES)
+    return keys.index(key if key in ROW_NAMES else "unattributed")
 
 
 def cells(sizes: Sequence[int], width: int) -> list[int]:

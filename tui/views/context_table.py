@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from tui.text.cells import clip, pad, plain
+from tui.text.names import MESSAGE_ROWS, ROW_NAMES
 from tui.text.numbers import approx, percent, share, tokens_exact, tokens_short
 from tui.views.context_basis import basis_lines
-from tui.views.context_picture import CATEGORIES, MESSAGE_KEYS, category, picture_lines
+from tui.views.context_picture import CATEGORIES, category, picture_lines
 from tui.views.urgency import alarm, urgency
 
 if TYPE_CHECKING:
@@ -28,20 +29,6 @@ _SOURCES = {
     "probe": "from the server",
     "table": "built-in table",
     "prices": "price list",
-}
-
-_NAMES = {
-    "system": "system prompt",
-    "memory": "memory files",
-    "tools": "tools",
-    "user": "you",
-    "assistant": "assistant",
-    "reasoning": "reasoning sent back",
-    "tool_calls": "tool calls",
-    "tool_results": "tool results",
-    "attachments": "attachments",
-    "summaries": "summaries",
-    "unattributed": "not attributed",
 }
 
 
@@ -106,9 +93,9 @@ def headline(usage: ContextUsage, width: int) -> list[Content]:
 def table_lines(usage: ContextUsage, width: int, *, expanded: AbstractSet[str], hints: Mapping[str, str]) -> list[Line]:
     """The rows, messages grouped, with what is free at the end."""
     table = _Table(usage, width, expanded, hints)
-    messages = [row for row in usage.rows if row.key in MESSAGE_KEYS]
+    messages = [row for row in usage.rows if row.key in MESSAGE_ROWS]
     before = [row for row in usage.rows if row.key in ("system", "memory", "tools")]
-    after = [row for row in usage.rows if row.key not in (*MESSAGE_KEYS, "system", "memory", "tools")]
+    after = [row for row in usage.rows if row.key not in (*MESSAGE_ROWS, "system", "memory", "tools")]
     lines = [table.header()] if table.how else []
     for row in before:
         lines += table.row(row)
@@ -139,7 +126,7 @@ class _Table:
     def row(self, row: UsageRow, *, indent: int = 0) -> list[Line]:
         look = category(row.key)
         unfolded = row.key in self.expanded
-        name = _NAMES.get(row.key, row.name) + self._fold(bool(row.items), unfolded, indent)
+        name = ROW_NAMES.get(row.key, row.name) + self._fold(bool(row.items), unfolded, indent)
         line = self._line(
             look.glyph, name, self._tokens(row.tokens, row.source), self._share(row.tokens) if not indent else "",
             row.source, self.hints.get(row.key, ""), colour=look.colour, indent=indent,
@@ -171,18 +158,16 @@ class _Table:
         if usage.limits.context is None:
             unknown = clip("? the window is unknown: /window 128k sets it", self.width)
             return [Line(Content.styled(unknown, "$text-muted"), "free")]
-        free = (
-            "free",
-            "free",
-            usage.free,
-            self.hints.get("free", "until compaction" if usage.compaction_buffer else ""),
+        parts = (
+            ("free", usage.free, "until compaction" if usage.compaction_buffer else ""),
+            ("buffer", usage.compaction_buffer, ""),
+            ("reserve", usage.output_reserve, "room for the answer"),
         )
-        buffer = ("buffer", "compaction buffer", usage.compaction_buffer, self.hints.get("buffer", ""))
-        reserve = ("reserve", "output reserve", usage.output_reserve, self.hints.get("reserve", "room for the answer"))
         lines = []
-        for key, name, tokens, hint in (free, buffer, reserve):
+        for key, tokens, about in parts:
             if tokens is None or (key == "buffer" and not tokens):
                 continue
+            name, hint = ROW_NAMES[key], self.hints.get(key, about)
             look = CATEGORIES[key]
             text = self._line(look.glyph, name, tokens_exact(tokens), self._share(tokens), "", hint, colour=look.colour)
             lines.append(Line(text, key))
@@ -214,7 +199,7 @@ class _Table:
                 "", f"{len(rest)} more", tokens_exact(sum(item.tokens for item in rest)), "", "", "", indent=indent,
                 style="$text-muted",
             )  # fmt: skip
-            lines.append(Line(more, f"more:{row}" if row in MESSAGE_KEYS else ""))
+            lines.append(Line(more, f"more:{row}" if row in MESSAGE_ROWS else ""))
         return lines
 
     def _tokens(self, tokens: int, how: str) -> str:

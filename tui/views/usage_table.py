@@ -72,8 +72,8 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Content]:
         ("output", lambda t: figure(t.output)),
         ("  of it reasoning" if wide else "reasoning", lambda t: figure(t.reasoning)),
         ("cost", lambda t: spent(t.cost, t.priced)),
-        ("estimates off by" if wide else "off by", lambda t: percent(t.error_median)),
-        ("  95 % of them within" if wide else "95 % in", lambda t: percent(t.error_p95)),
+        ("estimates off by" if wide else "off by", lambda t: percent(t.error_median, digits=1)),
+        ("  95 % of them within" if wide else "95 % in", lambda t: percent(t.error_p95, digits=1)),
         ("compactions" if wide else "compacted", lambda t: f"{t.compactions:,}"),
         ("failed", lambda t: f"{t.failed:,}"),
     ]

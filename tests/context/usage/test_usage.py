@@ -27,6 +27,7 @@ from tui.context.usage.rows import apportion
 from tui.context.usage.snapshot import snapshot_from_json, snapshot_to_json
 from tui.context.usage.usage import ContextUsage, calculate_context_usage, usage_to_json
 from tui.messages import Attachment, Message, Request, SystemSection, Text, ToolSchema, Usage
+from tui.text.names import ROW_NAMES
 
 WINDOW = ModelLimits(200_000, source="probe")
 
@@ -158,6 +159,8 @@ def test_the_json_is_as_fixed() -> None:
         *("last_input", "last_output", "last_output_sent_back", "new_messages", "last_error_percent", "factor"),
     ]
     assert isinstance(rows, list)
+    assert [row["key"] for row in rows] == [key for key in ROW_NAMES if key in {row["key"] for row in rows}]
+    assert all(list(row) == ["key", "name", "tokens", "source", "items"] for row in rows)
     assert sum(row["tokens"] for row in rows) == data["total"]
     assert all(sum(item["tokens"] for item in row["items"]) == row["tokens"] for row in rows if row["items"])
 

@@ -15,7 +15,6 @@ from tui.context.counting.digests import CHAIN_START, MessageDigest, chain, mess
 from tui.messages import Message, ToolCall
 
 _CHUNK = 512  # messages compared at once
-MESSAGE_ROWS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
 
 
 class Sums(NamedTuple):

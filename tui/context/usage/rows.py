@@ -9,24 +9,12 @@ from typing import NamedTuple, overload
 from tui.context.counting.costs import CountSource
 from tui.context.counting.digests import preamble_digest
 from tui.context.estimate.calibration import Calibration
-from tui.context.estimate.ledger import MESSAGE_ROWS, row_of
+from tui.context.estimate.ledger import row_of
 from tui.context.estimate.preamble import Preamble
 from tui.context.estimate.prediction import Situation
 from tui.messages import Message, Request
+from tui.text.names import MESSAGE_ROWS, ROW_NAMES
 
-NAMES = {
-    "system": "System prompt",
-    "memory": "Memory files",
-    "tools": "Tools",
-    "user": "User messages",
-    "assistant": "Assistant messages",
-    "reasoning": "Reasoning sent back",
-    "tool_calls": "Tool calls",
-    "tool_results": "Tool results",
-    "attachments": "Attachments",
-    "summaries": "Summaries",
-    "unattributed": "Unattributed",
-}
 UNATTRIBUTED = 0.01  # of the total: a smaller remainder is shared out over the messages (SPEC 3)
 
 
@@ -79,7 +67,7 @@ class LazyItems(Sequence[UsageItem]):
 class UsageRow:
     """A category. Items add up to the row, rows add up to the total."""
 
-    key: str  # one of `NAMES`
+    key: str  # one of `ROW_NAMES`
     name: str
     tokens: int
     source: CountSource
@@ -154,11 +142,11 @@ def make_rows(request: Request, situation: Situation) -> tuple[tuple[UsageRow, .
 def _row(key: str, tokens: int, request: Request, situation: Situation, tools: CountSource) -> UsageRow:
     if key == "unattributed":
         measured = situation.estimate.last_input is not None
-        return UsageRow(key, NAMES[key], tokens, "derived" if measured else "estimated")
+        return UsageRow(key, ROW_NAMES[key], tokens, "derived" if measured else "estimated")
     if key in ("system", "memory"):
-        return UsageRow(key, NAMES[key], tokens, "estimated", _section_items(key, tokens, request, situation))
+        return UsageRow(key, ROW_NAMES[key], tokens, "estimated", _section_items(key, tokens, request, situation))
     if key == "tools":
-        return UsageRow(key, NAMES[key], tokens, tools, _tool_items(tokens, request, situation, tools))
+        return UsageRow(key, ROW_NAMES[key], tokens, tools, _tool_items(tokens, request, situation, tools))
     _, guessed = situation.account.rows.get(key, (0.0, 0.0))
     source: CountSource = "estimated" if guessed > 0.005 else "derived"
     account = situation.account
@@ -177,7 +165,7 @@ def _row(key: str, tokens: int, request: Request, situation: Situation, tools: C
             for (message, origin, _), share in zip(found, parts, strict=True)
         )
 
-    return UsageRow(key, NAMES[key], tokens, source, LazyItems(make))
+    return UsageRow(key, ROW_NAMES[key], tokens, source, LazyItems(make))
 
 
 def _section_items(key: str, tokens: int, request: Request, situation: Situation) -> tuple[UsageItem, ...]:

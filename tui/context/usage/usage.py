@@ -178,7 +178,13 @@ def usage_to_json(usage: ContextUsage) -> dict[str, object]:
             "factor": basis.factor,
         },
         "rows": [
-            {"name": row.name, "tokens": row.tokens, "source": row.source, "items": _items(row.items)}
+            {
+                "key": row.key,
+                "name": row.name,
+                "tokens": row.tokens,
+                "source": row.source,
+                "items": _items(row.items),
+            }
             for row in usage.rows
         ],
         "output_reserve": usage.output_reserve,

@@ -60,7 +60,7 @@ class ConversationCommands(CommandBase):
         items = []
         for info in infos:
             label = ("↳ " if info.parent else "") + (info.title or "(no title)")
-            when = f"{age(info.updated_at, now):>4}"
+            when = f"{age(info.updated_at, now):>6}"
             detail = f"{when}   {info.messages:>5,} msgs   {info.model}"
             items.append(Item(info.id, label, detail, info.id == present, when))
         return items

@@ -76,7 +76,7 @@ class FitsPanel(Panel[None]):
         note.update("Counted for the present model; others may differ by some percent.")
 
     def _show(self) -> None:
-        width = max(20, min(112, self.app.size.width) - (4 if self.app.size.width < 60 else 6) - 1)
+        width = self.list_width
         options = self.query_one(OptionList)
         options.clear_options()
         found = fits(self.usage, self._models)

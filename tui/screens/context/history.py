@@ -40,7 +40,7 @@ class HistoryPanel(Panel[None]):
     def on_resize(self, _event: events.Resize) -> None:
         """Draw for this size."""
         size = self.app.size
-        width = max(20, min(112, size.width) - (4 if size.width < 60 else 6))
+        width = self.inner_width
         height = max(4, min(16, size.height - 7))
         calls = calls_of(self.session.messages)
         usage = self.session.usage

@@ -22,9 +22,10 @@ from tui.screens.context.messages import MessagesPanel
 from tui.screens.hints import CLOSE, KeyLine, key_line
 from tui.screens.pager import Pager
 from tui.text.cells import clip
+from tui.text.names import MESSAGE_ROWS
 from tui.text.numbers import tokens_exact
 from tui.views.context_basis import basis_lines
-from tui.views.context_picture import MESSAGE_KEYS, picture_lines
+from tui.views.context_picture import picture_lines
 from tui.views.context_table import Line, headline, table_lines
 
 if TYPE_CHECKING:
@@ -109,18 +110,12 @@ class ContextPanel(Panel[str]):
         self.query_one(".panel").visible = True
         self.remove_class("-under")
 
-    @property
-    def room(self) -> int:
-        """Cells inside the panel."""
-        narrow = self.app.size.width < 60
-        return max(20, min(112, self.app.size.width) - (4 if narrow else 6))
-
     def redraw(self) -> None:
         """Draw everything from the numbers as they are."""
         usage = self.usage
         if usage is None:
             return
-        width, height = self.room, self.app.size.height
+        width, height = self.inner_width, self.app.size.height
         rows = 3 if height >= 28 and width >= 60 else 2 if height >= 16 else 1
         head = headline(usage, width)
         picture = picture_lines(usage, width, rows)
@@ -161,7 +156,7 @@ class ContextPanel(Panel[str]):
     def say(self, text: str) -> None:
         """Put a line in the place of the keys; "" brings them back."""
         self._note = text
-        self.query_one(".context-keys", Static).update(self._footer(self.room))
+        self.query_one(".context-keys", Static).update(self._footer(self.inner_width))
 
     def action_open(self) -> None:
         """What enter does."""
@@ -182,13 +177,13 @@ class ContextPanel(Panel[str]):
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """The keys say what enter does here."""
         event.stop()
-        self.query_one(".context-keys", Static).update(self._footer(self.room))
+        self.query_one(".context-keys", Static).update(self._footer(self.inner_width))
 
     def _open(self, row: str, item: UsageItem) -> None:
         """A text to read, or the message in the conversation; what changes either is elsewhere."""
         if (found := opened(self.session, row, item)) is not None:
             self.app.push_screen(Pager([(found.title, found.text)], wraps=True, note=found.note))
-        elif row in MESSAGE_KEYS:
+        elif row in MESSAGE_ROWS:
             self.dismiss(f"{'unfold' if row in FOLDED_ROWS else 'open'}:{item.ref}")
         else:
             self.notify("This is not part of the next request any more.", markup=False)

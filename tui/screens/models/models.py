@@ -32,8 +32,9 @@ MOST = 60
 class ModelPicker(Picker):
     """Models with window and price, the last used first; below them what is known of the one under the cursor."""
 
+    max_width = 100
+
     DEFAULT_CSS = """
-    ModelPicker > .panel { max-width: 100; }
     ModelPicker .about { height: 2; color: $text-muted; margin-top: 1; }
     """
 

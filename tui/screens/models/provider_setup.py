@@ -41,8 +41,10 @@ def provider_items(choices: Iterable[ProviderChoice], present: str) -> list[Item
 class ProviderForm(Panel[Draft]):
     """Dismissed with what was filled in once it works and is in use; `say` gets the line that tells so."""
 
+    max_width = 84
+
     DEFAULT_CSS = """
-    ProviderForm > .panel { max-width: 84; height: auto; }
+    ProviderForm > .panel { height: auto; }
     ProviderForm Static { height: auto; color: $text-muted; }
     ProviderForm .label { color: $foreground; }
     ProviderForm Input { border: none; height: 1; padding: 0 1; background: $background; margin-bottom: 1; }

@@ -32,8 +32,9 @@ QUIET = 0.7
 class ApprovalPanel(Panel["Decision"]):
     """Dismissed with a decision, or None for Esc. `typed` takes what was meant for the prompt."""
 
+    max_width = 90
+
     DEFAULT_CSS = """
-    ApprovalPanel > .panel { max-width: 90; }
     ApprovalPanel Static { height: auto; }
     ApprovalPanel .about { color: $text-muted; }
     ApprovalPanel .why { color: $text-warning; margin-top: 1; }

@@ -115,15 +115,9 @@ class McpPanel(Panel[None]):
         plan = self.session.tools.plan
         return Deferred(frozenset(tool.name for tool in plan.deferred), plan.tokens)
 
-    @property
-    def room(self) -> int:
-        """Cells of a line."""
-        width = self.app.size.width
-        return max(20, min(112, width) - (4 if width < 60 else 6)) - 1
-
     def redraw(self) -> None:
         """Draw everything as it is."""
-        width = self.room
+        width = self.list_width
         lines = self.servers.lines
         deferred = self._deferred()
         head = wrapped(summary(self._tools, lines, deferred), width) if lines else [""]
@@ -154,7 +148,7 @@ class McpPanel(Panel[None]):
 
     def _keys(self) -> None:
         kind, _ = self._chosen()
-        keys = key_line(self, [*HINTS.get(kind, ()), CLOSE], self.room)
+        keys = key_line(self, [*HINTS.get(kind, ()), CLOSE], self.list_width)
         self.query_one(".mcp-keys", Static).update(
             Content.styled(plain(self._note), "$text-muted") if self._note else keys
         )

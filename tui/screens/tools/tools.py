@@ -32,8 +32,9 @@ log = logging.getLogger(__name__)
 class ToolsPanel(Panel[None]):
     """Lists the tools of a conversation. `changed` is called when what is sent may have changed."""
 
+    max_width = 96
+
     DEFAULT_CSS = """
-    ToolsPanel > .panel { max-width: 96; }
     ToolsPanel .tools-head, ToolsPanel .tools-keys { height: auto; }
     ToolsPanel .tools-head { margin-bottom: 1; }
     ToolsPanel .tools-keys { margin-top: 1; }
@@ -91,12 +92,6 @@ class ToolsPanel(Panel[None]):
             self._note = plain(" ".join(str(error).split())) or type(error).__name__
         self.redraw()
 
-    @property
-    def room(self) -> int:
-        """Cells of a line."""
-        width = self.app.size.width
-        return max(20, min(96, width) - (4 if width < 60 else 6)) - 1
-
     def redraw(self) -> None:
         """Draw everything as it is."""
         plan = self.session.tools.plan
@@ -112,14 +107,14 @@ class ToolsPanel(Panel[None]):
             takes=self.session.tools.takes_any,
             small=self.session.tools.off_by_default,
         )
-        head = wrapped(said, self.room)
+        head = wrapped(said, self.list_width)
         self.query_one(".tools-head", Static).update("\n".join(head))
         options = self.query_one(OptionList)
         around = len(head) + (3 if self.app.size.height < SHORT else 7)  # borders, keys, and lines kept free
         options.styles.max_height = max(2, self.app.size.height - around)
         at = options.highlighted
         chosen = self._rows[at].key if at is not None and at < len(self._rows) else ""
-        self._rows = tool_rows(self._lines, self._answers, self.room, time.time(), waiting)
+        self._rows = tool_rows(self._lines, self._answers, self.list_width, time.time(), waiting)
         options.clear_options()
         options.add_options(Option(row.content, disabled=not row.key) for row in self._rows)
         choosable = [index for index, line in enumerate(self._rows) if line.key]
@@ -129,8 +124,8 @@ class ToolsPanel(Panel[None]):
 
     def _keys(self) -> None:
         kind, _ = self._chosen()
-        keys = key_line(self, [*HINTS.get(kind, ()), CLOSE], self.room)
-        note = Content.styled(clip(self._note, self.room), "$text-muted")
+        keys = key_line(self, [*HINTS.get(kind, ()), CLOSE], self.list_width)
+        note = Content.styled(clip(self._note, self.list_width), "$text-muted")
         self.query_one(".tools-keys", Static).update(note if self._note else keys)
 
     def _chosen(self) -> tuple[str, str]:
