@@ -52,8 +52,8 @@ async def test_what_credit_pays_for_is_asked_for_and_is_no_limit_of_the_model(tm
     [
         (7.0, Wait(7.0, 1), "/retry asks again."),
         (60.0, Wait(60.0, 1), "/retry asks again."),
-        (61.0, None, "/retry asks again; the server wants 2 minutes."),
-        (40_000.0, None, "/retry asks again; the server wants 11 hours."),
+        (61.0, None, "/retry asks again; the server wants 2 min."),
+        (40_000.0, None, "/retry asks again; the server wants 11 h 7 min."),
     ],
 )
 def test_a_wait_that_is_too_long_is_left_to_the_person(seconds: float, action: Action | None, words: str) -> None:
