@@ -244,8 +244,8 @@ class FakeSession:
         self.system = text
 
     @property
-    def reasoning_refused(self) -> bool:
-        return False
+    def reasoning_sent(self) -> str | None:
+        return self.reasoning
 
     async def set_reasoning(self, effort: str | None) -> None:
         """Set."""

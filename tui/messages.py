@@ -15,6 +15,9 @@ MessageKind: TypeAlias = Literal["chat", "summary", "injected"]
 MessageStatus: TypeAlias = Literal["complete", "streaming", "cancelled", "interrupted", "failed"]
 UsageSource: TypeAlias = Literal["provider", "estimated"]
 
+EFFORTS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+"""The levels of reasoning that can be asked for. Models take some of them; their provider maps the rest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -181,8 +184,8 @@ class ToolSchema:
 class Request:
     """What would go out: the projection of a session for one provider and model.
 
-    `max_output` is in tokens. `reasoning` is the wanted effort ("off", "low", "medium", "high"; None is the
-    provider's default). `server_edits`: the provider may clear old tool results by itself. `blobs` maps
+    `max_output` is in tokens. `reasoning` is the wanted effort (one of `EFFORTS`; None is the provider's
+    default). `server_edits`: the provider may clear old tool results by itself. `blobs` maps
     attachment hashes to bytes and is filled only just before sending; it has no part in digests or counts.
     """
 

@@ -124,7 +124,7 @@ def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: 
             "models.a/b.preserve_recent_turns: '4' is not a number of turns",
         ),
         ("[models.'a/b']\ntheme = 'x'", "unknown setting models.a/b.theme"),
-        ("reasoning = 'much'", "reasoning: 'much' is no effort; use one of off, low, medium, high"),
+        ("reasoning = 'much'", "reasoning: 'much' is no effort; use one of off, minimal, low, medium, high, xhigh"),
         ("[models.gpt]\nwindow = 1", 'write the whole name, [models."provider/model"]'),
         ("[providers.'a/b']\nbase_url = 'http://x'", "a provider's name has no slash"),
         ("[providers.x]\nbase_url = 'http://[::1'", "providers.x.base_url: 'http://[::1' is no address"),

@@ -10,9 +10,9 @@ from tui.providers.capabilities import (
     anthropic_capabilities,
     chat_capabilities,
     claude,
-    gpt_version,
     responses_capabilities,
 )
+from tui.providers.reasoning import gpt_version
 
 
 @pytest.mark.parametrize(

@@ -361,7 +361,6 @@ async def test_an_organisation_that_is_not_verified_gets_what_it_may() -> None:
 @pytest.mark.parametrize(
     "refusal",
     [
-        "`reasoning_effort` must be one of `low`, `medium`, or `high`",
         "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
         "adaptive thinking is not supported on this model",
         "Extra inputs are not permitted",
@@ -378,8 +377,67 @@ async def test_an_effort_that_is_refused_is_left_out_from_then_on(dialect: Diale
         server.answers.append(Answer(pieces(dialect)))
         first, second = await collect(provider, wish), await collect(provider, wish)
         asked = [bool({"reasoning", "reasoning_effort", "thinking"} & item.body.keys()) for item in server.asked]
+        assert "stream_options" in server.asked[-1].body or dialect != "openai-chat"
+        assert provider.learned("m") == ("It takes no reasoning effort",)
+        assert provider.effort_sent("m", "off") is None
+        provider.forget("m")
+        assert (provider.learned("m"), provider.effort_sent("m", "off")) == ((), "off")
     assert (first.text, second.text, first.error) == ("Hello", "Hello", None)
     assert asked == [True] * refusals + [False, False]
+
+
+@pytest.mark.parametrize(
+    ("wish", "refusal", "sent"),
+    [
+        (
+            "off",
+            "Unsupported value: 'none' is not supported with this model. Supported values are: 'low' and 'high'.",
+            "low",
+        ),
+        ("minimal", "`reasoning_effort` must be one of `low`, `medium`, or `high`", "low"),
+        ("off", "Reasoning is mandatory for this endpoint and cannot be disabled.", "low"),
+        (
+            "max",
+            "Unsupported value: 'reasoning_effort' does not support 'max' with this model. Supported values are: "
+            "'none', 'low', 'medium', 'high', and 'xhigh'.",
+            "xhigh",
+        ),
+    ],
+)
+async def test_a_refused_level_becomes_the_nearest_one_that_is_taken(wish: str, refusal: str, sent: str) -> None:
+    """Never the default of the provider, which may think much longer than what was wished."""
+    async with serving("openai-chat") as (server, provider):
+        server.json({"error": {"message": refusal, "type": "invalid_request_error"}}, 400)
+        server.answers.append(Answer(pieces("openai-chat")))
+        for _ in range(2):
+            got = await collect(provider, replace(REQUEST, reasoning=wish))
+            assert got.text == "Hello"
+        assert [item.body["reasoning_effort"] for item in server.asked] == [
+            "none" if wish == "off" else wish,
+            sent,
+            sent,
+        ]
+        assert provider.effort_sent("m", wish) == sent
+        [line] = provider.learned("m")
+        assert line.startswith("It takes the reasoning efforts")
+
+
+async def test_tools_and_reasoning_that_exclude_each_other_cost_the_reasoning_and_nothing_else() -> None:
+    """OpenAI's gpt-5.4 to 5.6 over Chat Completions refuse tools even where no effort was sent."""
+    refusal = "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use "
+    refusal += "function tools, use /v1/responses or set reasoning_effort to 'none'."
+    offered = replace(REQUEST, tools=(TOOL,))
+    async with serving("openai-chat") as (server, provider):
+        server.json({"error": {"message": refusal, "type": "invalid_request_error"}}, 400)
+        server.answers.append(Answer(pieces("openai-chat")))
+        for wish in (None, "high"):
+            got = await collect(provider, replace(offered, reasoning=wish))
+            assert got.text == "Hello"
+        await collect(provider, replace(REQUEST, reasoning="high"))
+        asked = [(len(item.body.get("tools", ())), item.body.get("reasoning_effort")) for item in server.asked]
+        assert asked == [(1, None), (1, "none"), (1, "none"), (0, "high")]
+        [line] = provider.learned("m")
+        assert 'kind = "openai"' in line
 
 
 @pytest.mark.parametrize(

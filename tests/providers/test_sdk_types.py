@@ -11,10 +11,11 @@ import pytest
 from tests.providers.wire_values import IMAGE, NOTE, PDF, TOOL, TOOL_TURN, assistant, request, thought, user
 from tui.messages import Message, Request, SystemSection, ToolCall, ToolResult
 from tui.providers.anthropic import wire as anthropic_wire
-from tui.providers.config import ChatStyle
+from tui.providers.config import ChatStyle, ProviderConfig
 from tui.providers.openai_chat import wire as chat_wire
 from tui.providers.openai_responses import wire as responses_wire
 
+CONFIG = ProviderConfig("p", official=True)
 PLOT = (
     user("Plot it"),
     assistant(ToolCall("c3", "look", "{}")),
@@ -53,7 +54,7 @@ def check(body: dict[str, Any], params: Any) -> None:
 def test_anthropic(model: str, reasoning: str | None) -> None:
     from anthropic.types import message_count_tokens_params, message_create_params
 
-    body = anthropic_wire.to_wire(full(model, reasoning=reasoning))
+    body = anthropic_wire.to_wire(full(model, reasoning=reasoning), CONFIG.anthropic_style(model))
     check(body, message_create_params.MessageCreateParamsStreaming)
     counted = {key: value for key, value in body.items() if key not in ("max_tokens", "stream")}
     check(counted, message_count_tokens_params.MessageCountTokensParams)
@@ -73,5 +74,5 @@ def test_chat(reasoning: str | None) -> None:
 def test_responses(model: str, reasoning: str | None) -> None:
     from openai.types.responses import response_create_params
 
-    body = responses_wire.to_wire(full(model, reasoning=reasoning))
+    body = responses_wire.to_wire(full(model, reasoning=reasoning), CONFIG.responses_style(model))
     check(body, response_create_params.ResponseCreateParamsStreaming)

@@ -7,7 +7,7 @@ import base64
 from tests.providers.wire_values import GONE, IMAGE, assistant, request, results, user
 from tui.messages import Message, Text, ToolCall, ToolResult
 from tui.providers.anthropic import wire as anthropic_wire
-from tui.providers.config import ChatStyle
+from tui.providers.config import AnthropicStyle, ChatStyle, ResponsesStyle
 from tui.providers.openai_chat import wire as chat_wire
 from tui.providers.openai_responses import wire as responses_wire
 
@@ -20,7 +20,7 @@ TURN = (
 
 
 def test_anthropic_takes_them_inside_the_result() -> None:
-    blocks = anthropic_wire.to_wire(request(*TURN), cache=False)["messages"][-1]["content"]
+    blocks = anthropic_wire.to_wire(request(*TURN), AnthropicStyle(), cache=False)["messages"][-1]["content"]
     source = {"type": "base64", "media_type": "image/png", "data": DATA}
     assert blocks == [
         {
@@ -47,9 +47,9 @@ def test_chat_takes_them_from_the_person_s_side_after_all_results() -> None:
 
 def test_responses_takes_them_inside_the_output_at_openai_only() -> None:
     image = {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}", "detail": "auto"}
-    [official, _] = responses_wire.to_wire(request(*TURN))["input"][-2:]
+    [official, _] = responses_wire.to_wire(request(*TURN), ResponsesStyle())["input"][-2:]
     assert official["output"] == [{"type": "input_text", "text": "a plot:"}, image]
-    items = responses_wire.to_wire(request(*TURN), official=False)["input"]
+    items = responses_wire.to_wire(request(*TURN), ResponsesStyle(official=False))["input"]
     assert [item["type"] for item in items[-3:]] == ["function_call_output", "function_call_output", "message"]
     assert items[-3]["output"] == "a plot:"
     assert items[-1]["content"] == [image]
@@ -57,5 +57,6 @@ def test_responses_takes_them_inside_the_output_at_openai_only() -> None:
 
 def test_what_is_gone_is_named() -> None:
     turn = (*TURN[:2], Message("tool", (ToolResult("c1", "look", ""), GONE)))
-    content = anthropic_wire.to_wire(request(*turn), cache=False)["messages"][-1]["content"][0]["content"]
+    message = anthropic_wire.to_wire(request(*turn), AnthropicStyle(), cache=False)["messages"][-1]
+    content = message["content"][0]["content"]
     assert content[1] == {"type": "text", "text": "[attachment gone.png is not available any more]"}

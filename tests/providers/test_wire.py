@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.providers.wire_values import GONE, IMAGE, NOTE, PDF, request
 from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.providers.anthropic import wire as anthropic_wire
-from tui.providers.config import ChatStyle
+from tui.providers.config import AnthropicStyle, ChatStyle, ResponsesStyle
 from tui.providers.openai_chat import wire as chat_wire
 from tui.providers.openai_responses import wire as responses_wire
 
@@ -53,8 +53,8 @@ def test_any_history_becomes_json_without_empty_content(
     req = request(*history)
     before = repr(req)
     chat = chat_wire.to_wire(req, ChatStyle())
-    anthropic = anthropic_wire.to_wire(req)
-    responses = responses_wire.to_wire(req)
+    anthropic = anthropic_wire.to_wire(req, AnthropicStyle())
+    responses = responses_wire.to_wire(req, ResponsesStyle())
     for body in (chat, anthropic, responses):
         json.dumps(body)
     assert repr(req) == before

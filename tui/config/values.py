@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 from tui.context.usage.limits import Percent, Tokens
+from tui.messages import EFFORTS
 
 Compaction: TypeAlias = Percent | Tokens | Literal["off"]
 """When compaction starts."""
 
 MOST_TURNS = 1_000
-
-EFFORTS = ("off", "low", "medium", "high")
-"""How long a model may think first, as a person says it."""
 
 
 def parse_tokens(value: object) -> int:

@@ -163,7 +163,7 @@ class ModelInfo:
     """A model a server offers. Unknown is None.
 
     `price` is US dollars for a million tokens of input and of output; `images`, `pdfs` and `tools`: whether it takes
-    them. `thinking`: the values of Anthropic's `thinking.type` that it takes.
+    them. `thinking`: the values of Anthropic's `thinking.type` that it takes; `efforts`: its reasoning levels.
     """
 
     id: str
@@ -174,6 +174,7 @@ class ModelInfo:
     pdfs: bool | None = None
     tools: bool | None = None
     thinking: tuple[str, ...] | None = None
+    efforts: tuple[str, ...] | None = None
 
 
 class Provider(ABC):
@@ -193,6 +194,22 @@ class Provider(ABC):
     @abstractmethod
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
+
+    def efforts(self, model: str) -> tuple[str, ...]:
+        """The reasoning levels that `model` takes (`reasoning.LEVELS`), as far as is known."""
+        return ()
+
+    def effort_sent(self, model: str, wish: str | None) -> str | None:
+        """The level that `model` is asked for where `wish` is wanted; None asks for none."""
+        return wish
+
+    def learned(self, model: str) -> tuple[str, ...]:
+        """What refusals taught of `model` in this run, a line each for a person."""
+        return ()
+
+    def forget(self, model: str) -> None:
+        """Ask `model` as if nothing was learned of it."""
+        return
 
     @abstractmethod
     async def models(self) -> list[ModelInfo]:

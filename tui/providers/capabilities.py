@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tui.providers.base import Capabilities
+from tui.providers.reasoning import USUAL, gpt_version
 
 Family: TypeAlias = Literal["claude", "openai", "deepseek", "kimi", "local", "openrouter", "loop", "plain"]
 
 _CLAUDE = re.compile(r"claude-(?P<line>[a-z]+)-(?P<major>\d+)(?:[.-](?P<minor>\d{1,2}))?(?!\d)")
 _CLAUDE_OLD = re.compile(r"claude-(?P<major>\d)(?:[.-](?P<minor>\d))?-(?P<line>[a-z]+)")
 _KIMI_KEEPS = re.compile(r"kimi-k(?:2\.[7-9]|[3-9])")
-_GPT = re.compile(r"gpt-(?P<major>\d+)(?:\.(?P<minor>\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,34 @@ class Claude:
         return (3, 7) <= self.version <= (4, 6)
 
     @property
-    def always_thinks(self) -> bool:
-        """Refuses `thinking.type` "disabled": Fable and Mythos, and the others from 5.5."""
-        return self.line in ("fable", "mythos") or self.version >= (5, 5)
+    def thinks_by_default(self) -> bool:
+        """Thinks where a request does not say, and hides it: from 5.0 on."""
+        return self.version >= (5, 0)
+
+    @property
+    def off_switch(self) -> str | None:
+        """The `thinking.type` that turns thinking off; None for Fable, Mythos and Opus from 5.5, which always think."""
+        if self.line in ("fable", "mythos"):
+            return None
+        if self.version < (5, 5) or self.line == "haiku":
+            return "disabled"
+        return "between_tools" if self.line == "sonnet" else None
 
     @property
     def thinking_types(self) -> frozenset[str]:
         """The values of `thinking.type` it takes, where the server does not say."""
-        taken = {"adaptive": self.adaptive, "enabled": self.budgeted, "disabled": not self.always_thinks}
-        return frozenset(name for name, takes in taken.items() if takes)
+        taken = {"adaptive": self.adaptive, "enabled": self.budgeted}
+        types = {name for name, takes in taken.items() if takes}
+        return frozenset(types if self.off_switch is None else types | {self.off_switch})
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """The levels it takes, where the server does not say: as an effort from 4.6 on, as a budget from 3.7 on."""
+        if self.version < (3, 7):
+            return ()
+        off = () if self.off_switch is None else ("off",)
+        more = ("xhigh", "max") if self.version >= (4, 7) else ("max",) if self.version >= (4, 6) else ()
+        return (*off, *USUAL, *more)
 
 
 def claude(model: str) -> Claude | None:
@@ -75,12 +94,6 @@ _SEES_AND_CALLS = re.compile(r"claude-|gpt-(4o|4\.1|[5-9])|gemini-|(^|/)o[34](-|
 def known_to_see_and_call(model: str) -> bool | None:
     """True for families whose every model takes pictures and tools; None where the name does not tell."""
     return True if _SEES_AND_CALLS.search(model.lower()) else None
-
-
-def gpt_version(model: str) -> tuple[int, int] | None:
-    """Version of a GPT model, (5, 6) for "openai/gpt-5.6-mini"; None for other models."""
-    match = _GPT.search(model.lower())
-    return None if match is None else (int(match["major"]), int(match["minor"] or 0))
 
 
 def anthropic_capabilities(model: str, *, official: bool) -> Capabilities:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tui.providers.base import Capabilities, ProviderError
-from tui.providers.capabilities import Family
+from tui.providers.capabilities import Family, claude
 from tui.providers.keys import hold_secret, key_from_command, key_from_env
+from tui.providers.reasoning import LEVELS, nearest, openai_levels
 
 Dialect: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "local", "demo"]
 ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning"]
@@ -21,25 +22,58 @@ IDLE_TIMEOUT = 300.0
 """Seconds. A local model reads a long prompt, and a hosted one thinks, for minutes without a sign of life."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatStyle:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How a server takes requests for one model: by its documents, its model list, and what it refused.
+
+    `efforts`: the reasoning levels it takes (`reasoning.LEVELS`); None is unknown.
+    """
+
+    efforts: tuple[str, ...] | None = None
+    plain_schemas: bool = False  # refuses tools for keywords in their schemas
+    short_descriptions: bool = False  # refuses tool descriptions of more than 1,024 characters
+
+    def effort(self, wish: str | None) -> str | None:
+        """The level that is asked for where `wish` is wanted; None asks for none."""
+        return nearest(wish, self.efforts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatStyle(Style):
     """How a server's Chat Completions differ from OpenAI's.
 
-    `reasoning_field`: where an assistant message carries its reasoning back. `effort`: how the wanted reasoning is
-    said: `reasoning_effort`, OpenRouter's `reasoning` object, or a `thinking` switch with one of few efforts beside it.
+    `reasoning_field`: where an assistant message carries its reasoning back. `effort_style`: how a level is written:
+    as `reasoning_effort`, in OpenRouter's `reasoning` object, or as a `thinking` switch with an effort beside it.
     `needs_reasoning`: with tools each answer has to carry the field, also where it came from another model or without a
-    thought (DeepSeek V4, Kimi).
+    thought (DeepSeek V4, Kimi). `reasons_with_tools`: False where reasoning must be off for tools to be taken.
     """
 
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     include_usage: bool = True
     reasoning_field: ReasoningField = "reasoning_content"
     needs_reasoning: bool = False
-    effort: EffortStyle = "effort"
+    reasons_with_tools: bool = True
+    effort_style: EffortStyle = "effort"
     short_tool_ids: bool = False
-    plain_schemas: bool = False  # refuses tools for words in their schemas
     cache_key: bool = False  # takes `prompt_cache_key`
     extra_body: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponsesStyle(Style):
+    """How a server's Responses API differs. `official`: OpenAI's own servers; others know fewer fields."""
+
+    official: bool = True
+    summaries: bool = True  # reasoning summaries may be asked for
+    streams: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnthropicStyle(Style):
+    """How a server takes `thinking`: the values of its `type`, None where that is unknown."""
+
+    thinking: frozenset[str] | None = None
+    thinks_by_default: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +136,37 @@ class ProviderConfig:
             )
         return key
 
-    def chat_style(self) -> ChatStyle:
-        """How this server's Chat Completions differ."""
+    def chat_style(self, model: str) -> ChatStyle:
+        """How this server's Chat Completions take `model`, before it was asked."""
         openai = self.family == "openai"
+        effort_style = _EFFORT_STYLES.get(self.name, "effort")
         return ChatStyle(
+            efforts=_EFFORTS[effort_style] or openai_levels(model, chat=True),
             max_tokens_field="max_completion_tokens" if openai else "max_tokens",
             reasoning_field=self.reasoning_field,
             needs_reasoning=self.family in ("deepseek", "kimi"),
-            effort=_EFFORT.get(self.name, "effort"),
+            effort_style=effort_style,
             short_tool_ids=self.name == "mistral",
             cache_key=openai and self.official,
             extra_body=self.extra_body,
+        )
+
+    def responses_style(self, model: str) -> ResponsesStyle:
+        """How this server's Responses API takes `model`, before it was asked."""
+        return ResponsesStyle(official=self.official, efforts=openai_levels(model))
+
+    def anthropic_style(self, model: str, types: frozenset[str] | None = None) -> AnthropicStyle:
+        """How this server's Messages API takes `model`, before it was asked.
+
+        `types` are the values of `thinking.type` that its model list names; without them the model's name tells.
+        """
+        kind = claude(model)
+        if kind is None:
+            return AnthropicStyle(thinking=types, thinks_by_default=types is not None and "disabled" not in types)
+        return AnthropicStyle(
+            thinking=kind.thinking_types if types is None else types,
+            thinks_by_default=kind.thinks_by_default,
+            efforts=kind.efforts if types is None else None,
         )
 
     def adjust(self, known: Capabilities) -> Capabilities:
@@ -120,9 +174,15 @@ class ProviderConfig:
         return replace(known, images=False) if self.name in ("local", "cerebras") else known
 
 
-_EFFORT: Mapping[str, Literal["effort", "openrouter", "thinking"]] = {
+_EFFORT_STYLES: Mapping[str, EffortStyle] = {
     "openrouter": "openrouter",
     "deepseek": "thinking",
     "moonshot": "thinking",
     "zai": "thinking",
+}
+_EFFORTS: Mapping[EffortStyle, tuple[str, ...] | None] = {
+    "effort": None,
+    "openrouter": LEVELS,  # it maps a level that a model does not have to the nearest one
+    # DeepSeek V4, Kimi K3 and GLM-5.3; Kimi takes any other word for "max" (their guides to thinking, autumn 2026).
+    "thinking": ("off", "low", "high", "max"),
 }

@@ -143,11 +143,6 @@ def as_object(text: str | None) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def schema_object(parameters: str) -> Json:
-    """A tool's JSON schema; an empty one becomes the schema of no arguments."""
-    return as_object(parameters) or {"type": "object", "properties": {}}
-
-
 def merge_extra(body: Json, extra: Mapping[str, object]) -> Json:
     """`body` with the provider's `extra_body` from the settings laid over it."""
     return {**body, **extra}

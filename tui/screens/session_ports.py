@@ -145,8 +145,8 @@ class SessionLike(Protocol):
         ...
 
     @property
-    def reasoning_refused(self) -> bool:
-        """Whether the model refused that effort, so that it is not sent."""
+    def reasoning_sent(self) -> str | None:
+        """The effort that goes out for it."""
         ...
 
     async def set_reasoning(self, effort: str | None) -> None:

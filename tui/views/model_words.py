@@ -29,11 +29,15 @@ def price_text(price: tuple[float, float] | None) -> str:
     return f"${list_price(price[0])}/${list_price(price[1])}" if any(price) else "free"
 
 
-def effort_text(effort: str | None, *, refused: bool) -> str:
-    """What `/thinking` says."""
+def effort_text(effort: str | None, sent: str | None) -> str:
+    """What `/thinking` says of the wanted effort and of what is `sent` for it."""
     if effort is None:
-        return "Reasoning effort: as the provider likes."
-    return f"Reasoning effort: {effort}{', which this model refused: it is asked without it' if refused else ''}."
+        return "Reasoning effort: provider default."
+    if sent == effort:
+        return f"Reasoning effort: {effort}."
+    if sent is None:
+        return f"Reasoning effort: {effort}, but this model takes none: provider default."
+    return f"Reasoning effort: {effort}. This model does not take it: {sent} is sent."
 
 
 def about_model(info: ModelInfo, able: Capabilities, used: str) -> str:

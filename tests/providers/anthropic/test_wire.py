@@ -22,11 +22,13 @@ from tests.providers.wire_values import (
 )
 from tui.messages import Reasoning, Refusal, Request, SystemSection, ToolCall, ToolResult
 from tui.providers.anthropic import wire as anthropic_wire
+from tui.providers.config import ProviderConfig
 
 
 class TestAnthropic:
-    def body(self, req: Request, **options: Any) -> dict[str, Any]:
-        return anthropic_wire.to_wire(req, **options)
+    def body(self, req: Request, types: frozenset[str] | None = None, **options: Any) -> dict[str, Any]:
+        style = ProviderConfig("p", "anthropic").anthropic_style(req.model, types)
+        return anthropic_wire.to_wire(req, style, **options)
 
     def test_a_tool_turn(self) -> None:
         body = self.body(request(*TOOL_TURN, tools=(TOOL,)), cache=False)
@@ -133,6 +135,11 @@ class TestAnthropic:
             ("claude-opus-4-6", None, None),
             ("claude-opus-4-6", "low", "adaptive"),
             ("claude-opus-4-8", "off", "disabled"),
+            ("claude-opus-4-8", None, None),
+            ("claude-opus-5", None, "adaptive"),
+            ("claude-opus-5", "off", "disabled"),
+            ("claude-haiku-5-5", "off", "disabled"),
+            ("claude-sonnet-5-5", "off", "between_tools"),
             ("claude-opus-5-5", None, "adaptive"),
             ("claude-opus-5-5", "off", "adaptive"),
             ("claude-fable-5", "off", "adaptive"),
@@ -143,8 +150,23 @@ class TestAnthropic:
         assert body.get("thinking", {}).get("type") == kind
         if kind == "enabled":
             assert 1024 <= body["thinking"]["budget_tokens"] < body["max_tokens"]
-        if kind == "adaptive" and wanted not in (None, "off"):
-            assert body["output_config"] == {"effort": wanted}
+        if kind == "adaptive":
+            assert body["thinking"]["display"] == "summarized"  # what is billed is seen
+            efforts = {None: None, "off": {"effort": "low"}}
+            assert body.get("output_config") == efforts.get(wanted, {"effort": wanted})
+
+    @pytest.mark.parametrize(
+        ("model", "wanted", "sent"),
+        [
+            ("claude-opus-4-6", "xhigh", "max"),
+            ("claude-opus-4-7", "xhigh", "xhigh"),
+            ("claude-opus-5-5", "minimal", "low"),
+            ("claude-fable-5-2", "max", "max"),
+        ],
+    )
+    def test_a_level_the_model_does_not_take_becomes_the_next_one(self, model: str, wanted: str, sent: str) -> None:
+        body = self.body(request(user("x"), model=model, reasoning=wanted, max_output=16_000))
+        assert body["output_config"] == {"effort": sent}
 
     @pytest.mark.parametrize(
         ("types", "wanted", "kind"),

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.providers.http.refusal_sentences import SENTENCES
 from tests.providers.replay import ReplayServer, replay_server
 from tui.chat.runtime.tool_support import ToolSupport
 from tui.chat.store.store import SessionStore
-from tui.providers.base import Provider, ProviderError
+from tui.providers.base import ErrorKind, Provider, ProviderError
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.http.refusals import cannot_read, refuses_images, refuses_tools
+from tui.providers.http.errors import classify_error
+from tui.providers.http.refusals import Cause, cannot_read, refused, refuses_images, refuses_tools
 from tui.providers.registry import make_provider
 
 ROUTES = ("/api/show", "/props", "/v1/models")
@@ -87,43 +89,15 @@ async def test_a_server_is_asked_once_in_a_run_and_its_word_is_kept(tmp_path: Pa
     store.close()
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "tools", "images"),
-    [
-        ("bad_request", "gemma:2b does not support tools", True, False),
-        ("not_found", "No endpoints found that support tool use. To learn more about provider routing, …", True, False),
-        ("bad_request", '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser', True, False),
-        ("server", "tools param requires --jinja flag", True, False),
-        ("bad_request", "Function calling is not enabled for models/gemma-3", True, False),
-        ("bad_request", "image input is not supported - hint: mmproj", False, True),
-        ("not_found", "No endpoints found that support image input", False, True),
-        ("bad_request", "llama-3 is not a multimodal model", False, True),
-        ("bad_request", "tool_use ids were found without tool_result blocks", False, False),
-        ("bad_request", "Invalid schema for function 'x': not supported keyword", False, False),
-        ("rate_limit", "does not support tools", False, False),
-    ],
-)
-def test_which_refusals_mean_what(kind: Any, text: str, tools: bool, images: bool) -> None:
-    error = ProviderError(kind, text)
-    assert (refuses_tools(error), refuses_images(error)) == (tools, images)
-
-
-@pytest.mark.parametrize(
-    ("text", "unreadable"),
-    [
-        ("Could not process image", True),
-        ("messages.0.content.1.image: At least one of the image dimensions exceed max allowed size: 8000 pixels", True),
-        ("Image does not match the provided media type image/png", True),
-        ("You uploaded an unsupported image. Please make sure your image has of one the following formats", True),
-        ("The image data you provided does not represent a valid image", True),
-        ("Unable to process input image. Please retry", True),
-        ("Failed to load image or audio file", True),
-        ("The PDF specified was not valid.", True),
-        ("A maximum of 100 PDF pages may be provided.", True),
-        ("image input is not supported", False),
-        ("roles must alternate", False),
-    ],
-)
-def test_which_refusals_mean_a_file(text: str, unreadable: bool) -> None:
-    assert cannot_read(ProviderError("bad_request", text)) is unreadable
-    assert not cannot_read(ProviderError("overloaded", text))
+@pytest.mark.parametrize(("sentence", "cause"), SENTENCES)
+def test_a_sentence_means_one_thing_and_none_that_its_neighbour_means(sentence: str, cause: Cause | None) -> None:
+    error = classify_error(400, {"error": {"message": sentence, "type": "invalid_request_error"}}, provider="p")
+    assert refused(error) == cause
+    assert (refuses_tools(error), refuses_images(error), cannot_read(error)) == (
+        cause == "tools",
+        cause == "images",
+        cause == "file",
+    )
+    kinds: tuple[ErrorKind, ...] = ("overloaded", "rate_limit", "auth")
+    for kind in kinds:
+        assert refused(ProviderError(kind, sentence)) is None

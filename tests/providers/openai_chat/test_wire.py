@@ -22,7 +22,7 @@ from tests.providers.wire_values import (
     user,
 )
 from tui.messages import Request, SystemSection, ToolCall, ToolResult
-from tui.providers.config import ChatStyle
+from tui.providers.config import ChatStyle, ProviderConfig
 from tui.providers.models.presets import PRESETS
 from tui.providers.openai_chat import wire as chat_wire
 
@@ -106,7 +106,7 @@ class TestChat:
         assert [m["reasoning_content"] for m in sent if m["role"] == "assistant"] == ["mine", " "]
         plain = self.body(request(*talk, user("v")), needs_reasoning=True)["messages"]
         assert "reasoning_content" not in plain[3]
-        assert [name for name, config in PRESETS.items() if config.chat_style().needs_reasoning] == [
+        assert [name for name, config in PRESETS.items() if config.chat_style("m").needs_reasoning] == [
             "deepseek",
             "moonshot",
         ]
@@ -179,7 +179,8 @@ class TestChat:
         ],
     )
     def test_effort(self, effort: str, wanted: str, sent: dict[str, Any]) -> None:
-        body = self.body(request(user("x"), reasoning=wanted), effort=effort)
+        style = ProviderConfig({"openrouter": "openrouter", "thinking": "deepseek"}.get(effort, "p")).chat_style("m")
+        body = chat_wire.to_wire(request(user("x"), reasoning=wanted), style)
         assert {key: body[key] for key in sent} == sent
 
     def test_the_settings_extra_fields_win(self) -> None:

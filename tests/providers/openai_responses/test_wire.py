@@ -16,12 +16,14 @@ from tests.providers.wire_values import (
     user,
 )
 from tui.messages import Request, SystemSection, ToolCall, ToolResult
+from tui.providers.config import ProviderConfig
 from tui.providers.openai_responses import wire as responses_wire
 
 
 class TestResponses:
-    def body(self, req: Request, **options: Any) -> dict[str, Any]:
-        return responses_wire.to_wire(req, **options)
+    def body(self, req: Request, official: bool = True) -> dict[str, Any]:
+        config = ProviderConfig("p", "openai-responses", official=official)
+        return responses_wire.to_wire(req, config.responses_style(req.model))
 
     def test_it_is_stateless(self) -> None:
         system = (SystemSection("system", "prompt", "Be brief."),)
@@ -95,6 +97,12 @@ class TestResponses:
             ("gpt-5-chat-latest", None, None),
             ("gpt-5", "off", {"summary": "auto", "effort": "minimal"}),
             ("gpt-5.2", "off", {"summary": "auto", "effort": "none"}),
+            ("gpt-5.2", "minimal", {"summary": "auto", "effort": "low"}),
+            ("gpt-5.2", "max", {"summary": "auto", "effort": "xhigh"}),
+            ("gpt-5.6", "max", {"summary": "auto", "effort": "max"}),
+            ("gpt-6-astra", "off", {"summary": "auto", "effort": "low"}),
+            ("gpt-6.2-sol", "minimal", {"summary": "auto", "effort": "low"}),
+            ("gpt-5-pro", "low", {"summary": "auto", "effort": "high"}),
             ("o4-mini", "low", {"summary": "auto", "effort": "low"}),
             ("o4-mini", "off", {"summary": "auto", "effort": "low"}),
             ("gpt-6-sol", None, {"summary": "auto"}),

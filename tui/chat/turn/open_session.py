@@ -20,7 +20,6 @@ from tui.context.reduction.compaction_rules import compaction_report
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, SystemSection
 from tui.providers.base import Capabilities
-from tui.providers.effort import effort_refused
 
 
 class OpenSession:
@@ -131,13 +130,18 @@ class OpenSession:
 
     @property
     def reasoning(self) -> str | None:
-        """The wanted effort: "off", "low", "medium", "high"; None is the provider's default."""
+        """The wanted effort, one of `EFFORTS`; None is the provider's default."""
         return self._conversation.target.reasoning
 
     @property
-    def reasoning_refused(self) -> bool:
-        """Whether the model in use refused that effort, so that it is not sent."""
-        return effort_refused(self._services.provider(self.provider), self.model, self.reasoning)
+    def reasoning_sent(self) -> str | None:
+        """The effort that goes out: another one where the model does not take the wanted one; None asks for none."""
+        return self._services.provider(self.provider).effort_sent(self.model, self.reasoning)
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """The reasoning efforts that the model in use takes, as far as is known; () for none."""
+        return self._services.provider(self.provider).efforts(self.model)
 
     @property
     def memory(self) -> MemoryFiles:

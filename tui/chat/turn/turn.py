@@ -44,7 +44,6 @@ from tui.chat.turn.room import Room
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolCall
 from tui.providers.base import Capabilities, ProviderError
-from tui.providers.effort import effort_refused
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +115,7 @@ class Turn:
             yield UsageChanged(usage)
             reply: Message | None = None
             action: Action | None = None
-            effort_known = self._effort_refused(request)
+            learned = self._learned(request)
             if self._cancel.is_set() and steps:
                 yield STOPPED
                 return
@@ -129,9 +128,9 @@ class Turn:
                     action = await self._next_action(request)
                     if action is None:  # else nothing arrived: the attempt leaves no message behind
                         await self._keep(reply)
-                    if not effort_known and self._effort_refused(request):
-                        wish = f"This model takes no reasoning effort {request.reasoning!r}, its server says"
-                        yield Notice("info", f"{wish}; asked without it")
+                    for lesson in self._learned(request):
+                        if lesson not in learned:
+                            yield Notice("info", f"{request.model}: {lesson}")
                 yield event
             if action is not None:
                 async for event in self._remedy(action):
@@ -156,8 +155,8 @@ class Turn:
             refused = False
             self._recovery = Recovery()
 
-    def _effort_refused(self, request: Request) -> bool:
-        return effort_refused(self._services.provider(request.provider), request.model, request.reasoning)
+    def _learned(self, request: Request) -> tuple[str, ...]:
+        return self._services.provider(request.provider).learned(request.model)
 
     def _aim(self) -> None:
         """The answer gets what is reserved for it, or less where the server said so."""

@@ -17,8 +17,9 @@ from tui.cli.plain.summary import change, preview
 from tui.cli.plain.tools import PlainTools
 from tui.commands import registry as commands
 from tui.config.paths import at_home, new_file
-from tui.config.values import EFFORTS, parse_tokens
+from tui.config.values import parse_tokens
 from tui.context.usage.usage import surely_fits
+from tui.messages import EFFORTS
 from tui.text.clean import clean_line
 from tui.text.numbers import plural, spent, timestamp, tokens_exact
 from tui.views.context_basis import basis_lines
@@ -247,7 +248,7 @@ class PlainCommands:
             raise UsageError(f"/thinking takes {', '.join(EFFORTS)} or default, not {args!r}")
         if effort:
             await self._session.set_reasoning(None if effort == "default" else effort)
-        write(effort_text(self._session.reasoning, refused=self._session.reasoning_refused))
+        write(effort_text(self._session.reasoning, self._session.reasoning_sent))
 
     async def _retry(self, _args: str) -> None:
         await self._chat.turn(self._session.retry())

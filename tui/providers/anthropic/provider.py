@@ -6,25 +6,22 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Request
 from tui.providers.anthropic.reader import AnthropicReader
 from tui.providers.anthropic.wire import to_wire
-from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError, StreamEvent
+from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
 from tui.providers.capabilities import anthropic_capabilities
-from tui.providers.config import ProviderConfig
-from tui.providers.effort import Effort
-from tui.providers.http.connection import Connection
+from tui.providers.config import AnthropicStyle, ProviderConfig
+from tui.providers.dialect import DialectProvider
+from tui.providers.http.refusals import Cause
 from tui.providers.http.transport import anthropic_client, events
 from tui.providers.models import discovery
-from tui.providers.think_tags import with_thoughts
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
-
 
 EDITING: Mapping[str, str] = {"anthropic-beta": "context-management-2025-06-27"}
 """Sent where the provider may clear old tool results by itself."""
@@ -32,37 +29,28 @@ EDITING: Mapping[str, str] = {"anthropic-beta": "context-management-2025-06-27"}
 _NOT_COUNTED = ("max_tokens", "context_management")  # what the counting route does not take
 
 
-class AnthropicMessages(Provider):
+class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
     """One server that speaks Anthropic's Messages API."""
 
     dialect = "anthropic"
 
     def __init__(self, config: ProviderConfig) -> None:
-        self.name = config.name
-        self.config = config
-        self._connection = Connection(config, self._connect)
-        self.effort = Effort()
-        self._thinking: dict[str, frozenset[str]] = {}  # model -> what the server's list says it takes
-
-    async def client(self) -> AsyncAnthropic:
-        """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
-        return await self._connection.client()
+        super().__init__(config)
+        self._listed_thinking: dict[str, frozenset[str]] = {}  # model -> the values of `thinking.type` it takes
 
     async def _connect(self, key: str | None) -> AsyncAnthropic:
         base_url = self.config.base_url.rstrip("/").removesuffix("/v1")  # the SDK's paths begin with /v1
         headers = {**self.config.headers, **(EDITING if self.config.context_management else {})}
         return await anthropic_client(base_url, key, headers)
 
-    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the answer's events. Raises `ProviderError`."""
-        answer = partial(self._connection.stream, self._stream)
-        return with_thoughts(self.effort.stream(answer, request), on=not self.config.official)
+    def _first_style(self, model: str) -> AnthropicStyle:
+        return self.config.anthropic_style(model, self._listed_thinking.get(model))
 
-    async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        client = await self.client()
+    async def _attempt(
+        self, client: AsyncAnthropic, request: Request, style: AnthropicStyle
+    ) -> AsyncGenerator[StreamEvent, None]:
         reader = AnthropicReader()
-        types = self._thinking.get(request.model)
-        body = await asyncio.to_thread(to_wire, request, types=types) | dict(self.config.extra_body)
+        body = await asyncio.to_thread(to_wire, request, style) | dict(self.config.extra_body)
         try:
             async with aclosing(events(client, "/v1/messages", body, self.name, self.config.idle_timeout)) as wire:
                 async for item in wire:
@@ -87,32 +75,28 @@ class AnthropicMessages(Provider):
             [] if counted is None else list(reader.feed({"type": "message_delta", "usage": {"input_tokens": counted}}))
         )
 
+    def _adapted(self, style: AnthropicStyle, cause: Cause, request: Request) -> AnthropicStyle | None:
+        if cause in ("effort", "field") and style.thinks_by_default:  # a gateway that does not know adaptive thinking
+            return replace(style, thinking=frozenset(), thinks_by_default=False, efforts=())
+        return None
+
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
         known = anthropic_capabilities(model, official=self.config.official)
         return replace(known, edits_context=self.config.context_management)
 
     async def limits(self, model: str) -> ModelLimits | None:
-        """The server's word on the window; None where it says nothing. Raises `ProviderError`."""
-        found = [info for info in await self.models() if info.id == model]
-        return found[0].limits if found else None
+        """The window as the server states it; None where it says nothing. Raises `ProviderError`."""
+        return next((info.limits for info in await self.models() if info.id == model), None)
 
-    async def takes_tools(self, model: str) -> bool | None:
-        """Whether the server says that `model` calls tools; None where it says nothing. Raises `ProviderError`."""
-        return await discovery.server_takes_tools(await self.client(), self.config, model)
-
-    async def models(self) -> list[ModelInfo]:
-        """The models the server offers. Raises `ProviderError`."""
-        found = await self._connection.ask(self._models)
-        self._thinking |= {info.id: frozenset(info.thinking) for info in found if info.thinking is not None}
-        return found
-
-    async def _models(self) -> list[ModelInfo]:
-        return await discovery.anthropic_models(await self.client(), self.config)
+    async def _list(self, client: AsyncAnthropic) -> list[ModelInfo]:
+        infos = await discovery.anthropic_models(client, self.config)
+        self._listed_thinking |= {info.id: frozenset(info.thinking) for info in infos if info.thinking is not None}
+        return infos
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
-        whole = await asyncio.to_thread(to_wire, request, cache=False, types=self._thinking.get(request.model))
+        whole = await asyncio.to_thread(to_wire, request, self._style(request.model), cache=False)
         body = {key: value for key, value in whole.items() if key not in _NOT_COUNTED}
         if "budget_tokens" in body.get("thinking", {}):
             body.pop("thinking")  # it is checked against max_tokens, which this route does not take
@@ -121,7 +105,3 @@ class AnthropicMessages(Provider):
             return await discovery.input_tokens(await self.client(), "/v1/messages/count_tokens", body, self.name)
 
         return await self._connection.ask(counted)
-
-    async def close(self) -> None:
-        """Close the connections. Idempotent."""
-        await self._connection.close()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
-from tui.providers.capabilities import claude
+from tui.providers.config import AnthropicStyle
+from tui.providers.tool_schemas import tool_description, tool_parameters
 from tui.providers.wire import (
     Json,
     ToolIds,
@@ -15,21 +16,21 @@ from tui.providers.wire import (
     plain_text,
     result_text,
     results_with_parts,
-    schema_object,
     usual_tool_ids,
 )
 
 DEFAULT_MAX_OUTPUT = 8192  # tokens; the field is required, and every model from 3.5 on takes this much
 MIN_BUDGET = 1024  # tokens; the least a thinking budget may be
-_BUDGET_SHARE = {"low": 0.2, "medium": 0.5, "high": 0.8}  # of the answer's tokens, for models that take a budget
+# Of the answer's tokens, for models that take a budget.
+_BUDGET_SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.8, "max": 0.8}
+_OFF = ("disabled", "between_tools")  # the values of `thinking.type` that turn thinking off
 _CACHE: Json = {"type": "ephemeral"}
 
 
-def to_wire(request: Request, *, cache: bool = True, types: frozenset[str] | None = None) -> Json:
+def to_wire(request: Request, style: AnthropicStyle, *, cache: bool = True) -> Json:
     """The JSON body of POST /v1/messages, streaming.
 
     With `cache` two marks are set: after the system prompt (which outlives a trimmed conversation) and at the end.
-    `types` are the values of `thinking.type` that the server says the model takes; None goes by its name.
     """
     ids = usual_tool_ids()
     messages: list[Json] = []
@@ -50,7 +51,11 @@ def to_wire(request: Request, *, cache: bool = True, types: frozenset[str] | Non
         last["text"] = last["text"].rstrip()
     system = [{"type": "text", "text": section.text} for section in request.system if section.text.strip()]
     tools = [
-        {"name": tool.name, "description": tool.description, "input_schema": schema_object(tool.parameters)}
+        {
+            "name": tool.name,
+            "description": tool_description(tool, short=style.short_descriptions),
+            "input_schema": tool_parameters(tool, plain=style.plain_schemas),
+        }
         for tool in request.tools
     ]
     if cache:
@@ -69,34 +74,28 @@ def to_wire(request: Request, *, cache: bool = True, types: frozenset[str] | Non
         body["tools"] = tools
     if request.server_edits:
         body["context_management"] = {"edits": [{"type": "clear_tool_uses_20250919"}]}
-    if types is None and (kind := claude(request.model)) is not None:
-        types = kind.thinking_types
-    return body | thinking(types, request.reasoning, body["max_tokens"])
+    return body | _thinking(style, request.reasoning, body["max_tokens"])
 
 
-def thinking(types: frozenset[str] | None, wanted: str | None, max_tokens: int) -> Json:
+def _thinking(style: AnthropicStyle, wish: str | None, max_tokens: int) -> Json:
     """How thinking is asked for: adaptive with an effort where the model takes that, else a budget (tokens).
 
-    `types` are the values of `thinking.type` that it takes; None is unknown.
+    "summarized" shows what is billed: from Claude 5.0 on thinking is hidden unless it is asked for.
     """
-    if types is None:
-        return {} if wanted is None else _budgeted(wanted, max_tokens)
-    if "adaptive" in types:
-        if wanted is None or wanted == "off":
-            if "disabled" not in types:  # it thinks anyway; "summarized" lets a person see it
-                effort: Json = {"output_config": {"effort": "low"}} if wanted == "off" else {}
-                return {"thinking": {"type": "adaptive", "display": "summarized"}} | effort
-            return {} if wanted is None else {"thinking": {"type": "disabled"}}
-        return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": wanted}}
-    if wanted is None or "enabled" not in types:
+    types, level = style.thinking, style.effort(wish)
+    if types is not None and "adaptive" in types:
+        shown: Json = {"thinking": {"type": "adaptive", "display": "summarized"}}
+        if level is None:
+            return shown if style.thinks_by_default else {}
+        if level == "off":
+            off = next((kind for kind in _OFF if kind in types), None)
+            return {"thinking": {"type": off}} if off else shown | {"output_config": {"effort": "low"}}
+        return shown | {"output_config": {"effort": level}}
+    if level is None or (types is not None and "enabled" not in types):
         return {}
-    return _budgeted(wanted, max_tokens)
-
-
-def _budgeted(wanted: str, max_tokens: int) -> Json:
-    budget = int(max_tokens * _BUDGET_SHARE.get(wanted, 0.5))
-    if wanted == "off" or max_tokens <= MIN_BUDGET:
+    if level == "off" or max_tokens <= MIN_BUDGET:
         return {"thinking": {"type": "disabled"}}
+    budget = int(max_tokens * _BUDGET_SHARES[level])
     return {"thinking": {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}}
 
 

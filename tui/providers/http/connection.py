@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tui.messages import Request
-from tui.providers.base import ProviderError, StreamEvent
+from tui.providers.base import ProviderError
 from tui.providers.config import ProviderConfig
 
 if TYPE_CHECKING:
@@ -51,29 +49,12 @@ class Connection(Generic[ClientT]):
         try:
             return await question()
         except ProviderError as error:
-            if not await self._renewed(error, used):
+            if not await self.renewed(error, used):
                 raise
         return await question()
 
-    async def stream(
-        self, answer: Callable[[Request], AsyncGenerator[StreamEvent, None]], request: Request
-    ) -> AsyncGenerator[StreamEvent, None]:
-        """The events of `answer(request)`, with another key where there is one now. Raises `ProviderError`."""
-        used, begun = self._client, False
-        try:
-            async with aclosing(answer(request)) as events:
-                async for event in events:
-                    begun = True
-                    yield event
-            return
-        except ProviderError as error:
-            if begun or not await self._renewed(error, used):
-                raise
-        async with aclosing(answer(request)) as events:
-            async for event in events:
-                yield event
-
-    async def _renewed(self, error: ProviderError, used: ClientT | None) -> bool:
+    async def renewed(self, error: ProviderError, used: ClientT | None) -> bool:
+        """Whether there is another client than `used`, which failed of `error`: the command gives another key now."""
         if error.status != 401 or not self._config.api_key_command:
             return False
         async with self._busy:

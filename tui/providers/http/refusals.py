@@ -1,48 +1,164 @@
-"""What a server refused: tools, images, or one file it can't read. Pure."""
+"""What a server refused of a request that is not too long: one table, so that no rule takes another's sentence. Pure.
+
+`tests/providers/http/refusal_sentences.py` holds sentences of real servers, neighbours included. What follows from each
+cause is decided elsewhere: the dialects ask again otherwise, the turn leaves something out.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import Literal, TypeAlias
 
 from tui.providers.base import ProviderError
+from tui.providers.http.overflow import any_of
 
-# Ollama, OpenRouter, vLLM, llama.cpp without its template engine, Mistral and LiteLLM, in their own words.
-_REFUSED = re.compile(
-    r"does not support (?:tools|tool calling|function calling)|support tool use|--enable-auto-tool-choice"
-    r"|tools param requires --jinja|(?:tools?|tool[ _]choice|tool (?:use|calls?|calling)|function calling)\b.{0,40}"
-    r"\b(?:is|are) (?:not|un)[ -]?(?:supported|enabled|available)",
-    re.IGNORECASE,
+Cause: TypeAlias = Literal[
+    "reasoning_with_tools",  # takes tools, and reasoning, but not both in this dialect
+    "missing_reasoning",  # an answer was sent back without its reasoning
+    "summaries",  # only verified organisations get reasoning summaries
+    "streams",  # only verified organisations may stream
+    "max_tokens_name",  # `max_tokens` or `max_completion_tokens`, whichever was not sent
+    "description",  # a tool's description is too long
+    "schema",  # a tool's schema
+    "file",  # a picture or a PDF that the server can make nothing of
+    "images",
+    "tools",
+    "effort",  # the level of reasoning, or its field
+    "field",  # some field that the server does not know, by name or not
+]
+
+_UNAVAILABLE = r"\b(?:is|are) (?:not|un)[ -]?(?:supported|enabled|available)"
+
+_RULES: tuple[tuple[Cause, re.Pattern[str]], ...] = (  # the first that matches counts
+    # OpenAI's Chat Completions, of gpt-5.4 and later (openai/openai-openapi#541, BerriAI/litellm#34569).
+    ("reasoning_with_tools", any_of(r"tools? with reasoning_effort (?:is|are) not supported")),
+    ("missing_reasoning", any_of(r"reasoning_content.{0,60}(?:must be passed back|is missing)")),
+    # OpenAI (continuedev/continue#9602).
+    ("summaries", any_of(r"verified to generate reasoning summar")),
+    ("streams", any_of(r"verified to stream")),
+    (
+        "max_tokens_name",
+        any_of(
+            r"max_(?:completion_)?tokens['\"`]? is not supported",
+            r"use ['\"`]max_(?:completion_)?tokens['\"`] instead",
+        ),
+    ),
+    # OpenAI, Copilot, DeepSeek: "Invalid 'tools[2].function.description': string too long. ... maximum length 1024".
+    (
+        "description",
+        any_of(
+            r"\bdescription['\"`]?[^.]{0,20}: (?:string|value) too long",
+            r"\bdescription\b.{0,80}\b(?:too long|at most 1,?024|max(?:imum)? length (?:of )?1,?024|1,?024 characters)",
+        ),
+    ),
+    (
+        "schema",
+        any_of(
+            r"invalid schema for (?:function|tool)",  # OpenAI, Groq
+            r"tools\.\d+\.(?:custom\.)?input_schema",  # Anthropic
+            r"input_schema does not support",
+            r"unknown name .{1,40} at '(?:request\.)?tools",  # Gemini
+            r"function_declarations\[\d+\]\.(?:parameters|response)",
+            r"flavou?red json schema",  # Moonshot
+            r"json schema (?:is invalid|conversion failed)",  # Anthropic, llama.cpp
+            r"(?:unrecognized|unresolved|unsupported) (?:json )?schema",  # llama.cpp
+            r"failed to (?:initialize samplers|parse grammar)",
+            r"grammar error",  # vLLM, SGLang
+            r"invalid (?:tool|function) parameters? schema",
+        ),
+    ),
+    # Anthropic, OpenAI, Gemini, xAI, llama.cpp and vLLM, of a file that is broken, too large or not what it says.
+    (
+        "file",
+        any_of(
+            r"could not process (?:the )?(?:image|pdf)",
+            r"(?:unsupported|invalid) image",
+            r"represent a valid image",
+            r"unable to process input image",
+            r"cannot identify image",
+            r"failed to (?:load|decode) (?:the )?image",
+            r"image dimensions exceed",
+            r"image does not match",
+            r"appears to be an? image/",
+            r"pdf (?:specified )?(?:was|is) (?:not valid|invalid|password protected)",
+            r"maximum of \d+ pdf pages",
+        ),
+    ),
+    # llama.cpp, OpenRouter, vLLM, Ollama, LiteLLM.
+    (
+        "images",
+        any_of(
+            r"image input is not supported",
+            r"support image input",
+            r"does not support (?:images?|vision)",
+            r"is not a multimodal model",
+            rf"(?:images?|image_url|vision|multimodal)\b.{{0,40}}{_UNAVAILABLE}",
+        ),
+    ),
+    # Ollama, OpenRouter, vLLM, llama.cpp without its template engine, Mistral and LiteLLM.
+    (
+        "tools",
+        any_of(
+            r"does not support (?:tools|tool calling|function calling)",
+            r"support tool use",
+            r"--enable-auto-tool-choice",
+            r"tools param requires --jinja",
+            # Not "tool choice 'required' is not supported" nor "parallel tool calls are not supported".
+            rf"(?<!parallel )(?<!strict )\b(?:tools?|tool (?:use|calls?|calling)|function calling)\b"
+            rf"(?:(?! with |schema|param|result|name|choice).){{0,40}}{_UNAVAILABLE}",
+        ),
+    ),
+    # The level or its field by name, and in words that refuse: thinking blocks and budgets are something else.
+    (
+        "effort",
+        any_of(
+            r"(?:un|not )supported (?:value|parameter)s?: ['\"`]?(?:reasoning|thinking|effort|none|minimal|low|medium"
+            r"|high|xhigh|max)\b",
+            r"(?:reasoning_?effort|reasoning\.(?:effort|enabled)|output_config|thinking\.type)\b",
+            r"(?:unknown|unrecogni[sz]ed|unsupported|unexpected)[^.]{0,40}\b(?:reasoning|thinking|effort)\b",
+            r"\b(?:reasoning|thinking|think|effort|thinking level)\b(?! blocks?)[`'\"]?(?:(?!\bblocks?\b).){0,60}"
+            r"(?:not (?:be )?(?:supported?|permitted|allowed|disabled)|unsupported|is mandatory|cannot be|invalid"
+            r"|must be one of)",
+            r"does(?:n't| not) support (?:parameter )?(?:reasoning|thinking|the effort)",
+            r"only works in thinking mode",
+            r"thinking: extra inputs",
+        ),
+    ),
+    (
+        "field",
+        any_of(
+            r"stream_options|include_usage",
+            r"unknown (?:field|parameter|argument)",
+            r"unrecogni[sz]ed",
+            r"extra (?:inputs|fields)",
+            r"unexpected (?:keyword|field|property)",
+            r"unsupported parameter",
+            r"\b(?:field|parameter|argument|property|properties|key)s?\b[^.]{0,40} not (?:permitted|allowed)",
+            r"additional propert",
+        ),
+    ),
 )
 _KINDS = frozenset({"bad_request", "not_found", "server"})
 
 
-# llama.cpp, OpenRouter, vLLM, Ollama, LiteLLM.
-_NO_IMAGES = re.compile(
-    r"image input is not supported|support image input|does not support (?:images?|vision)|is not a multimodal model"
-    r"|(?:images?|image_url|vision|multimodal)\b.{0,40}\b(?:is|are) (?:not|un)[ -]?(?:supported|enabled|available)",
-    re.IGNORECASE,
-)
-
-# Anthropic, OpenAI, Gemini, xAI, llama.cpp and vLLM, of a file that is broken, too large or not what it says.
-_UNREADABLE = re.compile(
-    r"could not process (?:the )?(?:image|pdf)|(?:unsupported|invalid) image|represent a valid image"
-    r"|unable to process input image|cannot identify image|failed to (?:load|decode) (?:the )?image"
-    r"|image dimensions exceed|image does not match|appears to be an? image/"
-    r"|pdf (?:specified )?(?:was|is) (?:not valid|invalid|password protected)|maximum of \d+ pdf pages",
-    re.IGNORECASE,
-)
+def refused(error: ProviderError) -> Cause | None:
+    """What the server refused, by its words; None where it has another reason."""
+    if error.kind not in _KINDS:
+        return None
+    text = str(error)
+    return next((cause for cause, words in _RULES if words.search(text)), None)
 
 
 def cannot_read(error: ProviderError) -> bool:
     """Whether a request was refused because of a picture or a PDF in it that the server can make nothing of."""
-    return error.kind in _KINDS and _UNREADABLE.search(str(error)) is not None
+    return refused(error) == "file"
 
 
 def refuses_images(error: ProviderError) -> bool:
     """Whether a request was refused because images were in it."""
-    return error.kind in _KINDS and _NO_IMAGES.search(str(error)) is not None
+    return refused(error) == "images"
 
 
 def refuses_tools(error: ProviderError) -> bool:
     """Whether a request was refused because it offered tools."""
-    return error.kind in _KINDS and _REFUSED.search(str(error)) is not None
+    return refused(error) == "tools"

@@ -11,6 +11,7 @@ from tui.context.usage.limits import ModelLimits
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.transport import get_json, post_json
+from tui.providers.reasoning import LEVELS
 from tui.providers.wire import Json, count_of
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ def is_for_chat(entry: Mapping[str, Any], name: str, *, hosted: bool) -> bool:
     if isinstance(able, Mapping) and able.get("completion_chat") is False:  # Mistral
         return False
     return not (_EMBEDS.search(name) or (hosted and _HOSTED.search(name)))
+
+
+# Where servers list the reasoning levels of a model.
+_EFFORT_KEYS = ("supported_efforts", "supported_reasoning_efforts", "supported_reasoning_levels", "reasoning_efforts")
 
 
 def find_count(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
@@ -159,6 +164,7 @@ def entry_info(entry: Mapping[str, Any], name: str, title: str | None, limits: M
             _within("tools", parameters), _said(table, "function_calling", "tool_use", "trained_for_tool_use")
         ),
         thinking=_thinking_types(table.get("thinking")),
+        efforts=_efforts(entry, table),
     )
 
 
@@ -168,6 +174,26 @@ def _thinking_types(said: object) -> tuple[str, ...] | None:
     if not isinstance(types, Mapping) or not types:
         return None
     return tuple(sorted(name for name in types if isinstance(name, str) and _said(types, name)))
+
+
+def _efforts(entry: Mapping[str, Any], able: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The reasoning levels that an entry lists: Anthropic's `effort` capability, or a list of words; None without one.
+
+    Anthropic's `off` follows from the types of thinking.
+    """
+    effort = able.get("effort")
+    if isinstance(effort, Mapping):
+        off = {"disabled", "between_tools"} & set(_thinking_types(able.get("thinking")) or ())
+        levels = [level for level in LEVELS if _said(effort, level)]
+        return (*(["off"] if off else []), *levels) if levels else None
+    reasoning = entry.get("reasoning")
+    holders = [entry, *([reasoning] if isinstance(reasoning, Mapping) else [])]
+    for listed in (holder.get(key) for holder in holders for key in _EFFORT_KEYS):
+        words = [str(one.get("effort") or one.get("name")) if isinstance(one, Mapping) else one for one in listed or []]
+        levels = [level for level in LEVELS if level in words or (level == "off" and "none" in words)]
+        if levels:
+            return tuple(levels)
+    return None
 
 
 def _first(*known: bool | None) -> bool | None:
@@ -253,11 +279,6 @@ async def _lmstudio_limits(client: AsyncOpenAI, root: str, model: str, provider:
             if context := find_count(place, ("loaded_context_length", "config.context_length")):
                 return ModelLimits(context, source="probe", detail=f"LM Studio ({path})")
     return None
-
-
-async def chat_input_tokens(client: AsyncOpenAI, body: Json, provider: str) -> int | None:
-    """llama.cpp's count of a Chat request, in tokens; None where the server has no such route."""
-    return await input_tokens(client, "/chat/completions/input_tokens", body, provider)
 
 
 async def input_tokens(client: AsyncOpenAI | AsyncAnthropic, path: str, body: Json, provider: str) -> int | None:

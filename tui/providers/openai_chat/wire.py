@@ -7,7 +7,7 @@ from typing import Any
 
 from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
 from tui.providers.config import ChatStyle
-from tui.providers.plain_schema import plain_schema
+from tui.providers.tool_schemas import tool_description, tool_parameters
 from tui.providers.wire import (
     Json,
     ToolIds,
@@ -23,7 +23,6 @@ from tui.providers.wire import (
     plain_text,
     result_text,
     results_with_parts,
-    schema_object,
     system_text,
 )
 
@@ -59,20 +58,15 @@ def to_wire(request: Request, style: ChatStyle) -> Json:
                 "type": "function",
                 "function": {
                     "name": tool.name,
-                    "description": tool.description,
-                    "parameters": _parameters(tool.parameters, style),
+                    "description": tool_description(tool, short=style.short_descriptions),
+                    "parameters": tool_parameters(tool, plain=style.plain_schemas),
                 },
             }
             for tool in request.tools
         ]
     if style.cache_key and request.session:
         body["prompt_cache_key"] = request.session
-    return merge_extra(body | _effort(request.reasoning, style), style.extra_body)
-
-
-def _parameters(schema: str, style: ChatStyle) -> Json:
-    whole = schema_object(schema)
-    return plain_schema(whole) if style.plain_schemas else whole
+    return merge_extra(body | _effort(request, style), style.extra_body)
 
 
 def _append(messages: list[Json], wire: Json) -> None:
@@ -92,20 +86,22 @@ def _pieces(content: str | list[Json]) -> list[Json]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _effort(wanted: str | None, style: ChatStyle) -> Json:
-    if wanted is None:
+def _effort(request: Request, style: ChatStyle) -> Json:
+    if request.tools and not style.reasons_with_tools:
+        return {"reasoning_effort": "none"}
+    level = style.effort(request.reasoning)
+    if level is None:
         return {}
-    off = wanted == "off"
-    match style.effort:
+    off = level == "off"
+    match style.effort_style:
         case "openrouter":
-            return {"reasoning": {"enabled": False} if off else {"effort": wanted}}
-        case "thinking":
-            # DeepSeek refuses an effort beside "disabled". It, Kimi K3 and GLM-5.3 know "low", "high" and "max"; Kimi
-            # takes any other without a word for "max" (their documentation of thinking, autumn 2026).
-            effort = {} if off else {"reasoning_effort": "low" if wanted == "low" else "high"}
-            return {"thinking": {"type": "disabled" if off else "enabled"}} | effort
+            return {"reasoning": {"enabled": False} if off else {"effort": level}}
+        case "thinking":  # DeepSeek refuses an effort beside "disabled"
+            return {"thinking": {"type": "disabled" if off else "enabled"}} | (
+                {} if off else {"reasoning_effort": level}
+            )
         case "effort":
-            return {"reasoning_effort": "none" if off else wanted}
+            return {"reasoning_effort": "none" if off else level}
 
 
 def _message(message: Message, request: Request, style: ChatStyle, ids: ToolIds) -> list[Json]:

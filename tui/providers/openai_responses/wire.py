@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 
 from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
-from tui.providers.capabilities import gpt_version
+from tui.providers.config import ResponsesStyle
+from tui.providers.reasoning import gpt_version, openai_levels
+from tui.providers.tool_schemas import tool_description, tool_parameters
 from tui.providers.wire import (
     Json,
     ToolIds,
@@ -18,27 +19,14 @@ from tui.providers.wire import (
     plain_text,
     result_text,
     results_with_parts,
-    schema_object,
     system_text,
     usual_tool_ids,
 )
 
-_O_SERIES = re.compile(r"(?:^|/)o\d|gpt-oss|codex")
 
-
-def reasons(model: str) -> bool:
-    """True for OpenAI's reasoning models; the others answer 400 to the reasoning fields."""
-    version = gpt_version(model)
-    if version is not None:
-        return version >= (5, 0) and "-chat" not in model
-    return _O_SERIES.search(model.lower()) is not None
-
-
-def to_wire(request: Request, *, official: bool = True, summaries: bool = True) -> Json:
-    """The JSON body of POST /responses, streaming. `official`: OpenAI's own servers; others know fewer fields.
-
-    `summaries`: ask for the thoughts in short, which OpenAI gives to verified organisations only.
-    """
+def to_wire(request: Request, style: ResponsesStyle) -> Json:
+    """The JSON body of POST /responses, streaming."""
+    official = style.official
     ids = usual_tool_ids()
     items: list[Json] = []
     waiting: list[Json] = []  # images of tool results, where the server takes them from the person's side only
@@ -59,8 +47,8 @@ def to_wire(request: Request, *, official: bool = True, summaries: bool = True) 
             {
                 "type": "function",
                 "name": tool.name,
-                "description": tool.description,
-                "parameters": schema_object(tool.parameters),
+                "description": tool_description(tool, short=style.short_descriptions),
+                "parameters": tool_parameters(tool, plain=style.plain_schemas),
                 "strict": False,
             }
             for tool in request.tools
@@ -69,30 +57,21 @@ def to_wire(request: Request, *, official: bool = True, summaries: bool = True) 
         body["max_output_tokens"] = request.max_output
     if official and request.session:
         body["prompt_cache_key"] = request.session
-    return body | _reasoning_fields(request, official=official, summaries=summaries)
+    return body | _reasoning_fields(request, style)
 
 
-def _reasoning_fields(request: Request, *, official: bool, summaries: bool) -> Json:
-    effort = _effort(request, official=official)
-    if official and not reasons(request.model):
+def _reasoning_fields(request: Request, style: ResponsesStyle) -> Json:
+    """What is asked of a reasoning model; OpenAI's others answer 400 to these fields."""
+    if style.official and openai_levels(request.model) == ():
         return {}
     fields: Json = {}
-    if official:
+    if style.official:
         fields["include"] = ["reasoning.encrypted_content"]
-        if summaries:
+        if style.summaries:
             fields["reasoning"] = {"summary": "auto"}
-    if effort is not None:
-        fields["reasoning"] = fields.get("reasoning", {}) | {"effort": effort}
+    if (level := style.effort(request.reasoning)) is not None:
+        fields["reasoning"] = fields.get("reasoning", {}) | {"effort": "none" if level == "off" else level}
     return fields
-
-
-def _effort(request: Request, *, official: bool) -> str | None:
-    if request.reasoning != "off":
-        return request.reasoning
-    version = gpt_version(request.model)
-    if version is None and official:
-        return "low"  # o3 and o4-mini always reason
-    return "minimal" if version == (5, 0) else "none"  # "none" came with gpt-5.1
 
 
 def _items(message: Message, request: Request, ids: ToolIds, *, official: bool) -> list[Json]:

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui.chat.attachments import not_taken
-from tui.config.values import EFFORTS, parse_tokens
-from tui.messages import Attachment
+from tui.config.values import parse_tokens
+from tui.messages import EFFORTS, Attachment
 from tui.screens.chat.command_base import CommandBase
 from tui.screens.models.model_switch import COMPACT, STAY, too_small
 from tui.views.model_words import effort_text, window_text
@@ -114,7 +114,7 @@ class ModelCommands(CommandBase):
             return
         if effort:
             await session.set_reasoning(None if effort == "default" else effort)
-        self.say(effort_text(session.reasoning, refused=session.reasoning_refused))
+        self.say(effort_text(session.reasoning, session.reasoning_sent))
 
     async def complete_models(self, _args: str) -> Sequence[Choice]:
         """Models by name, as they were listed last; nobody is asked while typing."""

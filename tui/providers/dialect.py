@@ -1,0 +1,178 @@
+"""What the three dialects share: one client, one way to stream, and what a server's refusals teach.
+
+See `README.md` in this folder, "What a server's refusals teach".
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from tui.messages import Request
+from tui.providers.base import ModelInfo, Provider, ProviderError, StreamEvent
+from tui.providers.config import ProviderConfig, Style
+from tui.providers.http.connection import Connection
+from tui.providers.http.refusals import Cause, refused
+from tui.providers.models import discovery
+from tui.providers.reasoning import USUAL, levels_after_refusal
+from tui.providers.think_tags import with_thoughts
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+
+log = logging.getLogger(__name__)
+
+ClientT = TypeVar("ClientT", bound="AsyncOpenAI | AsyncAnthropic")
+StyleT = TypeVar("StyleT", bound=Style)
+
+
+class DialectProvider(Provider, Generic[ClientT, StyleT]):
+    """A server that is reached through an official SDK. A subclass writes requests and reads answers."""
+
+    def __init__(self, config: ProviderConfig) -> None:
+        self.name = config.name
+        self.config = config
+        self._connection = Connection[ClientT](config, self._connect)
+        self._styles: dict[str, StyleT] = {}  # model -> what its refusals taught, once it answered
+        self._listed_efforts: dict[str, tuple[str, ...]] = {}  # model -> what the server's list says
+
+    # -- what a dialect is ---------------------------------------------------------------------------------------
+
+    @abstractmethod
+    async def _connect(self, key: str | None) -> ClientT:
+        """The SDK's client. Raises `ProviderError`."""
+
+    @abstractmethod
+    def _first_style(self, model: str) -> StyleT:
+        """How `model` takes requests, before it was asked."""
+
+    @abstractmethod
+    def _attempt(self, client: ClientT, request: Request, style: StyleT) -> AsyncGenerator[StreamEvent, None]:
+        """Ask once and yield the answer's events. Raises `ProviderError`."""
+
+    @abstractmethod
+    async def _list(self, client: ClientT) -> list[ModelInfo]:
+        """The models the server offers. Raises `ProviderError`."""
+
+    def _adapted(self, style: StyleT, cause: Cause, request: Request) -> StyleT | None:
+        """The style to try next after a refusal that only this dialect knows; None where there is none."""
+        return None
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    async def client(self) -> ClientT:
+        """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
+        return await self._connection.client()
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the answer's events. Raises `ProviderError`."""
+        return with_thoughts(self._answer(request), on=not self.config.official)
+
+    async def _answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Ask, and ask again in another style after a refusal that tells how. Only a style that helped is kept."""
+        style = self._style(request.model)
+        renewed = False
+        while True:
+            client = await self.client()
+            begun = False
+            try:
+                async with aclosing(self._attempt(client, request, style)) as events:
+                    async for event in events:
+                        if not begun:
+                            begun = True
+                            if style != self._style(request.model):
+                                self._styles[request.model] = style
+                        yield event
+                return
+            except ProviderError as error:
+                if begun:
+                    raise
+                if not renewed and await self._connection.renewed(error, client):
+                    renewed = True
+                    continue
+                changed = self._after(error, style, request)
+                if changed is None or changed == style:
+                    raise
+                log.warning("%s is asked otherwise: %s", request.model, error)
+                style = changed
+
+    def _style(self, model: str) -> StyleT:
+        style = self._styles.get(model)
+        if style is None:
+            style = self._first_style(model)
+            if (listed := self._listed_efforts.get(model)) is not None:
+                style = replace(style, efforts=listed)
+        return style
+
+    def _after(self, error: ProviderError, style: StyleT, request: Request) -> StyleT | None:
+        cause = refused(error)
+        sent = style.effort(request.reasoning)
+        match cause:
+            case None:
+                return None
+            case "schema" if request.tools and not style.plain_schemas:
+                return replace(style, plain_schemas=True)
+            case "description" if request.tools and not style.short_descriptions:
+                return replace(style, short_descriptions=True)
+            case "effort" if sent is not None:
+                return replace(style, efforts=levels_after_refusal(style.efforts, sent, str(error)))
+        changed = self._adapted(style, cause, request)
+        if changed is None and cause == "field" and sent is not None:  # a strict server that names no field
+            return replace(style, efforts=())
+        return changed
+
+    # -- what was learned ----------------------------------------------------------------------------------------
+
+    def efforts(self, model: str) -> tuple[str, ...]:
+        """The reasoning levels that `model` takes, as far as is known."""
+        efforts = self._style(model).efforts
+        return ("off", *USUAL) if efforts is None else efforts
+
+    def effort_sent(self, model: str, wish: str | None) -> str | None:
+        """The level that `model` is asked for where `wish` is wanted; None asks for none."""
+        return self._style(model).effort(wish)
+
+    def learned(self, model: str) -> tuple[str, ...]:
+        """What refusals taught of `model` in this run, a line each."""
+        style = self._styles.get(model)
+        return () if style is None else self._lessons(style, self._first_style(model))
+
+    def _lessons(self, style: StyleT, first: StyleT) -> tuple[str, ...]:
+        lines = []
+        if style.efforts != first.efforts and style.efforts is not None:
+            levels = ", ".join(style.efforts)
+            lines.append(f"It takes the reasoning efforts {levels}" if levels else "It takes no reasoning effort")
+        if style.plain_schemas and not first.plain_schemas:
+            lines.append("It refused the schema of a tool: all are sent in fewer words")
+        if style.short_descriptions and not first.short_descriptions:
+            lines.append("It refused a tool's description: none is sent longer than 1,024 characters")
+        return tuple(lines)
+
+    def forget(self, model: str) -> None:
+        """Ask `model` as if nothing was learned of it."""
+        self._styles.pop(model, None)
+
+    # -- what the server knows -----------------------------------------------------------------------------------
+
+    async def takes_tools(self, model: str) -> bool | None:
+        """Whether the server says that `model` calls tools; None where it says nothing. Raises `ProviderError`."""
+        return await discovery.server_takes_tools(await self.client(), self.config, model)
+
+    async def models(self) -> list[ModelInfo]:
+        """The models the server offers. Raises `ProviderError`."""
+
+        async def listed() -> list[ModelInfo]:
+            return await self._list(await self.client())
+
+        infos = await self._connection.ask(listed)
+        self._listed_efforts |= {info.id: info.efforts for info in infos if info.efforts is not None}
+        return infos
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._connection.close()

@@ -1,0 +1,91 @@
+"""Reasoning levels: which of them a model takes, and what a wish becomes where it takes another set. Pure.
+
+A wish is one of `LEVELS`; each dialect writes it in its own words. The tables are those of the providers' documents in
+autumn 2026: OpenAI's pages of each model, Anthropic's "Effort" and "Thinking". What a server lists or refuses goes
+before them (`tui/providers/README.md`, "What a server's refusals teach").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from tui.messages import EFFORTS
+
+LEVELS = EFFORTS
+USUAL = ("low", "medium", "high")  # what every model that takes a level at all has
+
+_O_SERIES = re.compile(r"^(?:o\d|gpt-oss|codex-mini)")
+_GPT = re.compile(r"gpt-(?P<major>\d+)(?:\.(?P<minor>\d+))?")
+# "Supported values are: 'none', 'low' and 'high'", "must be one of [low, high]", "Input should be 'low' or 'high'".
+_LISTED = re.compile(
+    r"(?:supported (?:values|levels|efforts)|valid (?:values|options)|must be (?:one of|either)|should be|one of)"
+    r"(?: are| is)?:?(?P<list>.{3,160})",
+    re.IGNORECASE | re.DOTALL,
+)
+_NOT_AT_ALL = re.compile(
+    r"(?:unsupported|unknown|unrecogni[sz]ed|unexpected) (?:request )?(?:parameter|argument|field|property)"
+    r"|extra (?:inputs|fields)|not (?:permitted|allowed)|additional propert"
+    r"|does(?:n't| not) support (?:parameter )?(?:reasoning|thinking)"
+    r"|(?:reasoning_effort|reasoning(?:\.effort)?|thinking)['\"`]? (?:is|are) not supported",
+    re.IGNORECASE,
+)
+_LEVEL_WORD = re.compile(r"\b(none|off|minimal|low|medium|high|xhigh|max)\b", re.IGNORECASE)
+
+
+def nearest(wish: str | None, taken: Collection[str] | None) -> str | None:
+    """What is asked of a model that takes `taken` (None: unknown): the wish, the next level above it, or the highest.
+
+    None where nothing is wished, and where the model takes no level.
+    """
+    if wish is None or taken is None or wish in taken:
+        return wish
+    ordered = [level for level in LEVELS if level in taken]
+    above = [level for level in ordered if LEVELS.index(level) > LEVELS.index(wish)]
+    return above[0] if above else ordered[-1] if ordered else None
+
+
+def gpt_version(model: str) -> tuple[int, int] | None:
+    """Version of a GPT model, (5, 6) for "openai/gpt-5.6-mini"; None for other models."""
+    match = _GPT.search(model.lower())
+    return None if match is None else (int(match["major"]), int(match["minor"] or 0))
+
+
+def openai_levels(model: str, *, chat: bool = False) -> tuple[str, ...] | None:
+    """The levels of an OpenAI model, also behind a vendor prefix; () for one that does not reason, None for others.
+
+    `chat`: over Chat Completions, which lacks the highest one from gpt-6 on.
+    """
+    name = model.lower().rpartition("/")[2]
+    if _O_SERIES.match(name):
+        return USUAL
+    version = gpt_version(name)
+    if version is None:
+        return None
+    if version < (5, 0) or "-chat" in name:
+        return ()
+    if "-pro" in name:
+        return ("high",) if version < (5, 2) else ("medium", "high", "xhigh")
+    if version >= (6, 0):
+        return (*USUAL, "xhigh") if chat else (*USUAL, "xhigh", "max")
+    if version == (5, 0):
+        return USUAL if "codex" in name else ("minimal", *USUAL)
+    more = ("xhigh",) if version >= (5, 2) or "codex-max" in name else ()
+    most = ("max",) if version >= (5, 6) else ()
+    least = () if "codex" in name else ("off",)
+    return (*least, *USUAL, *more, *most)
+
+
+def levels_after_refusal(taken: Collection[str] | None, sent: str, refusal: str) -> tuple[str, ...]:
+    """The levels left where a server refused `sent`: those its words list, else what may still be taken.
+
+    () where they refuse the field itself, and where they refuse "low", "medium" or "high" without listing others.
+    """
+    if listed := _LISTED.search(refusal):
+        words = {word.lower() for word in _LEVEL_WORD.findall(listed["list"])}
+        named = words - {"none"} | ({"off"} if "none" in words else set())
+        if named and sent not in named:
+            return tuple(level for level in LEVELS if level in named)
+    if _NOT_AT_ALL.search(refusal) or sent in USUAL or taken == USUAL:
+        return ()
+    return USUAL if taken is None else tuple(level for level in taken if level != sent)

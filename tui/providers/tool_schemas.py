@@ -1,0 +1,158 @@
+"""Tools in words that servers take: schemas with an object at the root, plain ones, and shorter descriptions. Pure.
+
+MCP servers write whatever JSON schema they like, and most providers refuse a whole request for one keyword in the
+schema of one tool. Sending a looser schema costs the tool its fine print; the arguments are still checked against the
+whole schema before the tool runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tui.messages import ToolSchema
+from tui.providers.wire import Json, as_object
+
+MAX_DESCRIPTION = 1_024  # characters; OpenAI's Chat Completions and many gateways refuse longer ones
+_MAX_DEPTH = 16  # of schemas within schemas
+_MAX_BRANCHES = 6  # of branches within branches at the root
+_MAX_SCHEMAS = 1_000  # after which references are no longer expanded: each may hold several
+# The keywords of Google's `Schema` object (Gemini API reference, "Schema").
+_PLAIN_WORDS = {
+    *("type", "format", "title", "description", "nullable", "enum", "default", "pattern", "anyOf", "items"),
+    *("properties", "required", "minProperties", "maxProperties", "minItems", "maxItems"),
+    *("minLength", "maxLength", "minimum", "maximum"),
+}
+_COMBINERS = ("allOf", "anyOf", "oneOf")
+
+
+def tool_parameters(tool: ToolSchema, *, plain: bool) -> Json:
+    """The schema of a tool's arguments as it is sent: an object at the root, `plain` in few keywords."""
+    schema = object_schema(as_object(tool.parameters))
+    return plain_schema(schema) if plain else schema
+
+
+def tool_description(tool: ToolSchema, *, short: bool) -> str:
+    """A tool's description, `short` at most `MAX_DESCRIPTION` characters."""
+    if not short or len(tool.description) <= MAX_DESCRIPTION:
+        return tool.description
+    return tool.description[: MAX_DESCRIPTION - 1].rstrip() + "…"
+
+
+def object_schema(schema: Mapping[str, Any]) -> Json:
+    """`schema` with an object at its root and no reference that leads nowhere.
+
+    OpenAI and Anthropic refuse `allOf`, `anyOf` and `oneOf` at the root, a root of another type, and references that
+    cannot be resolved. The properties of all branches are offered; only what every branch requires is required.
+    """
+    root: Json = _without_dangling(schema, schema)
+    if any(key in root for key in (*_COMBINERS, "$ref", "not", "enum")) or root.get("type") != "object":
+        properties, required = _merged(root, root)
+        others = {key: value for key, value in root.items() if key not in (*_COMBINERS, "$ref", "not", "enum")}
+        root = {**others, "type": "object", "properties": properties, "required": sorted(required)}
+        if not required:
+            del root["required"]
+    if not isinstance(root.get("properties"), dict):
+        root["properties"] = {}
+    return root
+
+
+def _merged(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> tuple[Json, set[str]]:
+    """The properties that a schema and its branches allow, and those that all of it requires."""
+    if depth > _MAX_BRANCHES:
+        return {}, set()
+    path = schema.get("$ref")
+    if isinstance(path, str):
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        return _merged({**(resolve(path, root) or {}), **beside}, root, depth + 1)
+    properties: Json = dict(schema["properties"]) if isinstance(schema.get("properties"), Mapping) else {}
+    required = {name for name in _list(schema, "required") if isinstance(name, str)}
+    for combiner in _COMBINERS:
+        branches = [_merged(one, root, depth + 1) for one in _list(schema, combiner) if isinstance(one, Mapping)]
+        for more, _ in branches:
+            properties = {**more, **properties}
+        if branches:
+            needed = [names for _, names in branches]
+            required |= set.union(*needed) if combiner == "allOf" else set.intersection(*needed)
+    return properties, required & properties.keys()
+
+
+def _list(schema: Mapping[str, Any], key: str) -> list[Any]:
+    value = schema.get(key)
+    return value if isinstance(value, list) else []
+
+
+def resolve(path: str, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The schema that a `$ref` within `root` points to (RFC 6901); None for one that leads out or nowhere."""
+    if path != "#" and not path.startswith("#/"):
+        return None
+    place: Any = root
+    for step in path.split("/")[1:]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, list) and step.isdigit() and int(step) < len(place):
+            place = place[int(step)]
+        else:
+            place = place.get(step) if isinstance(place, Mapping) else None
+    return place if isinstance(place, Mapping) else None
+
+
+def _without_dangling(value: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
+    """`value` copied, without references that cannot be resolved: what they stood for may be anything."""
+    if depth > 4 * _MAX_DEPTH:
+        return {}
+    match value:
+        case Mapping():
+            copied = {key: _without_dangling(inner, root, depth + 1) for key, inner in value.items()}
+            if isinstance(path := copied.get("$ref"), str) and resolve(path, root) is None:
+                del copied["$ref"]
+            return copied
+        case list():
+            return [_without_dangling(inner, root, depth + 1) for inner in value]
+        case _:
+            return value
+
+
+def plain_schema(schema: Mapping[str, Any]) -> Json:
+    """`schema` in few keywords: references expanded, `const` and `oneOf` written otherwise, the rest left out."""
+    return _PlainWriter(schema).write(schema, frozenset())
+
+
+class _PlainWriter:
+    """Expands a schema's references: never within themselves, and not without end."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._written = 0
+
+    def write(self, schema: object, within: frozenset[str], depth: int = 0) -> Json:
+        self._written += 1
+        if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
+            return {}
+        if isinstance(path := schema.get("$ref"), str):
+            return self._expanded(path, schema, within, depth)
+        plain = {key: value for key, value in schema.items() if key in _PLAIN_WORDS}
+        if "const" in schema:
+            plain["enum"] = [schema["const"]]
+        if not isinstance(choices := plain.get("enum"), list) or not all(isinstance(one, str) for one in choices):
+            plain.pop("enum", None)  # Google's schema has enums of strings only
+        if isinstance(branches := schema.get("oneOf"), list):
+            plain.setdefault("anyOf", branches)
+        if isinstance(types := plain.get("type"), list):
+            plain["type"] = next((kind for kind in types if kind != "null"), "string")
+            if "null" in types:
+                plain["nullable"] = True
+        if isinstance(fields := plain.get("properties"), Mapping):
+            plain["properties"] = {name: self.write(field, within, depth + 1) for name, field in fields.items()}
+        if isinstance(branches := plain.get("anyOf"), list):
+            plain["anyOf"] = [self.write(branch, within, depth + 1) for branch in branches]
+        if plain.get("type") == "array" or "items" in plain:
+            plain["items"] = self.write(plain.get("items"), within, depth + 1) or {"type": "string"}
+        return plain
+
+    def _expanded(self, path: str, schema: Mapping[str, Any], within: frozenset[str], depth: int) -> Json:
+        """What a reference stands for, with what stands beside it; only its type where it would repeat itself."""
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        target = resolve(path, self._root) or {}
+        if path in within or self._written > _MAX_SCHEMAS:
+            target = {"type": target["type"]} if "type" in target else {}
+        return self.write({**target, **beside}, within | {path}, depth + 1)
