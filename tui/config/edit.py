@@ -1,67 +1,74 @@
-"""Changing the config file without disturbing what a person wrote there: one table, line by line."""
+"""Changing one table of the config file without disturbing what a person wrote there."""
 
 from __future__ import annotations
 
-import json
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-_HEADER = re.compile(r"^\s*\[")
-_KEY = re.compile(r"^\s*(?P<key>[A-Za-z0-9_-]+)\s*=")
+import tomlkit
+from tomlkit.items import AbstractTable, Comment, InlineTable, Whitespace
 
 
-def provider_lines(name: str, values: Mapping[str, str | None]) -> list[str]:
-    """A `[providers.NAME]` table as lines of TOML; None leaves a setting out."""
-    quoted = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
-    return [f"[providers.{quoted}]", *(f"{key} = {_text(value)}" for key, value in values.items() if value is not None)]
+def provider_table(name: str, values: Mapping[str, str | None]) -> str:
+    """A `[providers.NAME]` table as TOML; None leaves a setting out."""
+    table = {key: value for key, value in values.items() if value is not None}
+    return tomlkit.dumps({"providers": {name: table}})
 
 
 def with_provider(text: str, name: str, values: Mapping[str, str | None]) -> str:
-    """`text` with these settings in its table `[providers.NAME]`; the rest, comments too, stays as it is.
+    """`text` with these settings in its table `[providers.NAME]`, in whatever form that is; None removes a setting.
 
-    None takes a setting out. Raises ValueError where the table is written in a way that can't be changed line by line.
+    Everything else stays as it is, comments and order too. Raises ValueError for text that is not TOML, and where the
+    change would touch anything else.
     """
     before = tomllib.loads(text)
-    tables = before.get("providers", {})
-    if not isinstance(tables, dict) or not isinstance(tables.get(name, {}), dict):
+    providers = before.get("providers", {})
+    if not isinstance(providers, dict) or not isinstance(providers.get(name, {}), dict):
         raise ValueError("its providers are no tables")
-    both = {**tables.get(name, {}), **values}
-    wanted = {key: value for key, value in both.items() if value is not None}
-    lines, fresh = text.splitlines(), provider_lines(name, values)
-    start = next((at for at, line in enumerate(lines) if line.split("#")[0].strip() == fresh[0]), None)
-    if start is None:
-        blank = [""] if lines and lines[-1].strip() else []
-        lines += [*blank, *fresh]
-    else:
-        end = next((at for at in range(start + 1, len(lines)) if _HEADER.match(lines[at])), len(lines))
-        body = [line for line in lines[start + 1 : end] if (m := _KEY.match(line)) is None or m["key"] not in values]
-        lines[start + 1 : end] = [*fresh[1:], *body]
-    changed = "\n".join(lines) + "\n"
+    table = {key: value for key, value in {**providers.get(name, {}), **values}.items() if value is not None}
+    changed = _changed(text, name, values)
     try:
         after = tomllib.loads(changed)
     except tomllib.TOMLDecodeError:
         after = {}
-    expected = {**before, "providers": {**tables, name: wanted}}
-    if after != expected:
+    if after != {**before, "providers": {**providers, name: table}}:
         raise ValueError(f"[providers.{name}] is written there in a way that is not changed by machine")
     return changed
 
 
+def _changed(text: str, name: str, values: Mapping[str, str | None]) -> str:
+    document = tomlkit.parse(text)
+    providers: Any = document.get("providers", {})
+    if name not in providers and not isinstance(providers, InlineTable):
+        separator = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
+        return text + separator + provider_table(name, values)
+    table: Any = providers.setdefault(name, tomlkit.inline_table())
+    body = table.value.body if isinstance(table, AbstractTable) else []  # else tomlkit's view of scattered dotted keys
+    comments: list[Comment | Whitespace] = []  # after the last setting they may be about the next table: they stay last
+    while body and isinstance(item := body[-1][1], Comment | Whitespace):
+        comments.append(item)
+        body.pop()
+    for key, value in values.items():
+        if value is None:
+            table.pop(key, None)
+        else:
+            table[key] = value
+    for item in reversed(comments):
+        table.add(item)
+    return tomlkit.dumps(document)
+
+
 def write_provider(path: Path, name: str, values: Mapping[str, str | None]) -> None:
     """Put these settings of a provider into the config file, whole or not at all. Raises OSError, ValueError."""
-    old = path.read_text(encoding="utf-8-sig") if path.exists() else ""
-    changed = with_provider(old, name, values)
+    old = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+    newline = "\r\n" if "\r\n" in old else "\n"
+    changed = with_provider(old.replace("\r\n", "\n"), name, values)
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()  # a link (to a dotfiles repository, say) stays one
     beside = target.with_name(target.name + ".new")
-    beside.write_text(changed, encoding="utf-8")
+    beside.write_text(changed, encoding="utf-8", newline=newline)
     if target.exists():
         beside.chmod(target.stat().st_mode & 0o777)
     beside.replace(target)
-
-
-def _text(value: str) -> str:
-    """`value` as a TOML string: JSON's escapes are TOML's, but for the one of DEL."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

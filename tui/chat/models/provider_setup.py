@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tui.config.edit import provider_lines, write_provider
 from tui.config.settings import ProviderSettings
 from tui.providers.base import ModelInfo
 from tui.providers.config import ProviderConfig
@@ -127,10 +126,12 @@ class ProviderSetup:
             values["api_key_command"] = None  # it would win over the variable
         if not values:
             return f"{draft.name} is ready. Nothing had to be written."
+        from tui.config.edit import provider_table, write_provider  # loads tomlkit: only when a file is written
+
         try:
             await asyncio.to_thread(write_provider, self._config_file, draft.name, values)
         except (OSError, ValueError) as error:
-            lines = "; ".join(provider_lines(draft.name, values))
+            lines = "; ".join(provider_table(draft.name, values).splitlines())
             return f"{draft.name} is ready for this run. {self._config_file} was not changed ({error}); add: {lines}"
         return f"{draft.name} is ready. {self._config_file} says where its key comes from; the key is kept nowhere."
 
