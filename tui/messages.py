@@ -109,7 +109,7 @@ class BilledPass:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call as the provider reported them, normalised (SPEC: one reading for every dialect).
+    """Tokens of one call as the provider reported them, with one reading for every provider.
 
     `input_total` includes cached and cache-written tokens for every provider; `output_total` includes reasoning.
     None is unknown, never 0. `cleared` are the tokens of the prompt that the provider's context editing took out before

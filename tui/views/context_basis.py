@@ -37,7 +37,7 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
 
 
 def _sum(usage: ContextUsage) -> str:
-    """The total as a sum (SPEC 1.1), each part as far as the next request has it."""
+    """The total as a sum, each part as far as the next request has it."""
     basis = usage.basis
     if basis.last_input is None:
         return "estimated: no call to this model has measured it yet"

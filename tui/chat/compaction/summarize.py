@@ -14,7 +14,7 @@ from tui.context.usage.limits import Budget
 from tui.messages import Message, Request, Usage
 from tui.providers.base import ErrorKind, Provider, ProviderError, StreamEnd, TextDelta, UsageUpdate
 
-RETRIES = 3  # SPEC 5: retry smaller, three times
+RETRIES = 3  # of a summary request that overflowed or failed, each smaller than the one before
 LEAST_CAPACITY = 64  # tokens of source below which a request is not worth making
 LEAST_DOUBTED = 1_000  # tokens of a request that a server may have cut: estimates of small ones are too far off
 HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "not_found", "rate_limit", "overloaded", "network", "stalled"})
@@ -100,7 +100,7 @@ async def summarise(
     source, three times in all; then `SummaryFailedError`. One whose answer is cut at its limit is repeated once with
     half the length asked for; what is cut then too is taken as far as its lines are whole, and marked: a small model
     may go on for ever, and without it more would be lost. `count` gives the tokens of a text and runs in a thread. A
-    request of which a server read less than the share `least_read`, as `count` has it, was cut there (SPEC 6.4): its
+    request of which a server read less than the share `least_read`, as `count` has it, was cut there: its
     answer is not taken.
     """
     usages: list[Usage] = []

@@ -70,7 +70,7 @@ class ContextTrimmed:
 
     @property
     def line(self) -> str:
-        """What it did, for a person (SPEC 4)."""
+        """What it did, for a person."""
         return f"Context trimmed: {plural(self.messages, 'message')}, {self.tokens:,} tokens left out"
 
 
@@ -95,7 +95,7 @@ class CompactionFinished:
 
     @property
     def line(self) -> str:
-        """What it did, for a person (SPEC 5)."""
+        """What it did, for a person."""
         from tui.context.reduction.compaction_rules import compacted_line  # not before the first frame
 
         return compacted_line(self.messages, self.before, self.after, summarised=self.summary is not None)

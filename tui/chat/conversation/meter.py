@@ -92,7 +92,7 @@ class Meter:
         return await self.usage() if self._worth_counting(usage) and await self.count_exactly() else usage
 
     def _worth_counting(self, usage: ContextUsage) -> bool:
-        """The estimate fits and its upper bound does not (SPEC 1.6), or nothing was measured and asking is free."""
+        """The estimate fits and its upper bound does not, or nothing was measured and asking is free."""
         if usage.source == "estimated" and self.target.capabilities.count_freely:
             return True
         limit = usage.budget.max_input
@@ -193,7 +193,7 @@ def budget_settings(model: ModelSettings, *, rolling: bool) -> BudgetSettings:
 
 
 def answer_tokens(limits: ModelLimits, settings: BudgetSettings) -> int | None:
-    """The most tokens an answer may take: what is reserved for it (SPEC 2). None where the window is unknown."""
+    """The most tokens an answer may take: what is reserved for it. None where the window is unknown."""
     if not limits.context:
         return None
     return min(settings.reserve_output, limits.context // 4, limits.output or limits.context)

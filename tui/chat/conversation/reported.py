@@ -7,12 +7,12 @@ from tui.chat.runtime.windows import Windows
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Usage
 
-TRUNCATED_BELOW = 0.6  # SPEC 6.4: reported input under this share of the prediction ...
+TRUNCATED_BELOW = 0.6  # silent truncation: reported input under this share of the prediction ...
 TRUNCATED_ABOVE = 0.5  # ... while the prediction is over this share of the window
 
 
 def truncated(usage: ContextUsage, reported: Usage, window: int | None) -> bool:
-    """The server read far less than was sent (SPEC 6.4), and did not say that it cleared anything.
+    """The server read far less than was sent, and did not say that it cleared anything.
 
     `window` (tokens) as it is known now: after the first answer more may be known than before it.
     """

@@ -23,7 +23,7 @@ Lookup = Callable[[str, str], Awaitable[ModelLimits]]
 
 
 class Windows:
-    """Order of truth (SPEC 2): a person's setting, what an overflow error taught, then `lookup`.
+    """Order of precedence: a person's setting, what an overflow error taught, then `lookup`.
 
     What was set (`/window`) and learned is kept in the store, under the model's full name.
     """

@@ -25,7 +25,7 @@ from tui.providers.base import (
 
 log = logging.getLogger(__name__)
 
-FLUSH_SECONDS = 0.3  # what a kill may lose; SPEC 6.1 allows a second
+FLUSH_SECONDS = 0.3  # what a kill may lose; a second is promised
 
 CUT_OFF = "the answer broke off: the stream ended without its end marker"
 

@@ -1,4 +1,4 @@
-"""What an estimate stands on: a measured call, corrected where the conversation changed since (SPEC 1.2)."""
+"""What an estimate stands on: a measured call, corrected where the conversation changed since."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ from statistics import median
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
-FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # no learning leaves these (SPEC 1.4)
+FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # no learning leaves these
 MEDIA_LOW, MEDIA_HIGH = 0.1, 500.0  # some gateways bill an image by its base64 text: 83 times the formula was seen
 KEPT = 64  # observations kept for each model
 KEPT_ERRORS = 256
 KEPT_PREAMBLES = 16
 ENOUGH_CALLS = 20  # from here on the model's own errors give the upper bound
 COVERAGE = 0.95  # of the calls that the upper bound is to cover
-MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # SPEC 1.4, before that
+MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # before that
 
 # Standard deviations of the prior around 1, and of one observation, for the fit below.
 SIGMA_FACTOR, SIGMA_MARKUP = 0.12, 0.25

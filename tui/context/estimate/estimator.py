@@ -1,4 +1,4 @@
-"""`HybridTokenEstimator`: measured where a call measured it, estimated where not (SPEC 1.1 to 1.5).
+"""`HybridTokenEstimator`: measured where a call measured it, estimated where not.
 
 next_input = last_input + last_output (what of it goes back) + factor x estimate of what was appended since
 """
@@ -125,7 +125,7 @@ class HybridTokenEstimator:
         return outcome
 
     def note_count(self, request: Request, tokens: int, *, at: float) -> None:
-        """Go by the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch (SPEC 1.6)."""
+        """Go by the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch."""
         with self._lock:
             situation = self._situation(request)
             before = situation.base.match.measurement if situation.base.measured else None
@@ -196,7 +196,7 @@ class HybridTokenEstimator:
         return True
 
     def _derive(self, request: Request, session: _Session, situation: Situation, actual: int) -> None:
-        """Two calls in a row tell what stands between them (SPEC 1.5)."""
+        """Two calls in a row tell what stands between them costs."""
         found = derive_costs(situation, actual)
         if found:
             self.costs.put(request.provider, request.model, found)

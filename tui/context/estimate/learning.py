@@ -6,7 +6,7 @@ from tui.context.counting.costs import Cost
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.prediction import Situation, learned
 
-TRUNCATED = 0.6  # of what is sure of the prediction: an input below was cut by the server (SPEC 6.4)
+TRUNCATED = 0.6  # of what is sure of the prediction: an input below was cut by the server
 PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # an estimate is off by a tenth; more than this share is not told apart
 REFUSED_EXCESS = 0.1  # by how much an estimate is raised when a server refused it and named no number
 REASONING_ENOUGH = 64  # tokens of reasoning in a reply: with less, or less than twice the new text, nothing is learned

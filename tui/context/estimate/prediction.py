@@ -20,7 +20,7 @@ class ConversationEstimate:
     """The next request's input, in tokens.
 
     `known_tokens` were measured, `estimated_tokens` not; together they are `tokens`. `upper_bound` is the 95th
-    percentile of what the total may be, `margin` the fixed margin it scales (SPEC 1.4). `last_output_sent_back` is the
+    percentile of what the total may be, `margin` the fixed margin it scales. `last_output_sent_back` is the
     last reply less reasoning that does not return. `heuristic_tokens` is the part that no tokenizer counted. `counted`
     says that `last_input` is the provider's count of a request, not what it reported of a call.
     """

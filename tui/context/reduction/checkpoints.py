@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from tui.context.reduction.groups import unbind
 from tui.messages import Message, Part, ToolCall, ToolResult
 
-CLEARED = "[Old tool result content cleared]"  # SPEC 5
+CLEARED = "[Old tool result content cleared]"
 CLEARED_ARGUMENTS = '{"cleared": "[Old arguments cleared]"}'
 
 

@@ -1,4 +1,4 @@
-"""Compaction (SPEC 5): what it would clear or replace by a summary. No model is called here."""
+"""Compaction: what it would clear or replace by a summary. No model is called here."""
 
 from __future__ import annotations
 

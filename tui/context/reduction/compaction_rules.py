@@ -1,4 +1,4 @@
-"""Compaction's rules (SPEC 5): whether to compact, how much room a summary has, whether a result is accepted."""
+"""Compaction's rules: whether to compact, how much room a summary has, whether a result is accepted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tui.text.numbers import change_percent, plural
 Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
 
 FIXED_ROWS = frozenset({"system", "memory", "tools", "unattributed"})  # rows that no compaction makes smaller
-LEAST_SAVING = 0.05  # SPEC 5: at least 5 % smaller
+LEAST_SAVING = 0.05  # of the request: a compaction that saves less is not worth its call
 SUMMARY_SHARE = 8  # a summary may take one part in so many of the input budget ...
 SUMMARY_MOST = 8_000  # ... but no more tokens than this
 SUMMARY_LEAST = 160  # ... and no fewer: below, not even a goal and a next step fit
@@ -106,7 +106,7 @@ def accept_edit(before: int, after: int, threshold: int | None) -> None:
 
 
 def compaction_report(record: CompactionRecord | SummaryEdit) -> str:
-    """The line for a person after a compaction (SPEC 5), or after an edit of its summary."""
+    """The line for a person after a compaction, or after an edit of its summary."""
     match record:
         case SummaryEdit(before=before, after=after):
             return f"Edited the summary{_change(before, after)}"

@@ -1,4 +1,4 @@
-"""The passes of rolling context (SPEC 4): what to leave out next, and how many tokens that frees."""
+"""The passes of rolling context: what to leave out next, and how many tokens that frees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rolling context (SPEC 4): leave old content out so that the next request fits; refuse what cannot be made to fit."""
+"""Rolling context: leave old content out so that the next request fits; refuse what cannot be made to fit."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def enforce_context_limit(
 
     `messages` are the projected ones before trimming, `count` the tokens of one, `current_tokens` the whole request
     under `state`. Works through old results, all results, old turns, each only if the one before was not enough;
-    what SPEC 4 protects yields only (pass 4) when the request could not be served otherwise. Nothing happens where
-    the window is unknown.
+    what is protected (pins, recent turns) yields only (pass 4) when the request could not be served otherwise.
+    Nothing happens where the window is unknown.
     """
     limit = budget.max_input
     if limit is None or current_tokens <= limit:

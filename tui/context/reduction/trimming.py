@@ -9,7 +9,7 @@ from typing import Any
 from tui.context.reduction.groups import Group, group_messages, opened, unbind
 from tui.messages import Message, Part, ToolCall, ToolResult
 
-KEPT_TRIMS = 100  # SPEC 4: how many trims `/usage` can show
+KEPT_TRIMS = 100  # how many trims `/usage` can show
 
 
 @dataclass(frozen=True, slots=True)

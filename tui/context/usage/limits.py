@@ -84,7 +84,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class BudgetResult:
-    """The pre-send check (SPEC 4), in tokens; `within_budget` is True where the window is unknown."""
+    """The pre-send check, in tokens; `within_budget` is True where the window is unknown."""
 
     max_input_tokens: int | None
     current_tokens: int
@@ -99,7 +99,7 @@ def _positive(value: int | None) -> int | None:
 
 
 def make_budget(limits: ModelLimits, settings: BudgetSettings, max_output: int | None = None) -> Budget:
-    """The input budget of a window (SPEC 2), in tokens.
+    """The input budget of a window, in tokens.
 
     `max_input = min(limits.input, window - reserved)` with `reserved = min(setting, model's most, a quarter of the
     window)`. `max_output` is what this request asks for and raises the reserve to that, as far as a quarter allows.

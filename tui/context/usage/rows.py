@@ -15,7 +15,7 @@ from tui.context.estimate.prediction import Situation
 from tui.messages import Message, Request
 from tui.text.names import MESSAGE_ROWS, ROW_NAMES
 
-UNATTRIBUTED = 0.01  # of the total: a smaller remainder is shared out over the messages (SPEC 3)
+UNATTRIBUTED = 0.01  # of the total: a smaller remainder is shared out over the messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def apportion(total: int, weights: Sequence[float]) -> list[int]:
 def make_rows(request: Request, situation: Situation) -> tuple[tuple[UsageRow, ...], tuple[str, ...]]:
     """Rows with tokens, and warnings.
 
-    System prompt, memory and tools come first (`split_preamble`), messages are what remains (SPEC 3). A remainder that
+    System prompt, memory and tools come first (`split_preamble`), messages are what remains. A remainder that
     messages cannot explain is "unattributed" from 1 % on. If what stands before the messages is larger than the total,
     messages are 0, the others are scaled down, and a warning says so.
     """

@@ -14,7 +14,7 @@ from tui.messages import Request
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """Where the total comes from (SPEC 1.1), in tokens. None is unknown (no call yet).
+    """Where the total comes from, in tokens. None is unknown (no call yet).
 
     `counted` says that `last_input` is the provider's count of a request, not what it reported of a call.
     """
