@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def contrast(one: str, other: str) -> float:
 
 def shipped(name: str) -> Theme:
     """A theme of the program."""
-    theme = find_theme(name, Path("/nonexistent"))
+    theme = find_theme(name, Path(os.devnull) / "themes")
     assert theme is not None
     return theme
 

@@ -131,14 +131,13 @@ async def test_a_server_that_dies_in_mid_call_is_an_error_and_comes_back(monkeyp
     assert states[-1] == "off"
 
 
-async def test_servers_that_do_not_start_say_why_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.tools.mcp.connection.START_WAIT", 1.0)
+async def test_servers_that_do_not_start_say_why_and_what_to_do(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
     hub = make_hub(
         {
             "late": {"command": sys.executable, "args": ["-c", "import sys; sys.exit('can not open the database')"]},
-            "mute": {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]},
             "missing": {"command": "no-such-program-anywhere"},
-            "nowhere": {"command": sys.executable, "cwd": "/no/such/folder"},
+            "nowhere": {"command": sys.executable, "cwd": str(gone)},
             "unset": {"command": sys.executable, "env": {"KEY": "${CHATCTX_SURELY_NOT_SET}"}},
             "wrong": {"comand": "x"},
         }
@@ -150,14 +149,23 @@ async def test_servers_that_do_not_start_say_why_and_what_to_do(monkeypatch: pyt
     await hub.close()
     assert states == {"failed"}
     assert reasons["late"] == "it ended before it was ready (can not open the database)"
-    assert reasons["mute"] == "it gave no answer in time"
     assert (
         "no program no-such-program-anywhere; install it, or correct command of mcpServers.missing"
         in reasons["missing"]
     )
-    assert "no folder /no/such/folder; correct cwd of mcpServers.nowhere" in reasons["nowhere"]
+    assert f"no folder {gone}; correct cwd of mcpServers.nowhere" in reasons["nowhere"]
     assert "mcpServers.unset.env.KEY: the variable CHATCTX_SURELY_NOT_SET is not set" in reasons["unset"]
     assert "mcpServers.wrong has neither command nor url; did you mean command?" in reasons["wrong"]
+
+
+async def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.tools.mcp.connection.START_WAIT", 0.2)
+    hub = make_hub({"mute": {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]}})
+    await hub.start()
+    await hub.settle(START)
+    reason = hub.servers["mute"].status.reason
+    await hub.close()
+    assert reason == "it gave no answer in time"
 
 
 async def test_a_server_that_is_off_or_was_never_ready_answers_no_call() -> None:
