@@ -1,15 +1,18 @@
 """The official SDKs as transport: connections, keys, retries off, raw JSON events out, errors translated.
 
-Events are taken as plain JSON (`cast_to=object`), because the SDKs' event classes coerce what they don't know into
-a wrong class. The SDKs are imported in a worker thread at the first request: importing one takes up to a second.
+Events are read below the SDKs (`sse`) and taken as plain JSON: the SDKs' event classes coerce what they don't know
+into a wrong class, and each SDK reads odd events in its own way. The SDKs are imported in a worker thread at the first
+request: importing one takes up to a second.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -18,6 +21,7 @@ from tui.providers.base import ProviderError
 from tui.providers.http.error_text import one_line
 from tui.providers.http.errors import classify_error
 from tui.providers.http.route import client_options, no_client, not_reached
+from tui.providers.http.sse import ServerSentEvent, SSEDecoder
 from tui.providers.http.unstreamed import is_page, page_error, whole_answer
 from tui.providers.keys import redact
 from tui.providers.wire import Json, whole_texts
@@ -34,6 +38,7 @@ ClientT = TypeVar("ClientT")
 
 CONNECT_TIMEOUT = 10.0  # seconds
 LISTING_TIMEOUT = 10.0  # seconds for a model list
+DRAIN_TIMEOUT = 0.25  # seconds for what comes after the last event
 COUNTING_TIMEOUT = 60.0  # seconds for counting a request; a local server has to read it all
 
 # Content types of what may not be a stream although one was asked for.
@@ -107,8 +112,7 @@ async def events(client: Client, path: str, body: Json, provider: str, idle: flo
     try:
         async with aclosing(_raw_events(client, path, body, provider, idle)) as stream:
             async for event in stream:
-                if isinstance(event, dict):
-                    yield event
+                yield event
     except ProviderError:
         raise
     except Exception as error:
@@ -118,9 +122,7 @@ async def events(client: Client, path: str, body: Json, provider: str, idle: flo
         raise translated from error
 
 
-async def _raw_events(
-    client: Client, path: str, body: Json, provider: str, idle: float
-) -> AsyncGenerator[object, None]:
+async def _raw_events(client: Client, path: str, body: Json, provider: str, idle: float) -> AsyncGenerator[Json, None]:
     import httpx2
 
     # The read timeout runs anew with every byte that comes.
@@ -135,15 +137,63 @@ async def _raw_events(
 
         kind = OpenAIStream[object]
     stream: Any = await _post(client, path, body, options=patience, stream=True, stream_cls=kind)
+    response = stream.response
     try:
-        if (text := await _unstreamed(stream.response)) is not None:
+        if (text := await _unstreamed(response)) is not None:
             for event in await asyncio.to_thread(whole_answer, text, provider, redact(str(client.base_url))):
                 yield event
             return
-        async for event in stream:
-            yield event
+        decoder = SSEDecoder()
+        pieces = response.aiter_bytes()
+        async for piece in pieces:
+            for sent in decoder.feed(piece):
+                if sent.data.strip() == "[DONE]":
+                    await _drain(pieces)
+                    return
+                if (read := _json_event(sent, provider)) is not None:
+                    yield read
     finally:
         await stream.close()
+
+
+async def _drain(pieces: AsyncIterator[bytes]) -> None:
+    """Read what follows the last event, so that the connection can serve the next request; not for long."""
+    try:
+        async with asyncio.timeout(DRAIN_TIMEOUT):
+            async for _ in pieces:
+                pass
+    except TimeoutError:
+        pass
+
+
+# Names under which the dialects send; data under another name that is no JSON is somebody else's.
+_OWN_NAMES = re.compile(r"|message|error|message_\w+|content_block_\w+|response\.[\w.]+|chat\.completion\.chunk")
+
+
+def _json_event(sent: ServerSentEvent, provider: str) -> Json | None:
+    """An event's JSON object; None for what is none of the answer. Raises `ProviderError` for an error in any shape.
+
+    Raises ValueError for broken JSON.
+    """
+    if sent.name == "ping" or not sent.data.strip():
+        return None
+    try:
+        value: object = json.loads(sent.data)
+    except (ValueError, RecursionError):
+        if sent.name == "error":
+            raise classify_error(None, sent.data, provider=provider) from None
+        if _OWN_NAMES.fullmatch(sent.name):
+            raise
+        return None
+    if sent.name == "error":
+        raise classify_error(None, value, provider=provider)
+    if not isinstance(value, dict):
+        return None
+    if value.get("error") or "error" in (value.get("type"), value.get("object")):
+        raise classify_error(None, value, provider=provider)
+    if sent.name and "type" not in value:
+        value["type"] = sent.name
+    return value
 
 
 async def _unstreamed(response: Any) -> str | None:
@@ -266,11 +316,7 @@ def translate(error: Exception, provider: str, base_url: str, idle: float | None
             text = f"cannot reach {where}. Check that the server runs, and its base_url."
         case _:
             text = ""
-    if text:
-        return ProviderError("network", lead + text)
-    if hasattr(error, "body") and hasattr(error, "message"):  # openai.APIError: an error event under HTTP 200
-        return classify_error(None, error.body, message=str(error.message), provider=provider)
-    return None
+    return ProviderError("network", lead + text) if text else None
 
 
 def _body(error: Exception, response: Any) -> object:

@@ -67,8 +67,8 @@ class ChatReader:
         """Events of one chunk. Raises `ProviderError` for an error that a server wraps as a chunk."""
         choices = chunk.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-        if _is_error(chunk) or isinstance(choice.get("error"), dict):
-            raise classify_error(None, choice.get("error") or chunk, provider=self._provider)
+        if error := choice.get("error"):
+            raise classify_error(None, error, provider=self._provider)
         groq = chunk.get("x_groq")
         for body in (chunk.get("usage"), choice.get("usage"), groq.get("usage") if isinstance(groq, dict) else None):
             if usage := read_usage(body):
@@ -117,13 +117,6 @@ class ChatReader:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _is_error(chunk: Json) -> bool:
-    """Errors without the `error` field on which the SDK raises: older vLLM, some proxies."""
-    return "choices" not in chunk and (
-        chunk.get("object") == "error" or (chunk.get("type") == "error" and "message" in chunk)
-    )
 
 
 def _content(content: object) -> Iterator[StreamEvent]:

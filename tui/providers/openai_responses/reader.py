@@ -59,8 +59,6 @@ class ResponsesReader:
                 yield from self._done(event)
             case "response.completed" | "response.incomplete" | "response.failed":
                 yield from self._closed(kind, event.get("response"))
-            case "error":
-                raise classify_error(None, event, provider=self._provider)
             case _ if isinstance(delta := event.get("delta"), str):
                 yield from self._delta(kind, event, delta)
             case "response.reasoning_summary_part.added":
