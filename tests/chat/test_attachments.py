@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 from pathlib import Path
 
 import pytest
+from pypdf import PdfWriter
 
 from tui.chat.attachments import LARGEST, AttachmentError, make_attachment, pdf_pages, picture_size, read_attachment
 
@@ -55,16 +57,77 @@ def test_a_picture_a_document_and_a_text(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(png(2, 2))
     picture, data = read_attachment(tmp_path / "a.png")
     assert (picture.kind, picture.width, picture.size) == ("image", 2, len(data))
-    pdf = make_attachment("b.pdf", b"%PDF-1.4\n1 0 obj<</Type /Pages /Kids[] /Count 12>>endobj")
+    pdf = make_attachment("b.pdf", pdf_of(12))
     assert (pdf.kind, pdf.pages) == ("pdf", 12)
     text = make_attachment("c.py", "\ufeffprint('ä')".encode())
     assert (text.kind, text.text, text.media_type) == ("text", "print('ä')", "text/x-python")
     assert make_attachment("empty", b"").text == ""
 
 
-def test_pages_are_counted_one_by_one_where_the_tree_says_nothing() -> None:
-    assert pdf_pages(b"%PDF /Type /Page /x /Type/Page\n") == 2
-    assert pdf_pages(b"%PDF-1.5 compressed") is None
+def pdf_of(pages: int) -> bytes:
+    writer = PdfWriter()
+    for _ in range(pages):
+        writer.add_blank_page(72, 72)
+    file = io.BytesIO()
+    writer.write(file)
+    return file.getvalue()
+
+
+def packed_pdf(pages: int) -> bytes:
+    """A PDF as most programs write it: its page tree is in a compressed object stream (ISO 32000-2, 7.5.7)."""
+    kids = " ".join(f"{3 + n} 0 R" for n in range(pages))
+    bodies = [
+        "<</Type/Catalog/Pages 2 0 R>>",
+        f"<</Type/Pages/Count {pages}/Kids[{kids}]>>",
+        *["<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>"] * pages,
+    ]
+    starts = [sum(len(body) + 1 for body in bodies[:n]) for n in range(len(bodies))]
+    index = " ".join(f"{n + 1} {start}" for n, start in enumerate(starts)) + " "
+    stream = len(bodies) + 1
+    packed = zlib.compress((index + " ".join(bodies)).encode())
+    head = b"%PDF-1.7\n"
+    holder = (
+        f"{stream} 0 obj<</Type/ObjStm/N {len(bodies)}/First {len(index)}/Length {len(packed)}/Filter/FlateDecode>>"
+        "stream\n"
+    ).encode() + packed + b"\nendstream endobj\n"  # fmt: skip
+    entries = [(0, 0, 255), *((2, stream, n) for n in range(len(bodies))), (1, len(head), 0)]
+    entries.append((1, len(head) + len(holder), 0))
+    table = zlib.compress(b"".join(struct.pack(">BHH", *entry) for entry in entries))
+    cross = (
+        f"{stream + 1} 0 obj<</Type/XRef/Size {len(entries)}/W[1 2 2]/Root 1 0 R/Length {len(table)}"
+        "/Filter/FlateDecode>>stream\n"
+    ).encode() + table + b"\nendstream endobj\n"  # fmt: skip
+    return head + holder + cross + f"startxref\n{len(head) + len(holder)}\n%%EOF".encode()
+
+
+def test_pages_in_a_compressed_tree_are_counted() -> None:
+    assert b"/Page" not in packed_pdf(7)
+    assert pdf_pages(packed_pdf(7)) == 7
+
+
+def test_pages_of_an_older_version_in_the_same_file_do_not_count() -> None:
+    writer = PdfWriter(io.BytesIO(pdf_of(5)), incremental=True)
+    for _ in range(3):
+        writer.remove_page(2)
+    file = io.BytesIO()
+    writer.write(file)
+    assert b"/Count 5" in file.getvalue()
+    assert pdf_pages(file.getvalue()) == 2
+
+
+@pytest.mark.parametrize(
+    "data", [b"%PDF-1.5 broken", b"%PDF-1.4\n1 0 obj<</Type /Pages /Kids[] /Count 12>>endobj", b"%PDF-"]
+)
+def test_pages_that_cannot_be_read_are_unknown(data: bytes) -> None:
+    assert pdf_pages(data) is None
+
+
+def test_a_pdf_that_takes_for_ever_has_unknown_pages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    worker = tmp_path / "worker.py"
+    worker.write_text("while True: pass")
+    monkeypatch.setattr("tui.chat.attachments.PDF_WORKER", worker)
+    monkeypatch.setattr("tui.chat.attachments.PDF_SECONDS", 0.2)
+    assert pdf_pages(pdf_of(1)) is None
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"ab\0cd", bytes(range(256))])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -15,6 +14,9 @@ from tui.text.numbers import size_text
 
 if TYPE_CHECKING:
     from tui.providers.base import Capabilities
+
+PDF_WORKER = Path(__file__).with_name("pdf_worker.py")
+PDF_SECONDS = 15.0
 
 LARGEST = 32_000_000
 """Bytes of the largest file taken: what Anthropic takes as a whole request (32 MB); others take less."""
@@ -123,8 +125,16 @@ def _jpeg(data: bytes) -> tuple[str, int, int] | None:
 
 
 def pdf_pages(data: bytes) -> int | None:
-    """Pages of a PDF by its page tree; None where that is packed away and can't be seen without unpacking."""
-    counts = [int(count) for count in re.findall(rb"/Type\s*/Pages\b[^>]*?/Count\s+(\d+)", data)]
-    counts += [int(count) for count in re.findall(rb"/Count\s+(\d+)[^>]*?/Type\s*/Pages\b", data)]
-    pages = len(re.findall(rb"/Type\s*/Page\b(?!s)", data))
-    return max([*counts, pages]) or None
+    """Pages of a PDF, counted by pypdf in a process of its own; None where it can't be read.
+
+    Takes about half a second: not for the event loop.
+    """
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-I", str(PDF_WORKER)]
+    try:
+        done = subprocess.run(command, input=data, capture_output=True, timeout=PDF_SECONDS, check=True)
+        return int(done.stdout) or None
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None  # broken, encrypted, or made to take for ever

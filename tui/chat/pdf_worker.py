@@ -1,0 +1,40 @@
+"""The process that counts the pages of a PDF: what reads foreign files may fail, hang or grow without harm to the chat.
+
+Reads the PDF from standard input, writes the number of pages. Exit code 1: it can't be read.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+
+MOST_MEMORY = 1_000_000_000  # bytes of address space
+MOST_SECONDS = 10  # of processor time
+
+
+def main() -> int:
+    """Count the pages by walking the page tree, as a server does that draws them."""
+    _limit()
+    logging.disable()  # pypdf tells of every oddity
+    from pypdf import PdfReader
+
+    try:
+        pages = len(PdfReader(io.BytesIO(sys.stdin.buffer.read())).pages)
+    except Exception:  # whatever a broken or hostile file makes pypdf raise
+        return 1
+    sys.stdout.write(f"{pages}\n")
+    return 0
+
+
+def _limit() -> None:
+    try:
+        import resource
+    except ImportError:
+        return  # not on Windows
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
