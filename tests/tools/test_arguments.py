@@ -5,8 +5,11 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from tui.messages import ToolSchema
 from tui.tools.arguments import read_arguments
@@ -91,6 +94,63 @@ def test_no_schema_and_no_arguments_break_the_check(arguments: Any, parameters: 
         read(arguments, parameters)
     except ToolError as error:
         assert str(error)
+
+
+# Well-formed schemas with every keyword of the checker, and some it leaves to the tool ("minLength", "allOf").
+SCHEMAS: st.SearchStrategy[Any] = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["string", "integer", "number", "boolean", "array", "object", "null"])
+            | st.lists(st.sampled_from(["string", "integer", "null", "object"]), min_size=1, max_size=3, unique=True),
+            "enum": st.lists(st.sampled_from(["a", "", 1, 2.0, True, None, [], {}]), min_size=1, max_size=3),
+            "const": st.sampled_from(["a", 1, 1.0, True, None]),
+            "$ref": st.sampled_from(["#", "#/$defs/d"]),
+            "minLength": st.just(1),
+        },
+    )
+    | st.booleans(),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "properties": st.dictionaries(st.sampled_from("abcd"), inner, max_size=3),
+            "required": st.lists(st.sampled_from("abcd"), max_size=2, unique=True),
+            "additionalProperties": st.just(False) | inner,
+            "items": inner,
+            "anyOf": st.lists(inner, min_size=1, max_size=2),
+            "oneOf": st.lists(inner, min_size=1, max_size=2),
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+        },
+    ),
+    max_leaves=6,
+)
+VALUES = st.recursive(
+    st.sampled_from(["a", "", 1, 2.0, 1.5, True, None]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abcde"), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300)
+@given(
+    root=st.fixed_dictionaries({"type": st.just("object")}, optional={
+        "properties": st.dictionaries(st.sampled_from("abcd"), SCHEMAS, max_size=3),
+        "required": st.lists(st.sampled_from("abcd"), max_size=2, unique=True),
+        "additionalProperties": st.just(False),
+        "$defs": st.fixed_dictionaries({"d": SCHEMAS}),
+    }),
+    value=st.dictionaries(st.sampled_from("abcde"), VALUES, max_size=3),
+)  # fmt: skip
+def test_only_what_json_schema_refuses_is_refused(root: dict[str, Any], value: dict[str, Any]) -> None:
+    value = {name: entry for name, entry in value.items() if entry is not None}
+    try:
+        valid = Draft202012Validator(root, registry=Registry()).is_valid(value)
+    except (RecursionError, Unresolvable):
+        return  # a reference to itself or to nothing: no answer to compare with
+    try:
+        read(value, root)
+    except ToolError:
+        assert not valid
 
 
 def test_a_schema_that_points_at_itself_ends() -> None:

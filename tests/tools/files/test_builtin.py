@@ -125,9 +125,11 @@ def test_names_cannot_write_to_the_terminal(tmp_path: Path) -> None:
 @pytest.mark.parametrize("nested", [False, True])
 def test_ignore_rules_are_git_s(tmp_path: Path, nested: bool) -> None:
     """Held against git itself, here and from a folder below the top of the repository."""
-    lines = ["*.tmp", "/top", "build/", "doc/*.txt", "a/**/z", "!b.tmp", "\\#x", "sp ace ", "[ab]c", "**/deep", "x?"]
+    lines = ["*.tmp", "/top", "build/", "doc/*.txt", "a/**/z", "!b.tmp", "\\#x", "sp ace ", "[ab]c", "**/deep", "x?",
+             "[^k]9", "two//x", "three//"]  # fmt: skip
     paths = ["a.tmp", "b.tmp", "top", "sub/top", "build/x", "sub/build/x", "doc/a.txt", "doc/s/a.txt", "a/z", "a/q/r/z",
-             "#x", "sp ace", "ac", "bc", "cc", "q/w/deep", "xy", "x", "sub/xy", "k.py"]  # fmt: skip
+             "#x", "sp ace", "ac", "bc", "cc", "q/w/deep", "xy", "x", "sub/xy", "k.py",
+             "k9", "z9", "two/x", "three/x"]  # fmt: skip
     top = tmp_path / "sub" if nested else tmp_path
     for path in paths:
         (top / path).parent.mkdir(parents=True, exist_ok=True)

@@ -56,9 +56,16 @@ def make_glob(glob: str, *, anchored: bool) -> Glob:
 
 
 def _plain(word: str) -> str:
-    """Without backslashes, which `fnmatch` does not know: what follows one is itself; stars in a row are one."""
-    word = re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], word)
+    """As `fnmatch` writes it: a backslash makes a sign literal, `[^` negates as `[!` does, stars in a row are one."""
+    word = re.sub(r"\\(.)|\[\^", _translated, word)
     return re.sub(r"\*+", "*", word)
+
+
+def _translated(match: re.Match[str]) -> str:
+    character = match[1]
+    if character is None:
+        return "[!"
+    return f"[{character}]" if character in "*?[" else str(character)
 
 
 def expanded(glob: str) -> list[str]:

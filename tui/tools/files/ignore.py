@@ -37,8 +37,8 @@ def parse_ignore(text: str, folder: str) -> list[IgnoreRule]:
         negated = line.startswith("!")
         line = line[1:] if negated else line
         folders_only = line.endswith("/")
-        line = line.rstrip("/")
-        if not line:
+        line = line.removesuffix("/")
+        if not line or "//" in line or line.endswith("/"):  # no path has two slashes
             continue
         anchored = "/" in line
         try:
