@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+import trustme
 
 from tests.providers.collect import collect
 from tests.providers.replay import Answer, replay_server
-from tests.providers.serving import DIALECTS, REQUEST, serving
+from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
 from tui.config.settings import ProviderSettings
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.http.route import not_reached, nothing_there, proxy_for
+from tui.providers.http.route import bypasses_proxy, not_reached, nothing_there, proxy_for
 from tui.providers.registry import make_provider, provider_config
 
 AWAY = "http://llm.example.com/v1"
@@ -24,6 +27,8 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"):
+        monkeypatch.delenv(name, raising=False)
 
 
 async def failure(dialect: Dialect, url: str = AWAY) -> ProviderError:
@@ -86,6 +91,25 @@ async def test_an_address_that_is_wrong_is_shown(dialect: Dialect) -> None:
     assert error is not None and f"HTTP 404: Not Found. Nothing answers at {asked}: check base_url" in str(error)
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_query_in_the_address_goes_with_every_request(dialect: Dialect) -> None:
+    """Azure's classic form: the deployment in the path, the version behind it, and the key under a name of its own."""
+    async with replay_server() as server:
+        url = f"{server.url}/openai/deployments/gpt/v1?api-version=2024-10-21&x=a%20b"
+        provider = make_provider("p", ProviderConfig("p", dialect, url, api_key_command="echo key-0001"))
+        server.answers.append(Answer(pieces(dialect)))
+        server.json({"data": []}, path="/openai/deployments/gpt/v1/models")
+        assert (await collect(provider, REQUEST)).text == "Hello"
+        await provider.models()
+        await provider.close()
+        sent = [urlsplit(asked.path) for asked in server.asked]
+        headers = server.asked[0].headers
+    assert [dict(parse_qsl(one.query))["x"] for one in sent] == ["a b", "a b"]
+    assert all("/openai/deployments/gpt/v1/" in one.path for one in sent)
+    if dialect != "anthropic":
+        assert headers["api-key"] == "key-0001" and "authorization" not in headers
+
+
 @pytest.mark.parametrize("host", [True, False], ids=["another host", "another port"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_key_goes_nowhere_else(dialect: Dialect, host: bool) -> None:
@@ -133,6 +157,7 @@ def test_a_path_that_is_not_there_and_a_model_that_is_not_there(said: str, hint:
         ("http://h/v1/messages/", "http://h/v1"),
         ("http://h/v1/responses", "http://h/v1"),
         ("http://h/v1/", "http://h/v1/"),
+        ("http://h/d/chat/completions?api-version=1", "http://h/d?api-version=1"),
         ("https://x.services.ai.azure.com/models", "https://x.services.ai.azure.com/models"),
     ],
 )
@@ -142,8 +167,83 @@ def test_a_route_at_the_end_of_the_address_is_left_off(pasted: str, meant: str) 
 
 def test_which_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proxy_for(AWAY) == ""
-    monkeypatch.setenv("ALL_PROXY", "http://proxy:3128")
+    monkeypatch.setenv("ALL_PROXY", "proxy:3128")
     assert proxy_for(AWAY) == proxy_for("https://llm.example.com/v1") == "http://proxy:3128"
     assert proxy_for("http://127.0.0.1:8080/v1") == ""
-    monkeypatch.setenv("NO_PROXY", "llm.example.com")
+    monkeypatch.setenv("NO_PROXY", "other.example.com llm.example.com")
     assert proxy_for(AWAY) == ""
+
+
+@pytest.mark.parametrize(
+    ("entry", "host", "excepted"),
+    [
+        ("*", "llm.example.com", True),
+        ("example.com", "llm.example.com", True),
+        ("example.com", "example.com", True),
+        ("example.com", "notexample.com", False),
+        (".example.com", "llm.example.com", True),
+        ("*.example.com", "llm.example.com", True),
+        ("*.example.com", "example.com", True),
+        ("llm-*.example.com", "llm-7.example.com", True),
+        ("llm-*.example.com", "web.example.com", False),
+        ("LLM.Example.COM", "llm.example.com", True),
+        ("llm.example.com:8443", "llm.example.com", True),
+        ("llm.example.com:9999", "llm.example.com", False),
+        ("10.0.0.0/8", "10.1.2.3", True),
+        ("10.0.0.0/8", "11.1.2.3", False),
+        ("10.1.2.3", "10.1.2.3", True),
+        ("10.1.*", "10.1.2.3", True),
+        ("[fd00::1]", "fd00::1", True),
+        ("fd00::/8", "fd00::1", True),
+        ("localhost", "llm.example.com", False),
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", "other.org, {}", "other.org {}", " {} ,other.org,"])
+def test_what_no_proxy_excepts(entry: str, host: str, excepted: bool, around: str) -> None:
+    assert bypasses_proxy(host, 8443, around.format(entry)) is excepted
+    assert not bypasses_proxy(host, 8443, "")
+
+
+@pytest.mark.parametrize("no_proxy", [None, "*.example.com"])
+async def test_the_proxy_is_asked_unless_it_is_excepted(no_proxy: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with replay_server() as proxy:
+        proxy.json({}, 400)
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        if no_proxy:
+            monkeypatch.setenv("no_proxy", f"other.org {no_proxy}")
+        error = await failure("openai-chat", "http://llm.example.com:1/v1")
+        assert [asked.path for asked in proxy.asked] == (
+            [] if no_proxy else ["http://llm.example.com:1/v1/chat/completions"]
+        )
+    assert error.kind == ("network" if no_proxy else "bad_request")
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"])
+async def test_every_usual_variable_may_name_the_certificate(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A server with a certificate of its own, as companies have them."""
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    body = b"".join(pieces("openai-chat"))
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        refused = await failure("openai-chat", url)
+        assert refused.kind == "protocol" and "not trusted here" in str(refused)
+        monkeypatch.setenv(name, str(tmp_path / "ca.pem"))
+        provider = make_provider("p", ProviderConfig("p", "openai-chat", url))
+        got = await collect(provider, REQUEST)
+        await provider.close()
+    assert (got.text, got.error) == ("Hello", None)
+    monkeypatch.setenv(name, str(tmp_path / "none.pem"))
+    error = await failure("openai-chat", url)
+    assert error.kind == "bad_request" and f"Check {name}" in str(error)

@@ -39,9 +39,8 @@ class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
         self._listed_thinking: dict[str, frozenset[str]] = {}  # model -> the values of `thinking.type` it takes
 
     async def _connect(self, key: str | None) -> AsyncAnthropic:
-        base_url = self.config.base_url.rstrip("/").removesuffix("/v1")  # the SDK's paths begin with /v1
         headers = {**self.config.headers, **(EDITING if self.config.context_management else {})}
-        return await anthropic_client(base_url, key, headers)
+        return await anthropic_client(self.config.base_url, key, headers)
 
     def _first_style(self, model: str) -> AnthropicStyle:
         return self.config.anthropic_style(model, self._listed_thinking.get(model))

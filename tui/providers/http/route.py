@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
-from ipaddress import ip_address
-from typing import Any
-from urllib.parse import urlsplit
+from fnmatch import fnmatchcase
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
 from tui.providers.base import ProviderError
 from tui.providers.http.error_text import one_line
 from tui.providers.keys import redact
+
+if TYPE_CHECKING:
+    import ssl
 
 # What servers and their frameworks say where they have no such path, against what they say of a model.
 _NO_PATH = re.compile(
@@ -21,14 +27,22 @@ _NO_PATH = re.compile(
 # The routes of the dialects, which people copy with the address.
 _ROUTES = ("/chat/completions", "/completions", "/responses", "/messages")
 
-_KEY_HEADERS = ("authorization", "x-api-key")
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+_KEY_HEADERS = ("authorization", "x-api-key", "api-key")
 
 
 def without_route(base_url: str) -> str:
     """`base_url` without a dialect's route at its end, which is no part of it."""
-    bare = base_url.rstrip("/")
+    address, mark, query = base_url.partition("?")
+    bare = address.rstrip("/")
     route = next((route for route in _ROUTES if bare.endswith(route)), "")
-    return bare.removesuffix(route) if route else base_url
+    return f"{bare.removesuffix(route)}{mark}{query}" if route else base_url
+
+
+def split_query(base_url: str) -> tuple[str, dict[str, str]]:
+    """`base_url` without its query, and the query, which goes with every request (Azure: `?api-version=...`)."""
+    address, _, query = base_url.partition("?")
+    return address, dict(parse_qsl(query))
 
 
 def nothing_there(status: int | None, said: str, asked: str) -> str:
@@ -58,6 +72,8 @@ def _is_here(url: str) -> bool:
 def client_options(url: str) -> dict[str, Any]:
     """What an HTTP client for `url` takes from the environment: proxies not for this machine, certificates always.
 
+    Raises OSError for certificates that cannot be loaded.
+
     A key goes to no other host or port that the server redirects to; the HTTP library itself keeps only
     `Authorization` back.
     """
@@ -67,25 +83,84 @@ def client_options(url: str) -> dict[str, Any]:
 
     async def keep_key(request: httpx2.Request) -> None:
         url = request.url
+        if "api-key" in request.headers:  # Azure takes another header for a token, which a key is not
+            request.headers.pop("authorization", None)
         if (url.host, url.port) != (home.host, home.port) or (home.scheme == "https") > (url.scheme == "https"):
             for name in _KEY_HEADERS:
                 request.headers.pop(name, None)
 
-    options: dict[str, Any] = {"trust_env": not _is_here(url), "event_hooks": {"request": [keep_key]}}
-    if _is_here(url) and home.scheme == "https":
-        options["verify"] = httpx2.create_ssl_context(trust_env=True)
-    return options
+    return {
+        "trust_env": False,  # the HTTP library reads fewer variables, and NO_PROXY only in part
+        "proxy": _proxy(url) or None,
+        "verify": _ssl_context() if home.scheme == "https" else False,
+        "event_hooks": {"request": [keep_key]},
+    }
+
+
+def _ssl_context() -> ssl.SSLContext:
+    """Certificates as the environment names them: in place of the usual ones, or (NODE_EXTRA_CA_CERTS) beside them.
+
+    Raises OSError for a file that is not there or holds none.
+    """
+    import ssl
+
+    import httpx2
+
+    context = httpx2.create_ssl_context(trust_env=True)  # SSL_CERT_FILE, SSL_CERT_DIR
+    bundle = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE")
+    if bundle and not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
+        folder = Path(bundle).is_dir()
+        context = ssl.create_default_context(cafile=None if folder else bundle, capath=bundle if folder else None)
+    if extra := os.environ.get("NODE_EXTRA_CA_CERTS"):
+        context.load_verify_locations(cafile=extra)
+    return context
+
+
+def bypasses_proxy(host: str, port: int | None, no_proxy: str) -> bool:
+    """Whether `no_proxy` excepts `host` (a name or an address, without brackets) from the proxy.
+
+    Entries are separated by commas or blanks: "*", a host with all hosts below it, with or without a leading dot, a
+    pattern with `*`, an address or a network ("10.0.0.0/8"), each with or without a port.
+    """
+    host = host.lower().rstrip(".")
+    return any(_excepts(entry, host, port) for entry in re.split(r"[\s,]+", no_proxy.strip().lower()) if entry)
+
+
+def _excepts(entry: str, host: str, port: int | None) -> bool:
+    bare = entry.removeprefix("[").replace("]", "")
+    try:
+        return ip_address(host) in ip_network(bare, strict=False)
+    except ValueError:
+        pass  # a name on one side
+    name, colon, number = entry.rpartition(":")
+    if colon and number.isdigit():
+        if int(number) != port:
+            return False
+        entry = name.strip("[]")
+    if "*" in entry or "?" in entry:
+        return fnmatchcase(host, entry) or (entry.startswith("*.") and host == entry[2:])
+    entry = entry.lstrip(".")
+    return bool(entry) and (host == entry or host.endswith(f".{entry}"))
+
+
+def _proxy(url: str) -> str:
+    """The proxy that the environment names for `url`; "" where none is asked."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts, proxies = urlsplit(url), getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
+    if not proxy or _is_here(url):
+        return ""
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    excepted = proxies.get("no")  # set: the system's own exceptions (macOS, Windows) don't count
+    if proxy_bypass(parts.netloc) if excepted is None else bypasses_proxy(parts.hostname or "", port, excepted):
+        return ""
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def proxy_for(url: str) -> str:
     """The proxy that the environment names for `url`, without its password; "" where none is asked."""
-    from urllib.request import getproxies, proxy_bypass
-
-    parts, proxies = urlsplit(url), getproxies()
-    found = proxies.get(parts.scheme) or proxies.get("all") or ""
-    if not found or _is_here(url) or proxy_bypass(parts.netloc):
-        return ""
-    return one_line(redact(found), 100)
+    return one_line(redact(_proxy(url)), 100)
 
 
 def no_client(error: Exception, base_url: str) -> ProviderError | None:
@@ -100,10 +175,16 @@ def no_client(error: Exception, base_url: str) -> ProviderError | None:
             text = f"{where} is no usable address. Check base_url."
         case OSError():  # also what the ssl module finds wrong
             reason = one_line(str(error), 100)
-            text = f"no certificates to check {where} with ({reason}). Check SSL_CERT_FILE and SSL_CERT_DIR."
+            text = f"no certificates to check {where} with ({reason}). Check {_certificate_variables()}."
         case _:
             return None
     return ProviderError("bad_request", text)
+
+
+def _certificate_variables() -> str:
+    """The variables that name certificates here; those that could where none is set."""
+    named = [name for name in _CERTIFICATES if os.environ.get(name)]
+    return " and ".join(named or _CERTIFICATES[:2])
 
 
 def not_reached(reason: str, provider: str, base_url: str) -> ProviderError:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from tui.providers.base import ProviderError
 from tui.providers.http.error_text import one_line
 from tui.providers.http.errors import classify_error
-from tui.providers.http.route import client_options, no_client, not_reached
+from tui.providers.http.route import client_options, no_client, not_reached, split_query
 from tui.providers.http.sse import ServerSentEvent, SSEDecoder
 from tui.providers.http.unstreamed import is_page, page_error, whole_answer
 from tui.providers.keys import redact
@@ -56,14 +56,18 @@ async def openai_client(base_url: str, key: str | None, headers: Mapping[str, st
 
         # Organisation and project of the environment belong to OpenAI; other servers have no business with them.
         official = urlsplit(base_url).hostname == "api.openai.com"
-        private: dict[str, Any] = (
+        own: dict[str, Any] = (
             {} if official else {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
         )
+        address, query = split_query(base_url)
+        if key and "api-version" in query:  # Azure's classic form takes a key under this name only
+            own["api-key"] = key
         return openai.AsyncOpenAI(
             api_key=key or NO_KEY,
-            base_url=base_url,
+            base_url=address,
             max_retries=0,
-            default_headers={**private, **headers},
+            default_headers={**own, **headers},
+            default_query=query,
             http_client=openai.DefaultAsyncHttpxClient(**client_options(base_url)),
         )
 
@@ -77,9 +81,11 @@ async def anthropic_client(base_url: str, key: str | None, headers: Mapping[str,
         import anthropic
 
         official = urlsplit(base_url).hostname == "api.anthropic.com"
+        address, query = split_query(base_url)
         return anthropic.AsyncAnthropic(
             api_key=key or NO_KEY,
-            base_url=base_url,
+            base_url=address.rstrip("/").removesuffix("/v1"),  # the SDK's paths begin with /v1
+            default_query=query,
             max_retries=0,
             # The SDK sends a bearer token; servers that merely speak the dialect often know only the older header.
             default_headers={**({"x-api-key": key} if key and not official else {}), **headers},
