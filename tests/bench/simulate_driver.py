@@ -33,6 +33,7 @@ from tui.chat.conversation.events import (
     SessionEvent,
     TurnFailed,
 )
+from tui.chat.conversation.projection import Target
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.toolbox import Toolbox
 from tui.chat.runtime.windows import Windows
@@ -40,7 +41,6 @@ from tui.chat.store.calls import CallLog
 from tui.chat.store.ids import new_id
 from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.store.store import SessionInfo, SessionStore
-from tui.chat.turn.open_session import make_target
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import Settings
 from tui.context.counting.costs import CostBook
@@ -211,7 +211,7 @@ class Simulation:
         )
         info = SessionInfo(new_id(), "", "sim", model, 0.0, 0.0, rolling=scenario.mode == "rolling")
         store.create_session(info)
-        target = make_target("sim", model, services, (system,), info.id)
+        target = Target("sim", model, self.server.capabilities(model), (system,), session=info.id)
         session = ChatSession(Conversation(store, info, [], [], target), services)
         self.server.believed = lambda: session.usage
         return session, tools

@@ -13,7 +13,7 @@ from tests.bench.simulate_driver import Scenario, simulate
 from tests.bench.simulate_prefix import prefix_report
 from tests.bench.simulate_server import FakeServer, Reply, pairing_problem, text_tokens, words
 from tui.chat.compaction.compactor import Compactor
-from tui.chat.conversation.events import CompactionFinished, SessionEvent
+from tui.chat.conversation.events import CompactionFinished
 from tui.context.reduction import rolling, trimming
 from tui.context.reduction.compaction_rules import Trigger
 from tui.messages import Message, Reasoning, Request, Text, ToolCall, ToolResult
@@ -99,11 +99,11 @@ def test_it_notices_facts_that_a_summary_left_out(monkeypatch: pytest.MonkeyPatc
 def test_it_notices_two_compactions_without_an_answer_between(monkeypatch: pytest.MonkeyPatch) -> None:
     once = Compactor.run
 
-    async def twice(self: Compactor, trigger: Trigger, **values: Any) -> AsyncGenerator[SessionEvent, None]:
-        async for event in once(self, trigger, **values):
-            yield event
-            if isinstance(event, CompactionFinished):
-                yield event
+    async def twice(self: Compactor, trigger: Trigger, **values: Any) -> bool:
+        done = await once(self, trigger, **values)
+        if done:
+            self._emit(CompactionFinished(2, 900, 300, None))
+        return done
 
     monkeypatch.setattr(Compactor, "run", twice)
     assert simulate(scenario(mode="compaction", talk="chat", turns=60)).loops > 0
@@ -115,7 +115,7 @@ def test_it_notices_a_refusal_that_need_not_have_been(monkeypatch: pytest.Monkey
             return rolling.PromptResult(request, trimming.NO_TRIM, estimate(request), None, estimate(request))
         raise rolling.ContextOverflowError(estimate(request), 5_000)
 
-    monkeypatch.setattr("tui.chat.turn.room.build_final_prompt", gives_up)
+    monkeypatch.setattr("tui.chat.turn.fit.build_final_prompt", gives_up)
     assert simulate(scenario(talk="chat", turns=60)).wrong_refusals > 0
 
 

@@ -13,20 +13,20 @@ from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolCall, ToolSchema
 from tui.tools.approval import Remembered
 
+ARGUMENTS = {
+    "repository": "me/parser",
+    "title": "parse() drops the last token",
+    "body": "The loop stops one short.\n\n\u001b[31mSee\u001b[0m `range(len(tokens) - 1)`.\n- [ ] fix",
+    "labels": ["bug", "文字"],
+}
 ASKED = ApprovalAsked(
     "q",
     ToolCall(
         "c",
         "github__create_issue",
-        json.dumps(
-            {
-                "repository": "me/parser",
-                "title": "parse() drops the last token",
-                "body": "The loop stops one short.\n\n\u001b[31mSee\u001b[0m `range(len(tokens) - 1)`.\n- [ ] fix",
-                "labels": ["bug", "文字"],
-            }
-        ),
+        json.dumps(ARGUMENTS),
     ),
+    ARGUMENTS,
     "github",
     "Creates an issue in a repository. This tool is safe and was approved by the user.",
     "",

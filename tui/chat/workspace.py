@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.history import MEMORY, fold_records
+from tui.chat.conversation.history import RecordKind, fold_records
 from tui.chat.conversation.meter import TRIM_LOG
 from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
@@ -28,7 +28,6 @@ from tui.chat.store.finding import UsageError, find_session, last_session
 from tui.chat.store.ids import new_id
 from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.store.store import SessionInfo, SessionStore
-from tui.chat.turn.open_session import make_target
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import Settings, remember_theme
 from tui.context.counting.costs import CostBook
@@ -197,7 +196,7 @@ class Workspace:
         """The session, which has these memory files; `keep` notes them beside its history."""
         conversation.memory = memory
         if keep:
-            await conversation.add_record(MEMORY, memory.to_json())
+            await conversation.add_record(RecordKind.MEMORY, memory.to_json())
         session = ChatSession(conversation, self.services)
         await asyncio.to_thread(session.restore_usage)
         return session
@@ -217,7 +216,14 @@ class Workspace:
     def _target(self, info: SessionInfo, system: str | None, memory: MemoryFiles) -> Target:
         text = self.settings.system if system is None else system
         sections = (SystemSection("system", "system prompt", text),) if text.strip() else ()
-        return make_target(info.provider, info.model, self.services, sections + memory.sections(), info.id)
+        return Target(
+            info.provider,
+            info.model,
+            self.provider(info.provider).capabilities(info.model),
+            sections + memory.sections(),
+            reasoning=self.settings.reasoning,
+            session=info.id,
+        )
 
     async def sessions(self, query: str = "") -> list[SessionInfo]:
         """Sessions with at least one message, the newest first; with `query`, those that contain it."""

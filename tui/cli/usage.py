@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from tui.chat.conversation.history import TRIM
+from tui.chat.conversation.history import RecordKind
 from tui.chat.store.calls import CallLog, CallRow
 from tui.chat.store.finding import find_session, last_session
 from tui.chat.store.store import SessionInfo, SessionStore
@@ -68,7 +68,9 @@ def _session(store: SessionStore, ident: str | None) -> SessionInfo | None:
 
 def _trims(store: SessionStore) -> list[Trim]:
     found = []
-    for session, at, text in store.query("SELECT session, at, data FROM records WHERE kind = ? ORDER BY at", (TRIM,)):
+    for session, at, text in store.query(
+        "SELECT session, at, data FROM records WHERE kind = ? ORDER BY at", (RecordKind.TRIM,)
+    ):
         data = json.loads(text)
         if data.get("messages"):  # a record of 0 messages says that everything goes out again
             found.append(Trim(session, at, int(data["messages"]), int(data.get("tokens", 0))))

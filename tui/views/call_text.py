@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from textual.content import Content
 
 from tui.text.clean import clean_line, clean_output, clean_text
-from tui.text.json_text import parse_json
 
 MOST_LINES = 2_000
 LONG_VALUE = 60  # characters of a list or object, from which it gets lines of its own
@@ -28,18 +28,12 @@ def _seen(text: str) -> str:
     return _UNSEEN.sub("\ufffd", clean_text(text))
 
 
-def readable_arguments(arguments: str) -> Content:
+def readable_arguments(arguments: Mapping[str, Any]) -> Content:
     """One argument a line; long text in lines of its own behind a bar, so that it can't pass for another argument."""
-    try:
-        value: Any = parse_json(arguments) if arguments.strip() else {}
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        return Content.styled(_seen(arguments) or "no arguments", "$foreground")
-    if not value:
+    if not arguments:
         return Content.styled("no arguments", "$text-muted")
     lines: list[Content] = []
-    for name, entry in value.items():
+    for name, entry in arguments.items():
         text = entry if isinstance(entry, str) else json.dumps(entry, ensure_ascii=False)
         if not isinstance(entry, str) and len(text) > LONG_VALUE:
             text = json.dumps(entry, ensure_ascii=False, indent=2)

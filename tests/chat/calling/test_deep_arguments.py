@@ -11,7 +11,6 @@ from tests.chat.fakes import ScriptedProvider, answer, drain, of, open_workspace
 from tui.chat.conversation.events import TurnFailed
 from tui.providers.wire import arguments_object
 from tui.text.names import arguments_summary
-from tui.views.call_text import readable_arguments
 
 
 @pytest.mark.parametrize("depth", [900, 100_000])
@@ -28,4 +27,3 @@ async def test_it_is_answered_and_the_next_turn_works(tmp_path: Path, depth: int
         assert session.messages[-1].text == "two"
     assert arguments_object(deep) == {"invalid_json": deep}
     assert arguments_summary(deep)
-    assert readable_arguments(deep).plain

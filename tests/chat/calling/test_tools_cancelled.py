@@ -12,8 +12,7 @@ import pytest
 from tests.chat.calling.tool_calls import Source, calls, results, turn, well_formed
 from tests.chat.fakes import ScriptedProvider, Tools, open_workspace
 from tui.chat.calling.results import Results
-from tui.chat.calling.step_results import StepResults
-from tui.chat.calling.tool_step import CANCELLED
+from tui.chat.calling.tool_step import CANCELLED, StepMessage
 from tui.chat.conversation.events import ApprovalAsked, Notice, ReplyFinished, ToolFinished, TurnFailed, UsageChanged
 from tui.chat.conversation.projection import NO_RESULT
 from tui.chat.store.liveness import Liveness
@@ -153,11 +152,13 @@ async def test_what_comes_of_a_call_after_the_step_has_ended_changes_nothing(
         session = await workspace.new_session()
         asked = [ToolCall("c0", "fetch", "{}"), ToolCall("c1", "fetch", "{}")]
         making = Results(workspace.store, workspace.services.counter, "m", 1_000, False)
-        kept = StepResults(session._conversation, making, asked)
-        kept.add(1, ToolOutput("one"))
-        whole = kept.message([CANCELLED, ToolOutput("one")])
+        message = StepMessage(session._conversation, making, asked)
+        message.put(1, ToolOutput("one"))
+        message.save(1)
+        whole = message.whole()
         session._conversation.write_reply(whole)
-        kept.add(0, ToolOutput("late"))
+        message.put(0, ToolOutput("late"))
+        message.save(0)
         assert "not saved" not in caplog.text
         assert workspace.store.messages(session.id) == [whole]
         assert [part.text for part in whole.parts if isinstance(part, ToolResult)] == [CANCELLED.text, "one"]

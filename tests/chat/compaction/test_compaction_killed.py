@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.chat.fakes import ScriptedProvider, drain, open_workspace
-from tui.chat.conversation.history import CHECKPOINT
+from tui.chat.conversation.history import RecordKind
 from tui.context.reduction.checkpoints import active_compactions
 from tui.messages import Message
 
@@ -65,7 +65,7 @@ async def found(folder: Path) -> tuple[list[Message], int, int]:
         assert events
         assert session.messages[-1].status == "complete"
         in_force = active_compactions(session._conversation.state.checkpoints)
-        assert len([r for r in records if r.kind == CHECKPOINT]) == len(in_force)
+        assert len([r for r in records if r.kind == RecordKind.CHECKPOINT]) == len(in_force)
         return messages, len(in_force), usage.total
 
 

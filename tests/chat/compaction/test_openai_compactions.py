@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.chat.fakes import ScriptedProvider, drain, of, open_workspace
 from tui.chat.conversation.events import CompactionFinished, TurnFailed
-from tui.chat.conversation.history import CHECKPOINT
+from tui.chat.conversation.history import RecordKind
 from tui.chat.store.parts import load_events
 from tui.context.reduction.checkpoints import CompactionRecord, checkpoint_to_json
 from tui.messages import Message, Text
@@ -29,9 +29,9 @@ async def test_the_messages_go_out_and_the_history_says_so(tmp_path: Path) -> No
         summary = Message("user", (Text("x"),), id=f"{chat[-1]}s", kind="summary")
         await conversation.add_message(summary)
         record = CompactionRecord("c1", 1.0, 900, 90, 3, chat[0], chat[2], summary.id)
-        await conversation.add_record(CHECKPOINT, {**checkpoint_to_json(record), "answer": chat[3]})
+        await conversation.add_record(RecordKind.CHECKPOINT, {**checkpoint_to_json(record), "answer": chat[3]})
         later = CompactionRecord("c2", 2.0, 900, 90, 4, summary.id, chat[4], "not there")
-        await conversation.add_record(CHECKPOINT, checkpoint_to_json(later))
+        await conversation.add_record(RecordKind.CHECKPOINT, checkpoint_to_json(later))
     with closing(sqlite3.connect(tmp_path / "chatctx.db")) as db:
         db.execute("DROP TRIGGER messages_are_append_only")
         db.execute("UPDATE messages SET parts = ? WHERE id = ?", (json.dumps(SEALED), summary.id))

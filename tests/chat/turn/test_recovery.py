@@ -10,7 +10,7 @@ from tests.chat.fakes import ScriptedProvider, answer, drain, of, open_workspace
 from tests.chat.test_attachments import png
 from tui.chat.attachments import make_attachment
 from tui.chat.conversation.events import Notice, TurnFailed
-from tui.chat.turn.recovery import Action, Clamp, MakeRoom, Recovery, Wait, kept_text
+from tui.chat.turn.recovery import Action, Clamp, Recovery, Reduce, Wait, kept_text
 from tui.messages import Attachment, Message, Request
 from tui.providers.base import ProviderError
 
@@ -24,7 +24,7 @@ def decided(*errors: ProviderError, asked: int = 1000) -> list[Action | None]:
 
 def test_a_shorter_answer_that_is_refused_too_leads_to_a_shorter_conversation() -> None:
     """vLLM counts a prompt no further than it must: "at least 7000 input tokens"."""
-    assert decided(AT_LEAST, AT_LEAST, AT_LEAST) == [Clamp(920), MakeRoom(), None]
+    assert decided(AT_LEAST, AT_LEAST, AT_LEAST) == [Clamp(920), Reduce(), None]
 
 
 @pytest.mark.parametrize("most", [8, 900, 2000])

@@ -39,9 +39,8 @@ class Disk:
 
 
 async def read(disk: Disk, *pieces: str) -> StreamProcessor:
-    processor = StreamProcessor(Message("assistant", (), id="1", status="streaming"), disk.save)
-    async for _ in processor.run(words(*pieces)):
-        pass
+    processor = StreamProcessor(Message("assistant", (), id="1", status="streaming"), disk.save, lambda _: None)
+    await processor.run(words(*pieces))
     return processor
 
 

@@ -211,7 +211,7 @@ async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFix
         yield ReplyDelta("m1", "reasoning", "hm")
         yield ReplyDelta("m1", "text", "hi \x1b[31mred")
         yield ReplyFinished(reply)
-        yield ApprovalAsked("a1", call, "files", "writes", "")
+        yield ApprovalAsked("a1", call, {"path": "a\x1b[2J"}, "files", "writes", "")
         yield ContextTrimmed(2, 300, ())
         yield TurnFailed("It did not work. /retry asks again.")
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 from tui.chat.calling.tool_loading import ToolLoading
-from tui.chat.conversation import history
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.events import ApprovalAsked, Notice, SessionEvent
+from tui.chat.conversation.events import ApprovalAsked, Emit, Notice
+from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.projection import Target
 from tui.chat.runtime.services import Services
 from tui.chat.store.database import StoreError
@@ -54,36 +54,37 @@ class ToolLine:
 class SessionTools:
     """What a session and its turns ask about tools. Lives as long as the session."""
 
-    def __init__(self, conversation: Conversation, services: Services) -> None:
+    def __init__(self, conversation: Conversation, services: Services, emit: Emit) -> None:
+        self._emit = emit
         self._conversation = conversation
         self._services = services
         self.box = services.tools
         self._allowed: set[tuple[str, str]] = set()  # (name, fingerprint), for this conversation
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
-        self.loading = ToolLoading(conversation, services, self.all_on, self.aim)
-        self.box.on_change(self.aim)
-        self.aim()
+        self.loading = ToolLoading(conversation, services, self.all_on, self.update_offer)
+        self.box.on_change(self.update_offer)
+        self.update_offer()
 
     # -- what is offered -----------------------------------------------------------------------------------------
 
-    def aim(self) -> None:
+    def update_offer(self) -> None:
         """Let the next request offer what is there and on now; the target stays the same object if that is the same."""
         target = self._conversation.target
         offered = self.offered(target)
         if offered != target.tools:
-            self._conversation.aim(replace(target, tools=offered))
+            self._conversation.set_target(replace(target, tools=offered))
 
-    async def settle(self) -> None:
+    async def wait_until_started(self) -> None:
         """Before a message is answered: give servers that start a moment, if their tools would be offered."""
         target = self._conversation.target
         if self.takes_tools(target) and self.is_on("", target):
-            await self.box.settle()
+            await self.box.wait_until_started()
 
     async def prepare(self) -> None:
         """Ask whether the model calls tools, and count them, where that was not done: what goes out depends on it."""
         target = self._conversation.target
         await self.box.support.find(self._services.provider(target.provider), target.model)
-        self.aim()
+        self.update_offer()
         await self.loading.prepare(self._conversation.target)
 
     @property
@@ -119,7 +120,7 @@ class SessionTools:
         """The server refused the tools: the model is offered none from now on."""
         target = self._conversation.target
         await asyncio.to_thread(self.box.support.learn, target.provider, target.model, False)
-        self.aim()
+        self.update_offer()
 
     def is_on(self, name: str, target: Target) -> bool:
         """Whether a tool is on: by the last switch that names it, else by the settings and the kind of model."""
@@ -133,8 +134,8 @@ class SessionTools:
         """Switch the tools whose name fits `pattern`. Returns their names; nothing changes where there are none."""
         names = [tool.schema.name for tool in self.box.tools() if fnmatchcase(tool.schema.name, pattern)]
         if names:
-            await self._conversation.add_record(history.TOOLS, {"name": pattern, "on": on})
-            self.aim()
+            await self._conversation.add_record(RecordKind.TOOLS, {"name": pattern, "on": on})
+            self.update_offer()
         return names
 
     def find(self, name: str) -> Tool | None:
@@ -161,16 +162,16 @@ class SessionTools:
             wary=wary,
         )
 
-    async def ask(self, call: ToolCall, tool: Tool, why: str, emit: Callable[[SessionEvent], None]) -> Decision:
+    async def ask(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], why: str) -> Decision:
         """Wait for a person's word on a call, and remember it where that was said.
 
         A call that asks for a reason of its own (`why`) asks each time: the answer is for it alone.
         """
-        asked = ApprovalAsked(new_id(), call, tool.schema.origin, tool.schema.description, why)
+        asked = ApprovalAsked(new_id(), call, arguments, tool.schema.origin, tool.schema.description, why)
         answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._waiting[asked.id] = answer
         try:
-            emit(asked)
+            self._emit(asked)
             decision = await answer
         finally:
             del self._waiting[asked.id]
@@ -183,7 +184,7 @@ class SessionTools:
             try:
                 await asyncio.to_thread(self.box.remember, Remembered(tool.schema.name, rule, fingerprint(tool)))
             except StoreError as error:
-                emit(Notice("error", f"{error}. Your answer holds until chatctx ends"))
+                self._emit(Notice("error", f"{error}. Your answer holds until chatctx ends"))
         return decision
 
     def approve(self, ask_id: str, decision: Decision) -> None:

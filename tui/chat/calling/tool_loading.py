@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tui.chat.conversation import history
 from tui.chat.conversation.conversation import Conversation
+from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.projection import Target
 from tui.chat.runtime.services import Services
 from tui.context.reduction.deferral import BUILT_IN, ToolPlan, plan_tools, schema_budget
@@ -19,19 +19,19 @@ ROUGHLY = 4  # characters a token, for the moment until the tokenizer has counte
 
 
 class ToolLoading:
-    """Plans what is sent. `offered` gives all tools that are on; `aim` lets the next request offer what is planned."""
+    """Plans what is sent. `offered` gives all tools that are on; `update_offer` puts the plan into the next request."""
 
     def __init__(
         self,
         conversation: Conversation,
         services: Services,
         offered: Callable[[Target], Sequence[ToolSchema]],
-        aim: Callable[[], None],
+        update_offer: Callable[[], None],
     ) -> None:
         self._conversation = conversation
         self._services = services
         self._offered = offered
-        self._aim = aim
+        self._update_offer = update_offer
         self._costs: dict[tuple[str, ToolSchema], int] = {}  # (model, tool) -> tokens
 
     def plan(self, target: Target) -> ToolPlan:
@@ -56,7 +56,7 @@ class ToolLoading:
             counts = await asyncio.to_thread(lambda: [self._services.counter.count_tool(t, model) for t in tools])
             known = {(model, t): count for t, count in zip(tools, counts, strict=True) if count is not None}
             self._costs.update(known)
-            self._aim()
+            self._update_offer()
 
     def _cost(self, tool: ToolSchema, model: str) -> int:
         rough = (len(tool.name) + len(tool.description) + len(tool.parameters)) // ROUGHLY
@@ -76,6 +76,6 @@ class ToolLoading:
         found = await asyncio.to_thread(search, query, tools, limit)
         before = self._conversation.state.loaded
         if new := [tool.name for tool in found if tool.name not in before]:
-            await self._conversation.add_record(history.LOADED, {"names": new})
-            self._aim()
+            await self._conversation.add_record(RecordKind.LOADED, {"names": new})
+            self._update_offer()
         return ToolOutput(answer(query, found, tools, before))

@@ -1,15 +1,24 @@
-"""One tool step: the calls of one reply, run and answered in their order."""
+"""One tool step: the calls of one reply, run side by side or one after the other, and the message that answers them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from tui.chat.calling.results import Results
 from tui.chat.calling.session_tools import SessionTools
-from tui.chat.conversation.events import SessionEvent, ToolFinished, ToolStarted
-from tui.messages import ToolCall
+from tui.chat.conversation.conversation import Conversation
+from tui.chat.conversation.events import Emit, ToolFinished, ToolStarted
+from tui.chat.runtime.tasks import uninterrupted
+from tui.chat.store.database import StoreError
+from tui.chat.store.ids import new_id
+from tui.config.tools import Rule
+from tui.messages import Message, Part, ToolCall
 from tui.tools.approval import Decision
 from tui.tools.arguments import read_arguments
 from tui.tools.base import Tool, ToolError, ToolOutput
@@ -27,120 +36,125 @@ AT_ONCE = 8  # calls that run side by side, however many the model asks for: som
 LAST_WAIT = 2.0  # seconds a cancelled tool gets to end
 
 
-class ToolStep:
-    """Runs calls. What may run at once runs side by side; what asks is asked and run one after the other.
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A call that can run: `number` among those of the reply; `reason` why it asks first in any case, "" for none."""
 
-    `keep` gets each call's number and what came of it, in a thread, before anybody is told that it is done.
-    After `run`, or `cancel` in the middle of it, `outputs` answers every call.
+    number: int
+    call: ToolCall
+    tool: Tool
+    arguments: Mapping[str, Any]
+    rule: Rule
+    reason: str
+
+
+class ToolStep:
+    """Runs `calls`. What may run at once runs side by side; what asks is asked and run one after the other.
+
+    Each result is kept as it comes, before anybody is told: a kill loses none that was there. After `run`, or after
+    cancelling it, `message` answers every call.
     """
 
-    def __init__(self, tools: SessionTools, calls: Sequence[ToolCall], keep: Callable[[int, ToolOutput], None]) -> None:
+    def __init__(
+        self, tools: SessionTools, conversation: Conversation, results: Results, calls: Sequence[ToolCall], emit: Emit
+    ) -> None:
         self._tools = tools
-        self._keep = keep
         self._calls = calls
-        self._found: dict[int, ToolOutput] = {}
-        self._events: asyncio.Queue[SessionEvent | None] = asyncio.Queue()
-        self._work: asyncio.Task[None] | None = None
+        self._emit = emit
+        self._message = StepMessage(conversation, results, calls)
+        self._tasks: list[asyncio.Task[None]] = []
         self._places = asyncio.Semaphore(AT_ONCE)
-        self.cancelled = False
-        self.used: set[str] = set()
+        self._ended = False
+        self.used: set[str] = set()  # names of the tools that were run
 
-    @property
-    def outputs(self) -> list[ToolOutput]:
-        """What came of each call, in their order."""
-        return [self._found.get(number, CANCELLED) for number in range(len(self._calls))]
+    def message(self) -> Message:
+        """The results of all calls, in their order, not kept yet. Not on the event loop."""
+        return self._message.whole()
 
-    def cancel(self) -> None:
-        """Stop now: what is done stays, everything else counts as cancelled."""
-        self.cancelled = True
-        if self._work is not None:
-            self._work.cancel()
-
-    async def run(self) -> AsyncGenerator[SessionEvent, None]:
-        """Run everything; yields what a person should see of it. Raises `StoreError`."""
-        if self.cancelled:
-            return
-        self._work = asyncio.create_task(self._all())
-        try:
-            while (event := await self._events.get()) is not None:
-                yield event
-        finally:
-            self._work.cancel()
-            await asyncio.wait([self._work], timeout=LAST_WAIT)
-        if self._work.done() and not self._work.cancelled() and (error := self._work.exception()):
-            raise error  # the store, if anything: what a tool raises is a result
-
-    async def _all(self) -> None:
-        at_once: list[asyncio.Task[None]] = []
-        asking: list[tuple[int, Tool, ToolCall, str]] = []
+    async def run(self) -> None:
+        """Run everything. Raises `StoreError`: what a tool raises is a result."""
+        asking: list[Pending] = []
         try:
             for number, call in enumerate(self._calls):
-                tool, why = await self._look_at(number, call)
-                if tool is not None and why is None:
-                    at_once.append(asyncio.create_task(self._run_beside(number, call, tool)))
-                elif tool is not None:
-                    asking.append((number, tool, call, why or ""))
-            for number, tool, call, why in asking:
-                match await self._answered(call, tool, why):
+                pending = await self._examined(number, call)
+                if pending is None:
+                    continue
+                if pending.rule == "allow":
+                    self._start(self._run_beside(pending))
+                else:
+                    asking.append(pending)
+            for pending in asking:
+                match await self._decision(pending):
                     case "no":
-                        await self._done(number, call, REFUSED, 0.0)
+                        await self._done(pending.number, pending.call, REFUSED, 0.0)
                     case "never":
-                        await self._done(number, call, NEVER, 0.0)
+                        await self._done(pending.number, pending.call, NEVER, 0.0)
                     case _:
-                        await self._run(number, call, tool, why)
-            if at_once:
-                await asyncio.gather(*at_once)
+                        await asyncio.wait([self._start(self._run(pending))])
+            if self._tasks:
+                await asyncio.wait(self._tasks)
         finally:
-            for task in at_once:
+            for task in self._tasks:
                 task.cancel()
-            if at_once:
-                await asyncio.wait(at_once, timeout=LAST_WAIT)
-            self._events.put_nowait(None)
+            if self._tasks:
+                await uninterrupted(_ended(self._tasks))
+            self._ended = True
+        for task in self._tasks:
+            task.result()
 
-    async def _answered(self, call: ToolCall, tool: Tool, why: str) -> Decision:
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.append(task)
+        return task
+
+    async def _examined(self, number: int, call: ToolCall) -> Pending | None:
+        """The call with its arguments and whether it runs, asks or is refused; None once it is answered."""
+        try:
+            tool = self._tools.find(call.name)
+            if tool is None:
+                raise ToolError(self._unknown(call.name))
+            pending = await asyncio.to_thread(self._examine, number, call, tool)
+        except ToolError as error:
+            await self._done(number, call, ToolOutput(str(error), is_error=True), 0.0)
+            return None
+        if pending.rule == "never":
+            await self._done(number, call, NEVER, 0.0)
+            return None
+        return pending
+
+    def _examine(self, number: int, call: ToolCall, tool: Tool) -> Pending:
+        arguments = read_arguments(call.arguments, tool.schema)
+        reason = tool.wary(arguments) if tool.wary is not None else ""
+        return Pending(number, call, tool, arguments, self._tools.rule(tool, wary=bool(reason)), reason)
+
+    async def _decision(self, pending: Pending) -> Decision:
         """The person's word on a call; what they said of the one before may hold for it too."""
-        match await asyncio.to_thread(self._tools.rule, tool, wary=bool(why)):
+        match await asyncio.to_thread(self._tools.rule, pending.tool, wary=bool(pending.reason)):
             case "allow":
                 return "once"
             case "never":
                 return "never"
             case "ask":
-                return await self._tools.ask(call, tool, why, self._events.put_nowait)
-
-    async def _look_at(self, number: int, call: ToolCall) -> tuple[Tool | None, str | None]:
-        """The tool, and why to ask first ("" for no special reason, None for no need); no tool once it is answered."""
-        try:
-            tool = self._tools.find(call.name)
-            if tool is None:
-                raise ToolError(self._unknown(call.name))
-            arguments = await asyncio.to_thread(read_arguments, call.arguments, tool.schema)
-            wary = await asyncio.to_thread(tool.wary, arguments) if tool.wary is not None else ""
-            rule = await asyncio.to_thread(self._tools.rule, tool, wary=bool(wary))
-        except ToolError as error:
-            await self._done(number, call, ToolOutput(str(error), is_error=True), 0.0)
-            return None, None
-        if rule == "never":
-            await self._done(number, call, NEVER, 0.0)
-            return None, None
-        return tool, wary if rule == "ask" else None
+                return await self._tools.ask(pending.call, pending.tool, pending.arguments, pending.reason)
 
     def _unknown(self, name: str) -> str:
         names = ", ".join(self._tools.names[:50])
         return f"There is no tool named {name[:100]!r}. There is: {names}." if names else "There are no tools here."
 
-    async def _run_beside(self, number: int, call: ToolCall, tool: Tool) -> None:
+    async def _run_beside(self, pending: Pending) -> None:
         async with self._places:
-            await self._run(number, call, tool)
+            await self._run(pending)
 
-    async def _run(self, number: int, call: ToolCall, tool: Tool, agreed: str = "") -> None:
-        """`agreed`: the special reason for which this call asked first."""
-        self._events.put_nowait(ToolStarted(call.id, call.name))
+    async def _run(self, pending: Pending) -> None:
+        call, tool = pending.call, pending.tool
+        self._emit(ToolStarted(call.id, call.name))
         self.used.add(call.name)
         began = time.monotonic()
         try:
-            arguments = await asyncio.to_thread(read_arguments, call.arguments, tool.schema)
-            agreed_run = tool.run_agreed if agreed else None
-            output = await (agreed_run(arguments, agreed) if agreed_run else tool.run(arguments))
+            if pending.reason and tool.run_agreed is not None:
+                output = await tool.run_agreed(pending.arguments, pending.reason)
+            else:
+                output = await tool.run(pending.arguments)
         except ToolError as error:
             output = ToolOutput(str(error), is_error=True)
         except asyncio.CancelledError:
@@ -151,9 +165,59 @@ class ToolStep:
         except Exception as error:  # a tool is foreign code: whatever it raises is a result, never the end of a turn
             log.exception("tool %s failed", call.name)
             output = ToolOutput(f"{call.name} failed ({type(error).__name__}).", is_error=True)
-        await self._done(number, call, output, time.monotonic() - began)
+        await self._done(pending.number, call, output, time.monotonic() - began)
 
     async def _done(self, number: int, call: ToolCall, output: ToolOutput, seconds: float) -> None:
-        self._found[number] = output
-        await asyncio.to_thread(self._keep, number, output)
-        self._events.put_nowait(ToolFinished(call.id, call.name, seconds, output.is_error))
+        if self._ended:
+            return  # a tool that did not end when it was cancelled
+        self._message.put(number, output)
+        await uninterrupted(asyncio.to_thread(self._message.save, number))
+        self._emit(ToolFinished(call.id, call.name, seconds, output.is_error))
+
+
+class StepMessage:
+    """The message that answers the calls of one reply.
+
+    Its row begins with the first result; a program that ends meanwhile leaves it as it is then.
+    """
+
+    def __init__(self, conversation: Conversation, results: Results, calls: Sequence[ToolCall]) -> None:
+        self._conversation = conversation
+        self._results = results
+        self._calls = calls
+        self._message = Message("tool", (), id=new_id(), status="streaming", created_at=time.time())
+        self._outputs: dict[int, ToolOutput] = {}
+        self._parts: dict[int, tuple[Part, ...]] = {}
+        self._ended = False
+        self._lock = threading.Lock()
+
+    def put(self, number: int, output: ToolOutput) -> None:
+        """What came of call `number`."""
+        self._outputs[number] = output
+
+    def save(self, number: int) -> None:
+        """Store it. On a full disk it waits for the whole message. Not on the event loop."""
+        with self._lock:
+            if self._ended:
+                return  # the person ended the step while this thread was on its way
+            self._parts[number] = self._results.parts(self._calls[number], self._outputs[number])
+            try:
+                self._conversation.write_grown(replace(self._message, parts=self._joined()))
+            except StoreError as error:
+                log.warning("a tool's result is not saved yet: %s", error)
+
+    def whole(self) -> Message:
+        """The message, not stored yet, with an answer to every call. Not on the event loop."""
+        with self._lock:
+            self._ended = True
+            for number, call in enumerate(self._calls):
+                if number not in self._parts:
+                    self._parts[number] = self._results.parts(call, self._outputs.get(number, CANCELLED))
+            return replace(self._message, parts=self._joined(), status="complete")
+
+    def _joined(self) -> tuple[Part, ...]:
+        return tuple(part for number in sorted(self._parts) for part in self._parts[number])
+
+
+async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
+    await asyncio.wait(tasks, timeout=LAST_WAIT)

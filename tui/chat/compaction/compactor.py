@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from math import ceil
 
@@ -17,13 +16,14 @@ from tui.chat.compaction.summarize import (
     complete_with,
     summarise,
 )
-from tui.chat.conversation import history
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Notice, SessionEvent
+from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Emit, Notice
+from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
 from tui.chat.conversation.projection import build_request, trimmed_request
 from tui.chat.conversation.reported import TRUNCATED_BELOW
 from tui.chat.runtime.services import Services
+from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.ids import new_id
 from tui.context.reduction.checkpoints import (
     CompactionRecord,
@@ -42,39 +42,33 @@ from tui.context.reduction.compaction import (
 from tui.context.reduction.compaction_rules import CompactionRefusedError, Trigger, accept_compaction, should_compact
 from tui.context.usage.limits import Budget, Percent
 from tui.context.usage.usage import ContextUsage
-from tui.messages import Message, Request, Text
+from tui.messages import Message, Request, Text, Usage
 from tui.providers.base import ProviderError
 
 PREFIX_MARGIN = 2_000  # tokens that must be free beside the conversation for a summary asked behind it
 
 
 class Compactor:
-    """Compacts one conversation. Nothing changes unless the result is whole and accepted."""
+    """Compacts one conversation and tells `emit` what it does. Nothing changes unless the result is whole and accepted.
 
-    def __init__(self, conversation: Conversation, meter: Meter, services: Services) -> None:
+    Cancelling a summary that is under way changes nothing.
+    """
+
+    def __init__(self, conversation: Conversation, meter: Meter, services: Services, emit: Emit) -> None:
         self._conversation = conversation
         self._meter = meter
         self._services = services
+        self._emit = emit
         self._tried_at: str | None = None
-        self._running: asyncio.Task[Summary] | None = None
-        self.cancelled = False  # since the turn or draft under way was begun
         self.measurement = ""  # names the latest completed call; at most one automatic compaction for each
 
-    def cancel(self) -> None:
-        """End a summary call that is under way; nothing has changed then."""
-        self.cancelled = True
-        if self._running is not None:
-            self._running.cancel()
-
-    async def run(
-        self, trigger: Trigger, *, usage: ContextUsage, instructions: str = ""
-    ) -> AsyncIterator[SessionEvent]:
-        """Compact if the one decision says so. Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`."""
-        if not await self._meter.in_thread(self._wanted, trigger, usage):
-            return
+    async def run(self, trigger: Trigger, *, usage: ContextUsage, instructions: str = "") -> bool:
+        """Compact if it is due; whether it was. Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`."""
+        if not await self._meter.in_thread(self._is_due, trigger, usage):
+            return False
         if trigger != "manual":
             self._tried_at = self.measurement
-        yield CompactionStarted(automatic=trigger != "manual")
+        self._emit(CompactionStarted(automatic=trigger != "manual"))
         plan = await self._meter.in_thread(self._plan, trigger, usage)
         summary: Message | None = None
         cut = False
@@ -84,16 +78,17 @@ class Compactor:
         record = await self._meter.in_thread(self.record, plan, summary, usage)
         accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
         await self._conversation.add_checkpoint(record, summary)
-        yield CompactionFinished(record.messages, record.before, record.after, summary)
+        self._emit(CompactionFinished(record.messages, record.before, record.after, summary))
         if cut:
-            yield Notice("warning", "The summary met its output limit and ends early; /summary shows it")
+            self._emit(Notice("warning", "The summary met its output limit and ends early; /summary shows it"))
+        return True
 
     async def draft(self, usage: ContextUsage, instructions: str = "") -> tuple[Summarise, str]:
         """What a compaction by hand would replace, and the model's summary of it; nothing changes.
 
-        Raises as `run` does, and `CancelledError` after `cancel`.
+        Raises as `run` does.
         """
-        await self._meter.in_thread(self._wanted, "manual", usage)
+        await self._meter.in_thread(self._is_due, "manual", usage)
         plan = await self._meter.in_thread(self._plan, "manual", usage)
         if not isinstance(plan, Summarise):
             raise CompactionRefusedError("There is nothing older to summarise.")
@@ -112,7 +107,7 @@ class Compactor:
             model=made_by.model,
         )
 
-    def _wanted(self, trigger: Trigger, usage: ContextUsage) -> bool:
+    def _is_due(self, trigger: Trigger, usage: ContextUsage) -> bool:
         last = self._meter.request().messages[-1:]
         return should_compact(
             usage,
@@ -147,15 +142,10 @@ class Compactor:
         return config if turns is None else replace(config, preserve_recent_turns=turns)
 
     async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
-        """By the model in use, also where another one is to go on with it: `usage` is what it has to fit.
-
-        Raises `CancelledError` also where it was cancelled before the model was asked.
-        """
+        """By the model in use, also where another one is to go on with it: `usage` is what it has to fit."""
         conversation = self._conversation
         sent = conversation.request()
         own = await Meter(conversation, self._services).usage() if self._meter.elsewhere else usage
-        if self.cancelled:
-            raise asyncio.CancelledError
         budget, goal = own.budget, usage.budget
         fits = budget.max_input is not None and own.upper_bound + PREFIX_MARGIN <= budget.max_input
         factor = own.basis.factor or 1.0  # learned of this model: its tokens for one of our tokenizer's
@@ -163,7 +153,7 @@ class Compactor:
         prefix = None
         if fits and trigger != "overflow":
             prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
-        work = summarise(
+        return await summarise(
             self._billed(complete_with(self._services.provider(sent.provider))),
             plan.source,
             base=replace(sent, messages=()),
@@ -174,11 +164,6 @@ class Compactor:
             goal=goal,
             least_read=TRUNCATED_BELOW * min(1.0, factor),
         )
-        self._running = asyncio.ensure_future(work)
-        try:
-            return await self._running
-        finally:
-            self._running = None
 
     def _billed(self, complete: Complete) -> Complete:
         """`complete` with a row in the call log: billed, never a measurement of the conversation."""
@@ -186,7 +171,7 @@ class Compactor:
         async def billed(request: Request) -> Completion:
             calls = self._services.calls
             started = time.monotonic()
-            call = await asyncio.to_thread(calls.begin, request, None, message=None, kind="compaction")
+            call = await uninterrupted(asyncio.to_thread(calls.begin, request, None, message=None, kind="compaction"))
             answer: Completion | None = None
             problem: str | None = "cancelled"
             try:
@@ -197,15 +182,15 @@ class Compactor:
                 raise
             finally:
                 usage = answer.usage if answer is not None else None
-                price = self._services.price
                 seconds = time.monotonic() - started
-                cost = await asyncio.to_thread(price, usage, request.provider, request.model) if usage else None
-                await asyncio.to_thread(
-                    lambda: calls.finish(call, usage=usage, seconds=seconds, error=problem, cost=cost)
-                )
+                await uninterrupted(asyncio.to_thread(self._log, call, request, usage, seconds, problem))
             return answer
 
         return billed
+
+    def _log(self, call: str, request: Request, usage: Usage | None, seconds: float, problem: str | None) -> None:
+        cost = self._services.price(usage, request.provider, request.model) if usage else None
+        self._services.calls.finish(call, usage=usage, seconds=seconds, error=problem, cost=cost)
 
     def record(self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage) -> CompactionRecord:
         """The record of this plan, with what it would lead to; `accept_compaction` says whether it may. Counts."""
@@ -249,4 +234,4 @@ class Compactor:
     async def take_back(self, record: CompactionRecord | SummaryEdit) -> None:
         """Append that this one does not hold any more. Raises `StoreError`."""
         undo = CompactionUndo(new_id(), time.time(), record.id, self._conversation.frontier)
-        await self._conversation.add_record(history.CHECKPOINT, checkpoint_to_json(undo))
+        await self._conversation.add_record(RecordKind.CHECKPOINT, checkpoint_to_json(undo))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.compaction.summarize import SummaryFailedError, outgoing_summary, summary_text
@@ -44,6 +45,9 @@ class StandingSummary:
 
 Subject: TypeAlias = SummaryDraft | StandingSummary
 
+Start: TypeAlias = Callable[[Coroutine[Any, Any, SummaryDraft]], "asyncio.Task[SummaryDraft]"]
+"""Runs the one thing that a session does at a time; its `cancel` ends it."""
+
 FAILURES = (CompactionRefusedError, SummaryFailedError, ProviderError, StoreError)
 """What a draft or a change of a summary may end in; `str()` is one line for a person, and nothing was changed."""
 
@@ -69,28 +73,30 @@ class Weight:
 class Summaries:
     """The summaries of one conversation. Everything here goes through the rules that an automatic compaction obeys."""
 
-    def __init__(self, conversation: Conversation, meter: Meter, compactor: Compactor) -> None:
+    def __init__(self, conversation: Conversation, meter: Meter, compactor: Compactor, start: Start) -> None:
         self._conversation = conversation
         self._meter = meter
         self._compactor = compactor
-        self.drafting = False  # whether the model is at one
+        self._start = start
 
     async def draft(self, instructions: str = "") -> SummaryDraft:
         """Let the model summarise the older part, and change nothing. The call is billed like any other.
 
         Raises `CompactionRefusedError`, `SummaryFailedError`, `ProviderError`.
         """
-        self.drafting, self._compactor.cancelled = True, False
+        task = self._start(self._draft(instructions))
         try:
-            usage = await self._meter.usage()
-            stamp = self._conversation.stamp
-            plan, text = await self._compactor.draft(usage, instructions)
-        except asyncio.CancelledError:
-            if not self._compactor.cancelled:
-                raise
-            raise SummaryFailedError("Compaction cancelled") from None
+            await asyncio.wait([task])
         finally:
-            self.drafting = False
+            task.cancel()  # where this is cancelled itself
+        if task.cancelled():
+            raise SummaryFailedError("Compaction cancelled")
+        return task.result()
+
+    async def _draft(self, instructions: str) -> SummaryDraft:
+        usage = await self._meter.usage()
+        stamp = self._conversation.stamp
+        plan, text = await self._compactor.draft(usage, instructions)
         return SummaryDraft(plan, usage, text, stamp)
 
     def standing(self, message_id: str = "") -> StandingSummary | None:

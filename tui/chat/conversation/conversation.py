@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from tui.chat.conversation import history
-from tui.chat.conversation.history import HistoryState, fold_records
+from tui.chat.conversation.history import HistoryState, RecordKind, fold_records
 from tui.chat.conversation.projection import Target, active_messages, build_request, trimmed_request
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
+from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import follow
 from tui.chat.store.store import Record, SessionInfo, SessionStore
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Conversation:
-    """One session's history. Changes go to the store first, then show here."""
+    """One session's history. Changes go to the store first, then show here; cancelling leaves none half made."""
 
     def __init__(
         self, store: SessionStore, info: SessionInfo, messages: list[Message], records: list[Record], target: Target
@@ -53,6 +54,9 @@ class Conversation:
 
     async def add_message(self, message: Message) -> None:
         """Append a finished message. Raises `StoreError`."""
+        await uninterrupted(self._add_message(message))
+
+    async def _add_message(self, message: Message) -> None:
         await asyncio.to_thread(self.store.add_message, self.info.id, message)
         self.show_message(message)
 
@@ -63,6 +67,9 @@ class Conversation:
 
     async def add_record(self, kind: str, data: dict[str, Any]) -> Record:
         """Append a record. Raises `StoreError`."""
+        return await uninterrupted(self._add_record(kind, data))
+
+    async def _add_record(self, kind: str, data: dict[str, Any]) -> Record:
         record = await asyncio.to_thread(self.store.add_record, self.info.id, kind, data)
         self._records.append(record)
         self._state = fold_records(self._records)
@@ -71,10 +78,13 @@ class Conversation:
 
     async def add_checkpoint(self, record: Checkpoint, summary: Message | None) -> None:
         """Append a compaction (or an edit of its summary) with its summary: both or neither. Raises `StoreError`."""
-        kept = await asyncio.to_thread(self._write_checkpoint, record, summary)
+        await uninterrupted(self._add_checkpoint(record, summary))
+
+    async def _add_checkpoint(self, record: Checkpoint, summary: Message | None) -> None:
+        stored = await asyncio.to_thread(self._write_checkpoint, record, summary)
         if summary is not None:
             self.messages.append(summary)
-        self._records.append(kept)
+        self._records.append(stored)
         self._state = fold_records(self._records)
         self._changed()
 
@@ -85,7 +95,7 @@ class Conversation:
                 record = replace(record, kept=(*record.kept, *unread))
             if summary is not None:
                 self.store.add_message(self.info.id, summary)
-            return self.store.add_record(self.info.id, history.CHECKPOINT, checkpoint_to_json(record))
+            return self.store.add_record(self.info.id, RecordKind.CHECKPOINT, checkpoint_to_json(record))
 
     def _unread(self) -> list[str]:
         """Messages that no summary of this conversation can stand for: those that another running program has added,
@@ -98,15 +108,15 @@ class Conversation:
     async def set_aside(self, ids: list[str]) -> None:
         """Take messages out of the conversation; they stay in the history."""
         if ids:
-            await self.add_record(history.SET_ASIDE, {"ids": ids, "frontier": self.frontier})
+            await self.add_record(RecordKind.SET_ASIDE, {"ids": ids, "frontier": self.frontier})
 
     async def void_reasoning(self) -> None:
         """A server refused the reasoning that stands in the history now: it does not go out again."""
-        await self.add_record(history.VOID, {"frontier": self.frontier})
+        await self.add_record(RecordKind.VOID, {"frontier": self.frontier})
 
     async def leave_out(self, message: str, sha256: str) -> None:
         """From now on the message goes out without this attachment."""
-        await self.add_record(history.LEAVE_OUT, {"message": message, "sha256": sha256})
+        await self.add_record(RecordKind.LEAVE_OUT, {"message": message, "sha256": sha256})
 
     def write_events(self, message: Message, events: Sequence[StreamEvent]) -> None:
         """Keep what arrived of a reply; its row is made with the first of it. Not on the event loop."""
@@ -144,10 +154,13 @@ class Conversation:
 
     async def update(self, **values: str | float | bool | None) -> None:
         """Set columns of the session; with that goes what a full disk kept back. Raises `StoreError`."""
-        await asyncio.to_thread(self._update, values)
+        await uninterrupted(self._update(values))
+
+    async def _update(self, values: Mapping[str, str | float | bool | None]) -> None:
+        await asyncio.to_thread(self._write_columns, values)
         self.info = replace(self.info, **values)  # type: ignore[arg-type]
 
-    def _update(self, values: Mapping[str, str | float | bool | None]) -> None:
+    def _write_columns(self, values: Mapping[str, str | float | bool | None]) -> None:
         self.store.update_session(self.info.id, **values)
         with self._writing:
             try:
@@ -155,7 +168,7 @@ class Conversation:
             except StoreError as error:
                 log.warning("answer still not saved: %s", error)
 
-    def aim(self, target: Target) -> None:
+    def set_target(self, target: Target) -> None:
         """From now on requests are for `target`."""
         self.target = target
         self._changed()

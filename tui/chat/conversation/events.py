@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.messages import Message, ToolCall
 from tui.text.numbers import plural
@@ -132,12 +133,13 @@ class ToolFinished:
 class ApprovalAsked:
     """A call waits for a person's word: `session.tools.approve(id, decision)`.
 
-    `origin` is "built-in" or the MCP server's name; `description` is the tool's own, which may be untrue; `why` says
-    what is special about this call, "" for nothing.
+    `arguments` are those of the call as the tool takes them. `origin` is "built-in" or the MCP server's name;
+    `description` is the tool's own, which may be untrue; `why` says what is special about this call, "" for nothing.
     """
 
     id: str
     call: ToolCall
+    arguments: Mapping[str, Any]
     origin: str
     description: str
     why: str
@@ -172,3 +174,6 @@ SessionEvent: TypeAlias = (
     | TurnFailed
     | TurnFinished
 )
+
+Emit: TypeAlias = Callable[[SessionEvent], None]
+"""Tells the listener. Cheap; on the event loop only."""

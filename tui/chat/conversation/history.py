@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from tui.chat.store.store import Record
@@ -17,18 +18,22 @@ from tui.context.reduction.checkpoints import (
 from tui.context.reduction.trimming import TrimState
 from tui.messages import Message
 
-CHECKPOINT = "checkpoint"  # a compaction, its undo, an edited summary (context.checkpoints)
-TRIM = "trim"  # {"state": TrimState, "messages": n, "tokens": n}; the newest one holds
-SET_ASIDE = "set_aside"  # {"ids": [...]}: a reply that was retried, a message that was edited, what followed it
-RESTORE = "restore"  # {"record": id}: takes a set_aside back
-PIN = "pin"  # {"id", "on"}
-EXCLUDE = "exclude"  # {"id", "on"}
-SYSTEM = "system"  # {"text"}: the session's own system prompt; the newest one holds
-VOID = "void"  # {"frontier"}: a server refused the reasoning in messages up to this id
-MEMORY = "memory"  # {"files": [{"path", "sha256", "on"}]}: the memory files and their switches; the newest one holds
-TOOLS = "tools"  # {"name", "on"}: tools (a name or a pattern) switched in this conversation
-LOADED = "loaded"  # {"names": [...]}: deferred tools that the model has found, in that order
-LEAVE_OUT = "leave_out"  # {"message", "sha256"}: an attachment of too many bytes, or that a server could not read
+
+class RecordKind(StrEnum):
+    """What a record beside the history says, with the names in its data."""
+
+    CHECKPOINT = "checkpoint"  # a compaction, its undo, an edited summary (`checkpoints.checkpoint_to_json`)
+    TRIM = "trim"  # "state" (a `TrimState`), "messages", "tokens"; the newest one holds
+    SET_ASIDE = "set_aside"  # "ids": a reply that was retried, a message that was edited, what followed it
+    RESTORE = "restore"  # "record": takes a set_aside back
+    PIN = "pin"  # "id", "on"
+    EXCLUDE = "exclude"  # "id", "on"
+    SYSTEM = "system"  # "text": the session's own system prompt; the newest one holds
+    VOID = "void"  # "frontier": a server refused the reasoning in messages up to this id
+    MEMORY = "memory"  # "files" ("path", "sha256", "on"): the memory files and their switches; the newest one holds
+    TOOLS = "tools"  # "name", "on": tools (a name or a pattern) switched in this conversation
+    LOADED = "loaded"  # "names": deferred tools that the model has found, in that order
+    LEAVE_OUT = "leave_out"  # "message", "sha256": an attachment too large, or that a server could not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,60 +56,105 @@ class HistoryState:
 
 def fold_records(records: Sequence[Record]) -> HistoryState:
     """Records, oldest first, to the state they add up to. Raises ValueError for a record that can't be read."""
-    checkpoints: list[Checkpoint] = []
-    trim = TrimState()
-    aside: dict[str, frozenset[str]] = {}
-    marks: dict[str, dict[str, bool]] = {PIN: {}, EXCLUDE: {}}
-    frontier = void = ""
-    system: str | None = None
-    memory: Mapping[str, Any] | None = None
-    left_out: set[tuple[str, str]] = set()
-    tools: list[tuple[str, bool]] = []
-    loaded: dict[str, None] = {}
+    fold = _Fold()
     for record in records:
-        data: Mapping[str, object] = record.data
-        match record.kind:
-            case "checkpoint" if data.get("answer"):  # one made by OpenAI, which is not sent any more
-                aside[record.id] = frozenset({str(data["summary"])})
-            case "checkpoint":
-                checkpoints.append(checkpoint_from_json(data))
-            case "trim":
-                trim = TrimState.from_json(record.data["state"])
-            case "set_aside":
-                aside[record.id] = frozenset(record.data["ids"])
-                frontier = max(frontier, str(data.get("frontier", "")))
-            case "restore":
-                aside.pop(str(data["record"]), None)
-            case "pin" | "exclude":
-                marks[record.kind][str(data["id"])] = bool(data["on"])
-                if record.kind == EXCLUDE:
-                    frontier = max(frontier, str(data.get("frontier", "")))
-            case "system":
-                system = str(data["text"])
-            case "memory":
-                memory = record.data
-            case "tools":
-                tools.append((str(data["name"]), bool(data["on"])))
-            case "loaded":
-                loaded.update(dict.fromkeys(map(str, record.data["names"])))
-            case "void":
-                void = max(void, str(data["frontier"]))
-            case "leave_out":
-                left_out.add((str(data["message"]), str(data["sha256"])))
-    return HistoryState(
-        tuple(checkpoints),
-        trim,
-        frozenset().union(*aside.values()),
-        frozenset(ident for ident, on in marks[PIN].items() if on),
-        frozenset(ident for ident, on in marks[EXCLUDE].items() if on),
-        frontier,
-        system,
-        void,
-        frozenset(left_out),
-        memory,
-        tuple(tools),
-        tuple(loaded),
-    )
+        if step := _STEPS.get(record.kind):
+            step(fold, record)
+    return fold.state()
+
+
+@dataclass(slots=True)
+class _Fold:
+    """What the records so far add up to. One method for each kind of record."""
+
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+    newest_trim: TrimState = field(default_factory=TrimState)
+    aside: dict[str, frozenset[str]] = field(default_factory=dict)  # record id -> message ids
+    pinned: dict[str, bool] = field(default_factory=dict)
+    excluded: dict[str, bool] = field(default_factory=dict)
+    frontier: str = ""
+    prompt: str | None = None
+    voided: str = ""
+    left_out: set[tuple[str, str]] = field(default_factory=set)
+    memory_files: Mapping[str, Any] | None = None
+    switches: list[tuple[str, bool]] = field(default_factory=list)
+    found: dict[str, None] = field(default_factory=dict)
+
+    def checkpoint(self, record: Record) -> None:
+        if record.data.get("answer"):  # one made by OpenAI, which is not sent any more
+            self.aside[record.id] = frozenset({str(record.data["summary"])})
+        else:
+            self.checkpoints.append(checkpoint_from_json(record.data))
+
+    def trim(self, record: Record) -> None:
+        self.newest_trim = TrimState.from_json(record.data["state"])
+
+    def set_aside(self, record: Record) -> None:
+        self.aside[record.id] = frozenset(record.data["ids"])
+        self._content_changed(record)
+
+    def restore(self, record: Record) -> None:
+        self.aside.pop(str(record.data["record"]), None)
+
+    def pin(self, record: Record) -> None:
+        self.pinned[str(record.data["id"])] = bool(record.data["on"])
+
+    def exclude(self, record: Record) -> None:
+        self.excluded[str(record.data["id"])] = bool(record.data["on"])
+        self._content_changed(record)
+
+    def system(self, record: Record) -> None:
+        self.prompt = str(record.data["text"])
+
+    def void(self, record: Record) -> None:
+        self.voided = max(self.voided, str(record.data["frontier"]))
+
+    def memory(self, record: Record) -> None:
+        self.memory_files = record.data
+
+    def tools(self, record: Record) -> None:
+        self.switches.append((str(record.data["name"]), bool(record.data["on"])))
+
+    def loaded(self, record: Record) -> None:
+        self.found.update(dict.fromkeys(map(str, record.data["names"])))
+
+    def leave_out(self, record: Record) -> None:
+        self.left_out.add((str(record.data["message"]), str(record.data["sha256"])))
+
+    def _content_changed(self, record: Record) -> None:
+        self.frontier = max(self.frontier, str(record.data.get("frontier", "")))
+
+    def state(self) -> HistoryState:
+        return HistoryState(
+            checkpoints=tuple(self.checkpoints),
+            trim=self.newest_trim,
+            set_aside=frozenset().union(*self.aside.values()),
+            pinned=frozenset(message for message, on in self.pinned.items() if on),
+            excluded=frozenset(message for message, on in self.excluded.items() if on),
+            frontier=self.frontier,
+            system=self.prompt,
+            void=self.voided,
+            left_out=frozenset(self.left_out),
+            memory=self.memory_files,
+            tools=tuple(self.switches),
+            loaded=tuple(self.found),
+        )
+
+
+_STEPS: Mapping[str, Callable[[_Fold, Record], None]] = {
+    RecordKind.CHECKPOINT: _Fold.checkpoint,
+    RecordKind.TRIM: _Fold.trim,
+    RecordKind.SET_ASIDE: _Fold.set_aside,
+    RecordKind.RESTORE: _Fold.restore,
+    RecordKind.PIN: _Fold.pin,
+    RecordKind.EXCLUDE: _Fold.exclude,
+    RecordKind.SYSTEM: _Fold.system,
+    RecordKind.VOID: _Fold.void,
+    RecordKind.MEMORY: _Fold.memory,
+    RecordKind.TOOLS: _Fold.tools,
+    RecordKind.LOADED: _Fold.loaded,
+    RecordKind.LEAVE_OUT: _Fold.leave_out,
+}
 
 
 def rewound(

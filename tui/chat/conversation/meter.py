@@ -37,7 +37,7 @@ class Meter:
         self._services = services
         self._target = target
         self.latest: ContextUsage | None = None
-        self._counting: asyncio.Future[int | None] | None = None
+        self._measured: tuple[Request, object] | None = None  # what `latest` was made from
 
     @property
     def target(self) -> Target:
@@ -79,14 +79,22 @@ class Meter:
         return await asyncio.to_thread(function, *args, **kwargs)
 
     async def usage(self) -> ContextUsage:
-        """The next request, measured."""
-        self.latest = await self.in_thread(self.measure, await self._next())
+        """The next request, measured: anew only where something has changed since."""
+        request = await self._next()
+        inputs = self._inputs(request)
+        if self.latest is None or self._measured is None or not _same(self._measured, inputs):
+            self.latest = await self.in_thread(self.measure, request)
+            self._measured = inputs
         return self.latest
+
+    def _inputs(self, request: Request) -> tuple[Request, object]:
+        """All that a measure of `request` is made from. What the estimator learns meanwhile makes the measure stale."""
+        return request, (self.limits(), self.budget_settings(), self._services.estimator.revision)
 
     async def _next(self) -> Request:
         return self.request() if self._target is None else await self.in_thread(self.request)
 
-    async def settled(self) -> ContextUsage:
+    async def usage_to_send(self) -> ContextUsage:
         """As `usage`; where that leaves a doubt whether the request fits, the server is asked to count it."""
         usage = await self.usage()
         return await self.usage() if self._worth_counting(usage) and await self.count_exactly() else usage
@@ -140,33 +148,22 @@ class Meter:
         """Tokens of one message, at least 1."""
         return max(1, round(self._services.counter.count_message(message, self.target.model).size))
 
-    async def count_exactly(self, request: Request | None = None) -> int | None:
-        """As `ask_count`; None where that fails, too, or `cancel` ends it."""
-        self._counting = counting = asyncio.ensure_future(self.ask_count(request))
+    async def count_exactly(self) -> int | None:
+        """As `ask_count`; None where that fails, too."""
         try:
-            return await counting
+            return await self.ask_count()
         except ProviderError as error:
             log.warning("exact count failed: %s", error)
             return None
-        except asyncio.CancelledError:
-            if self._counting is counting:
-                raise
-            return None
-        finally:
-            self._counting = None
 
-    def cancel(self) -> None:
-        """End a count that is under way: the estimate does instead."""
-        counting, self._counting = self._counting, None
-        if counting is not None:
-            counting.cancel()
+    async def ask_count(self) -> int | None:
+        """Ask the provider for the tokens of the next request, and go by that. None where it can't say.
 
-    async def ask_count(self, request: Request | None = None) -> int | None:
-        """Ask the provider for the tokens of the next request, or of another one, and go by that. None where it can't
-        say. Raises `ProviderError`."""
+        Raises `ProviderError`.
+        """
         if not self.target.capabilities.count_endpoint:
             return None
-        request = request or await self._next()
+        request = await self._next()
         tokens = await self._services.provider(self.target.provider).count_tokens(request)
         if tokens:
             await self.in_thread(self._services.estimator.note_count, request, tokens, at=time.time())
@@ -180,6 +177,10 @@ class Meter:
             return dict(trims.add(utilisation, trim).to_json())
 
         self._services.store.change_state(TRIM_LOG, added)
+
+
+def _same(one: tuple[Request, object], other: tuple[Request, object]) -> bool:
+    return one[0] is other[0] and one[1] == other[1]
 
 
 def _snapshot_key(session: str) -> str:

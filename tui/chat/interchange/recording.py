@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from tui.chat.conversation.history import CHECKPOINT
+from tui.chat.conversation.history import RecordKind
 from tui.chat.store.calls import CallRow
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import Record, SessionInfo
@@ -50,7 +50,7 @@ def compaction(at: float, first: str, last: str, summary: str, kept: Sequence[st
     """A record saying that `summary` stands for the messages from `first` to `last`, less those `kept` verbatim."""
     ident = new_id()
     made = CompactionRecord(ident, at, 0, 0, messages, first, last, summary, tuple(kept))
-    return Record(ident, CHECKPOINT, at, dict(checkpoint_to_json(made)))
+    return Record(ident, RecordKind.CHECKPOINT, at, dict(checkpoint_to_json(made)))
 
 
 def seconds(stamp: Any) -> float:

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from tui.chat.store.finding import UsageError
 from tui.chat.store.store import SessionStore
-from tui.chat.turn.session import LAST_MODELS
 from tui.config.settings import Settings
 from tui.providers.base import Provider
 from tui.providers.config import ProviderConfig
@@ -18,6 +17,8 @@ from tui.providers.http.route import is_loopback
 from tui.providers.registry import Choice, choose_default
 
 Configs = Mapping[str, ProviderConfig]
+
+LAST_MODELS = "last_models"  # key in the store's state: provider -> model, and "" -> the full name of the last one
 
 
 async def choose_model(
@@ -41,6 +42,15 @@ async def choose_model(
     if not offered:
         raise UsageError(f"{choice.provider} offers no model; load one there, or name one with -m provider/model")
     return replace(choice, model=offered[0].id)
+
+
+def remember_model(store: SessionStore, provider: str, model: str) -> None:
+    """This model has answered: the next conversation begins with it. Not on the event loop. Raises `StoreError`."""
+    text = store.get_state(LAST_MODELS)
+    last = json.loads(text) if text else {}
+    answered = {provider: model, "": f"{provider}/{model}"}
+    if {**last, **answered} != last:
+        store.change_state(LAST_MODELS, lambda models: {**models, **answered})
 
 
 def where_it_runs(provider: str, configs: Configs) -> str:

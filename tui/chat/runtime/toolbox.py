@@ -27,7 +27,7 @@ class Toolbox:
         self._store = store
         self._sources: dict[str, ToolSource] = {source.name: source for source in sources}
         self._listeners: list[weakref.WeakMethod[Callable[[], None]]] = []
-        self._settle: Callable[[], Awaitable[None]] | None = None
+        self._started: Callable[[], Awaitable[None]] | None = None
         self._unsaved: dict[str, Remembered] = {}  # answers that a full disk kept out of the store
 
     # -- what there is -------------------------------------------------------------------------------------------
@@ -38,14 +38,14 @@ class Toolbox:
             self._sources[source.name] = source
             self.changed()
 
-    def wait_with(self, settle: Callable[[], Awaitable[None]]) -> None:
-        """Sources start: `settle` waits a moment for them."""
-        self._settle = settle
+    def wait_with(self, started: Callable[[], Awaitable[None]]) -> None:
+        """Sources start: `started` waits a moment for them."""
+        self._started = started
 
-    async def settle(self) -> None:
+    async def wait_until_started(self) -> None:
         """Before a message is answered: give sources that are just starting a moment."""
-        if self._settle is not None:
-            await self._settle()
+        if self._started is not None:
+            await self._started()
 
     def remove_source(self, name: str) -> None:
         """Offer them no longer."""
@@ -53,7 +53,7 @@ class Toolbox:
             self.changed()
 
     def changed(self) -> None:
-        """A source offers other tools than before: everyone who listens aims anew."""
+        """A source offers other tools than before: everyone who listens updates what they offer."""
         alive = [(listener, method) for listener in self._listeners if (method := listener()) is not None]
         self._listeners = [listener for listener, _ in alive]
         for _, method in alive:

@@ -1,4 +1,4 @@
-"""What to do about a failed request: wait, ask for a shorter answer, make room, leave something out."""
+"""What to do about a failed request: wait, ask for a shorter answer, trim or compact, leave something out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own hint wins
 LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets its answer from the person
 PASSING: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "server", "network"})
 NETWORK_WAITS = 2  # an unreachable server seldom comes back within seconds: say so soon
-LEAST_ANSWER = 64  # tokens: less room than this is no answer
+LEAST_ANSWER = 64  # tokens: less than this is no answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Clamp:
 
 
 @dataclass(frozen=True, slots=True)
-class MakeRoom:
+class Reduce:
     """The input does not fit after all: learn the limit if one was named, trim or compact, repeat."""
 
 
@@ -63,7 +63,7 @@ class WithoutImages:
     """Repeat it with words in place of pictures, and send this model none in this run."""
 
 
-Action: TypeAlias = Wait | Clamp | MakeRoom | WithoutReasoning | WithoutAttachment | WithoutTools | WithoutImages
+Action: TypeAlias = Wait | Clamp | Reduce | WithoutReasoning | WithoutAttachment | WithoutTools | WithoutImages
 
 
 @dataclass(slots=True)
@@ -87,15 +87,15 @@ class Recovery:
             return self._without(request, "The server cannot read it", newest=True)
         match error.kind:
             case "overflow_output":
-                room = _room(error)
-                fits = room is not None and room >= LEAST_ANSWER and (max_output is None or room < max_output)
-                if room is not None and fits and (clamp := self._once(Clamp(room))):
+                most = _answer_budget(error)
+                fits = most is not None and most >= LEAST_ANSWER and (max_output is None or most < max_output)
+                if most is not None and fits and (clamp := self._once(Clamp(most))):
                     return clamp
                 # A count that was only "at least" may leave less room than it said; a model's longest answer, or what
                 # an account's credit pays for, has nothing to do with the conversation's size.
-                return None if error.most_output is not None else self._once(MakeRoom())
+                return None if error.most_output is not None else self._once(Reduce())
             case "overflow_input" | "long_context_tier":
-                return self._once(MakeRoom())
+                return self._once(Reduce())
             case "signature":
                 return self._once(WithoutReasoning())
             case "too_many_bytes":
@@ -139,7 +139,7 @@ def kept_text(error: ProviderError) -> str:
     return f"{str(error).rstrip('.')}. Your message is kept; {step}."
 
 
-def _room(error: ProviderError) -> int | None:
+def _answer_budget(error: ProviderError) -> int | None:
     """Tokens there are for the answer by the server's own numbers.
 
     Of what a window leaves, less a margin of 1 % for a count it called "at least".

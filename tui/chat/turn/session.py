@@ -1,152 +1,124 @@
-"""ChatSession: what the screen and the command line hold of one conversation."""
+"""ChatSession: one conversation with one model at a time, as the screen and the command line hold it."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
 
+from tui.chat.calling.session_tools import SessionTools
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.compaction.summaries import Summaries
 from tui.chat.compaction.summarize import SummaryFailedError
+from tui.chat.conversation import history
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.events import (
-    CompactionFinished,
-    MessageAdded,
-    Notice,
-    SessionEvent,
-    TurnFailed,
-    TurnFinished,
-    UsageChanged,
-)
+from tui.chat.conversation.events import MessageAdded, Notice, SessionEvent, TurnFailed, TurnFinished, UsageChanged
+from tui.chat.conversation.history import RecordKind
+from tui.chat.conversation.meter import Meter
+from tui.chat.conversation.projection import Target
+from tui.chat.interchange.export import export_session
+from tui.chat.memory_files import MemoryFiles
+from tui.chat.models.choosing import remember_model
 from tui.chat.runtime.services import Services
+from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
-from tui.chat.turn.open_session import OpenSession
+from tui.chat.turn.fit import RequestFitter
 from tui.chat.turn.recovery import kept_text
-from tui.chat.turn.room import Room
 from tui.chat.turn.turn import Turn, TurnError
-from tui.context.reduction.compaction_rules import CompactionRefusedError
+from tui.context.reduction.compaction_rules import CompactionRefusedError, compaction_report
 from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
-from tui.messages import Attachment, Message, Part, Text
-from tui.providers.base import ProviderError
+from tui.messages import Attachment, Message, Part, SystemSection, Text
+from tui.providers.base import Capabilities, ProviderError
 
 TITLE_LENGTH = 60  # characters
-LAST_MODELS = "last_models"  # key in the store's state: provider -> model, and "" -> the full name of the last one
+
+T = TypeVar("T")
 
 
-class ChatSession(OpenSession):
-    """An open session that talks. Every action is an async iterator of `SessionEvent`s."""
+class ChatSession:
+    """One conversation. It does one thing at a time, as a task that `cancel` ends.
+
+    `send`, `retry`, `compact` and `compact_for` are async iterators of `SessionEvent`s that end with `TurnFinished`.
+    Every other change raises `StoreError` where it can't be kept.
+    """
 
     def __init__(self, conversation: Conversation, services: Services) -> None:
-        super().__init__(conversation, services)
-        self._room = Room(conversation, self._meter, self._compactor)
-        self.summaries = Summaries(conversation, self._meter, self._compactor)
-        self._turn: Turn | None = None
+        self._conversation = conversation
+        self._services = services
+        self._meter = Meter(conversation, services)
+        self._compactor = Compactor(conversation, self._meter, services, self._emit)
+        self._fitter = RequestFitter(conversation, self._meter, self._compactor, self._emit)
+        self.tools = SessionTools(conversation, services, self._emit)
+        self.summaries = Summaries(conversation, self._meter, self._compactor, self._start)
+        self._task: asyncio.Task[Any] | None = None
+        self._events: asyncio.Queue[SessionEvent | None] = asyncio.Queue()
+
+    # -- one thing at a time -------------------------------------------------------------------------------------
 
     @property
     def running(self) -> bool:
         """Whether a turn or a compaction is under way."""
-        return self._turn is not None or self.summaries.drafting
-
-    # -- turns ---------------------------------------------------------------------------------------------------
-
-    async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> AsyncIterator[SessionEvent]:
-        """Add the person's message and answer it. The message is in the store before anything is sent."""
-        parts: tuple[Part, ...] = (*attachments, *((Text(text),) if text else ()))
-        message = Message("user", parts, id=new_id(), created_at=time.time())
-        turn = self._begin()
-        try:
-            try:
-                await self._add(message, text)
-            except StoreError as error:
-                yield TurnFailed(f"{error}. The message was not sent")
-            else:
-                yield MessageAdded(message)
-                async for event in self._answer(turn):
-                    yield event
-        finally:
-            self._turn = None
-        yield TurnFinished()
-
-    async def retry(self) -> AsyncIterator[SessionEvent]:
-        """Ask again: what followed the last message of the person is set aside, kept and not sent."""
-        asked = self._conversation.last_question()
-        if asked is None:
-            yield TurnFailed("There is nothing to retry yet: write a message first.")
-            yield TurnFinished()
-            return
-        turn = self._begin()
-        try:
-            await self._conversation.set_aside(self._conversation.answers_to(asked))
-            async for event in self._answer(turn):
-                yield event
-        except StoreError as error:
-            yield TurnFailed(str(error))
-        finally:
-            self._turn = None
-        yield TurnFinished()
-
-    async def compact(self, instructions: str = "") -> AsyncIterator[SessionEvent]:
-        """`/compact`: summarise the older part now. Reports what it did, or why not; nothing is lost either way."""
-        turn = self._begin()
-        try:
-            async for event in self._compacted(turn, self._compactor, await self._meter.usage(), instructions):
-                yield event
-            yield UsageChanged(await self._meter.usage())
-        finally:
-            self._turn = None
-        yield TurnFinished()
-
-    async def compact_for(self, full_name: str) -> AsyncIterator[SessionEvent]:
-        """Let the model in use summarise the older part so that the rest fits another one, then go on with that.
-
-        Where that can't be done it says why, and nothing has changed: neither the conversation nor the model.
-        """
-        meter = await self._meter_for(full_name)
-        compactor = Compactor(self._conversation, meter, self._services)
-        turn = self._begin(compactor)
-        try:
-            compacted = False
-            async for event in self._compacted(turn, compactor, await meter.usage(), ""):
-                compacted = compacted or isinstance(event, CompactionFinished)
-                yield event
-            if compacted:
-                await self.set_model(full_name)
-                yield Notice("info", f"{full_name} answers from now on.")
-            yield UsageChanged(await self._meter.usage())
-        finally:
-            self._turn = None
-        yield TurnFinished()
-
-    async def _compacted(
-        self, turn: Turn, compactor: Compactor, usage: ContextUsage, instructions: str
-    ) -> AsyncIterator[SessionEvent]:
-        try:
-            async for event in compactor.run("manual", usage=usage, instructions=instructions):
-                yield event
-        except (CompactionRefusedError, SummaryFailedError, ProviderError, StoreError) as error:
-            yield Notice("warning", f"{str(error).rstrip('.')}. Nothing was changed.")
-        except asyncio.CancelledError:
-            if not turn.cancelled:
-                raise
-            yield Notice("info", "Compaction cancelled. Nothing was changed.")
+        return self._task is not None
 
     def cancel(self) -> None:
         """End what is running; what arrived is kept. Does nothing when nothing runs."""
-        self._compactor.cancel()
-        if self._turn is not None:
-            self._turn.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
-    def _begin(self, compactor: Compactor | None = None) -> Turn:
-        if self._turn is not None:
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        if self._task is not None:
+            work.close()
             raise RuntimeError("a turn is running")
-        compactor = compactor or self._compactor
-        compactor.cancelled = False
-        self._turn = Turn(self._conversation, self._meter, self._room, compactor, self._services, self.tools)
-        return self._turn
+        task = self._task = asyncio.create_task(work)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._task = None
+        self._events.put_nowait(None)
+
+    def _emit(self, event: SessionEvent) -> None:
+        self._events.put_nowait(event)
+
+    async def _told(self, action: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[SessionEvent]:
+        """Run `action` as the session's task and yield what it tells. Leaving the iterator early cancels it."""
+        if self._task is not None:
+            raise RuntimeError("a turn is running")
+        events: asyncio.Queue[SessionEvent | None] = asyncio.Queue()
+        self._events = events
+        task = self._start(action())
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+        finally:
+            if not task.done():
+                task.cancel()
+                await uninterrupted(_wait(task))
+        if not task.cancelled():
+            task.result()
+        yield TurnFinished()
+
+    # -- turns ---------------------------------------------------------------------------------------------------
+
+    def send(self, text: str, attachments: Sequence[Attachment] = ()) -> AsyncIterator[SessionEvent]:
+        """Add the person's message and answer it. The message is in the store before anything is sent."""
+        parts: tuple[Part, ...] = (*attachments, *((Text(text),) if text else ()))
+        message = Message("user", parts, id=new_id(), created_at=time.time())
+
+        async def action() -> None:
+            try:
+                await uninterrupted(self._add(message, text))
+            except StoreError as error:
+                self._emit(TurnFailed(f"{error}. The message was not sent"))
+            else:
+                await self._answer()
+
+        return self._told(action)
 
     async def _add(self, message: Message, text: str) -> None:
         if not self.title and text.strip():
@@ -154,25 +126,304 @@ class ChatSession(OpenSession):
             title = line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
             await self._conversation.update(title=title)
         await self._conversation.add_message(message)
+        self._emit(MessageAdded(message))
 
-    async def _answer(self, turn: Turn) -> AsyncIterator[SessionEvent]:
+    def retry(self) -> AsyncIterator[SessionEvent]:
+        """Ask again: what followed the last message of the person is set aside, kept and not sent."""
+
+        async def action() -> None:
+            question = self._conversation.last_question()
+            if question is None:
+                self._emit(TurnFailed("There is nothing to retry yet: write a message first."))
+                return
+            try:
+                await self._conversation.set_aside(self._conversation.answers_to(question))
+            except StoreError as error:
+                self._emit(TurnFailed(str(error)))
+            else:
+                await self._answer()
+
+        return self._told(action)
+
+    async def _answer(self) -> None:
+        turn = Turn(
+            self._conversation, self._meter, self._fitter, self._compactor, self._services, self.tools, self._emit
+        )
         try:
-            await self._services.windows.find(self.provider, self.model)
-            await self.tools.settle()
-            async for event in turn.run():
-                yield event
-            await asyncio.to_thread(self._remember)
+            try:
+                await turn.run()
+            finally:
+                if turn.answered:
+                    await uninterrupted(asyncio.to_thread(self._remember))
         except (TurnError, ContextOverflowError, StoreError) as error:
-            yield TurnFailed(str(error))
+            self._emit(TurnFailed(str(error)))
         except ProviderError as error:
-            yield TurnFailed(kept_text(error))
+            self._emit(TurnFailed(kept_text(error)))
 
     def _remember(self) -> None:
         """The number for the next time this is opened; the model for the next session: it answered."""
         self._meter.keep()
-        store = self._services.store
-        kept = store.get_state(LAST_MODELS)
-        last = json.loads(kept) if kept else {}
-        answered = {self.provider: self.model, "": f"{self.provider}/{self.model}"}
-        if {**last, **answered} != last:
-            store.change_state(LAST_MODELS, lambda models: {**models, **answered})
+        remember_model(self._services.store, self.provider, self.model)
+
+    # -- compaction ----------------------------------------------------------------------------------------------
+
+    def compact(self, instructions: str = "") -> AsyncIterator[SessionEvent]:
+        """`/compact`: summarise the older part now. Reports what it did, or why not; nothing is lost either way."""
+
+        async def action() -> None:
+            await self._compact_with(self._compactor, self._meter, instructions)
+            self._emit(UsageChanged(await self._meter.usage()))
+
+        return self._told(action)
+
+    def compact_for(self, full_name: str) -> AsyncIterator[SessionEvent]:
+        """Let the model in use summarise the older part so that the rest fits another one, then go on with that.
+
+        Where that can't be done it says why, and nothing has changed: neither the conversation nor the model.
+        """
+
+        async def action() -> None:
+            meter = await self._meter_for(full_name)
+            compactor = Compactor(self._conversation, meter, self._services, self._emit)
+            if await self._compact_with(compactor, meter, ""):
+                await self.set_model(full_name)
+                self._emit(Notice("info", f"{full_name} answers from now on."))
+            self._emit(UsageChanged(await self._meter.usage()))
+
+        return self._told(action)
+
+    async def _compact_with(self, compactor: Compactor, meter: Meter, instructions: str) -> bool:
+        try:
+            return await compactor.run("manual", usage=await meter.usage(), instructions=instructions)
+        except (CompactionRefusedError, SummaryFailedError, ProviderError, StoreError) as error:
+            self._emit(Notice("warning", f"{str(error).rstrip('.')}. Nothing was changed."))
+        except asyncio.CancelledError:
+            end_cancellation()
+            self._emit(Notice("info", "Compaction cancelled. Nothing was changed."))
+        return False
+
+    async def undo(self) -> str | None:
+        """Take the newest compaction in force back. Returns a line for the person, None when there is none."""
+        record = await self._compactor.undo()
+        return None if record is None else f"Taken back: {compaction_report(record)}"
+
+    # -- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """The session's id in the store."""
+        return self._conversation.info.id
+
+    @property
+    def title(self) -> str:
+        """A short line for lists; "" before the first message."""
+        return self._conversation.info.title
+
+    @property
+    def provider(self) -> str:
+        """The part of the model's full name before "/"."""
+        return self._conversation.target.provider
+
+    @property
+    def model(self) -> str:
+        """The model in use, without its provider."""
+        return self._conversation.target.model
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What is known of the model in use."""
+        return self._conversation.target.capabilities
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The stored history, oldest first. It only grows."""
+        return self._conversation.messages
+
+    @property
+    def rolling(self) -> bool:
+        """Whether `/rolling-context` is on."""
+        return self._conversation.info.rolling
+
+    @property
+    def not_sent(self) -> Mapping[str, str]:
+        """Message id -> why it does not go out any more: "set aside", "excluded", "trimmed" or "compacted"."""
+        return self._conversation.not_sent()
+
+    @property
+    def pinned(self) -> frozenset[str]:
+        """Ids of the messages that neither trimming nor compaction takes away."""
+        return self._conversation.state.pinned
+
+    @property
+    def draft(self) -> str:
+        """What stood in the composer when it was last kept."""
+        return self._conversation.info.draft
+
+    @property
+    def system(self) -> str:
+        """The system prompt, without memory files."""
+        return "".join(section.text for section in self._sections("system"))
+
+    @property
+    def reasoning(self) -> str | None:
+        """The wanted effort, one of `EFFORTS`; None is the provider's default."""
+        return self._conversation.target.reasoning
+
+    @property
+    def reasoning_sent(self) -> str | None:
+        """The effort that goes out: another one where the model does not take the wanted one; None asks for none."""
+        return self._services.provider(self.provider).effort_sent(self.model, self.reasoning)
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """The reasoning efforts that the model in use takes, as far as is known; () for none."""
+        return self._services.provider(self.provider).efforts(self.model)
+
+    @property
+    def memory(self) -> MemoryFiles:
+        """The memory files, those that are switched off included."""
+        return self._conversation.memory
+
+    # -- what it costs -------------------------------------------------------------------------------------------
+
+    @property
+    def usage(self) -> ContextUsage | None:
+        """The latest measure of the next request; None before the first."""
+        return self._meter.latest
+
+    def restore_usage(self) -> None:
+        """Show the number the session had when it was last used, if nothing has changed. Not on the event loop.
+
+        What other models measured of it counts as it did then, where the one in use has not measured it yet.
+        """
+        for provider, model in {(message.provider, message.model) for message in self.messages if message.usage}:
+            self._services.estimator.tracker.recall(provider, model)
+        self._meter.restore()
+
+    async def refresh_usage(self) -> ContextUsage:
+        """Measure the next request anew: first ask for the window where that was not done yet."""
+        await self._services.windows.find(self.provider, self.model)
+        await self.tools.prepare()
+        self.tools.update_offer()
+        return await self._meter.usage()
+
+    def draft_tokens(self, text: str) -> int | None:
+        """Tokens of a draft by the model's tokenizer; None where it can't be counted. Slow for megabytes."""
+        return self._services.counter.count_text(text, self.model)
+
+    async def count_exactly(self) -> int | None:
+        """The provider's own count of the next request, in tokens, which `usage` goes by then.
+
+        None where it has no such endpoint. Raises `ProviderError`.
+        """
+        tokens = await self._meter.ask_count()
+        if tokens:
+            await self._meter.usage()
+        return tokens
+
+    async def cost(self) -> float | None:
+        """US dollars spent on this session so far; None where a price is unknown."""
+        return await asyncio.to_thread(self._services.calls.session_cost, self.id)
+
+    async def measured_for(self, full_name: str) -> ContextUsage:
+        """The next request as it would be with another model ("provider/model"), in its window. Changes nothing.
+
+        Raises `ProviderError` where the model can't be used.
+        """
+        return await (await self._meter_for(full_name)).usage_to_send()
+
+    async def _meter_for(self, full_name: str) -> Meter:
+        name, _, model = full_name.partition("/")
+        provider = self._services.provider(name)
+        await asyncio.gather(self._services.windows.find(name, model), self.tools.box.support.find(provider, model))
+        return Meter(self._conversation, self._services, self._target_for(full_name))
+
+    def _target_for(self, full_name: str) -> Target:
+        provider, _, model = full_name.partition("/")
+        capabilities = self._services.provider(provider).capabilities(model)
+        target = replace(
+            self._conversation.target, provider=provider, model=model, capabilities=capabilities, max_output=None
+        )
+        return replace(target, tools=self.tools.offered(target))
+
+    # -- changing it ---------------------------------------------------------------------------------------------
+
+    async def set_model(self, full_name: str) -> None:
+        """Go on with another model, "provider/model". Raises `ProviderError` where it can't be used."""
+        target = self._target_for(full_name)
+        await self._conversation.update(provider=target.provider, model=target.model)
+        self._conversation.set_target(target)
+
+    async def set_rolling(self, on: bool) -> None:
+        """Switch rolling context; switched off, everything that was trimmed goes out again."""
+        await self._conversation.update(rolling=on)
+        await asyncio.to_thread(self._services.store.put_state, "rolling", "on" if on else "off")
+        trim = self._conversation.state.trim
+        if not on and not trim.empty:
+            empty = replace(trim, cuts=(), dropped=frozenset(), frontier=self._conversation.frontier)
+            data = {"state": empty.to_json(), "messages": 0, "tokens": 0}
+            await self._conversation.add_record(RecordKind.TRIM, data)
+
+    async def set_system(self, text: str) -> None:
+        """Use another system prompt from now on; "" uses none."""
+        system = (SystemSection("system", "system prompt", text),) if text.strip() else ()
+        await self._conversation.add_record(RecordKind.SYSTEM, {"text": text})
+        self._set_sections(system + self._sections("memory"))
+
+    async def switch_memory(self, name: str, on: bool) -> None:
+        """Send a memory file (by its shown name) from now on, or no longer."""
+        memory = self.memory.switched(name, on)
+        await self._conversation.add_record(RecordKind.MEMORY, memory.to_json())
+        self._conversation.memory = memory
+        self._set_sections(self._sections("system") + memory.sections())
+
+    def _sections(self, kind: str) -> tuple[SystemSection, ...]:
+        return tuple(section for section in self._conversation.target.system if section.kind == kind)
+
+    def _set_sections(self, sections: tuple[SystemSection, ...]) -> None:
+        self._conversation.set_target(replace(self._conversation.target, system=sections))
+
+    async def set_reasoning(self, effort: str | None) -> None:
+        """Ask for this effort from now on."""
+        self._conversation.set_target(replace(self._conversation.target, reasoning=effort))
+
+    async def set_window(self, tokens: int | None) -> None:
+        """`/window`: the person's word on the window, in tokens; None forgets what was set and learned."""
+        windows = self._services.windows
+        if tokens is None:
+            await asyncio.to_thread(windows.reset, self.provider, self.model)
+        else:
+            await asyncio.to_thread(windows.set, self.provider, self.model, tokens)
+        await self.refresh_usage()
+
+    async def rename(self, title: str) -> None:
+        """Set the title."""
+        await self._conversation.update(title=title)
+
+    async def save_draft(self, text: str) -> None:
+        """Keep what stands in the composer."""
+        await self._conversation.update(draft=text)
+
+    async def pin(self, message_id: str, on: bool) -> None:
+        """Keep a message through trimming and compaction, or no longer."""
+        await self._conversation.add_record(RecordKind.PIN, {"id": message_id, "on": on})
+
+    async def exclude(self, message_id: str, on: bool) -> None:
+        """Leave a message (with its tool calls' results) out of requests, or take it in again."""
+        data = {"id": message_id, "on": on, "frontier": self._conversation.frontier}
+        await self._conversation.add_record(RecordKind.EXCLUDE, data)
+
+    async def rewind(self, message_id: str) -> None:
+        """Set a message and all that follows it aside: they stay in the history and do not go out."""
+        following, ended = history.rewound(self.messages, self._conversation.state, message_id)
+        await self._conversation.set_aside(following)
+        for record in ended:
+            await self._compactor.take_back(record)
+
+    async def export(self, path: Path) -> None:
+        """Write the whole history; the ending says the form (.md, .html, .jsonl). Raises OSError, ValueError."""
+        await asyncio.to_thread(export_session, path, self._services.store, self.id)
+
+
+async def _wait(task: asyncio.Task[Any]) -> None:
+    await asyncio.wait([task])

@@ -9,7 +9,8 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 
-from tui.chat.conversation.events import ReplyDelta
+from tui.chat.conversation.events import Emit, ReplyDelta
+from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.store.parts import PartsBuilder
 from tui.messages import Message
@@ -31,13 +32,13 @@ CUT_OFF = "the answer broke off: the stream ended without its end marker"
 
 
 class StreamProcessor:
-    """Reads a provider's stream for `message` (status "streaming").
+    """Reads a provider's stream for `message` (status "streaming") and tells `emit` what arrives.
 
-    `save` keeps a batch of events; it is called in a thread, at most every `FLUSH_SECONDS`. After `run` is exhausted,
-    `message` is final, `error` holds the provider's error if there was one, `save_error` the store's.
+    `save` stores a batch of events; it is called in a thread, at most every `FLUSH_SECONDS`. After `run`, `message` is
+    final, `error` holds the provider's error if there was one, `save_error` the store's.
     """
 
-    def __init__(self, message: Message, save: Callable[[Sequence[StreamEvent]], None]) -> None:
+    def __init__(self, message: Message, save: Callable[[Sequence[StreamEvent]], None], emit: Emit) -> None:
         self.message = message
         self.error: ProviderError | None = None
         self.save_error: StoreError | None = None
@@ -45,70 +46,56 @@ class StreamProcessor:
         self.seconds = 0.0
         self._builder = PartsBuilder(message.provider, message.model)
         self._save = save
+        self._emit = emit
         self._unsaved: list[StreamEvent] = []
         self._wake = asyncio.Event()
-        self._next: asyncio.Future[StreamEvent | None] | None = None
-        self._cancel = asyncio.Event()
+        self._cancelled = False
 
     @property
     def arrived(self) -> bool:
         """Whether anything of the answer is there."""
         return bool(self._builder.parts())
 
-    def cancel(self) -> None:
-        """End the stream now; what arrived is kept."""
-        self._cancel.set()
-        if self._next is not None:
-            self._next.cancel()
-
-    async def run(self, stream: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[ReplyDelta, None]:
-        """Yield what arrives. Never raises `ProviderError`; see `error`."""
+    async def run(self, stream: AsyncGenerator[StreamEvent, None]) -> None:
+        """Read `stream` until it ends, fails (see `error`) or this task is cancelled: what arrived is kept."""
         started = time.monotonic()
         flusher = asyncio.create_task(self._flush_forever())
         try:
-            while (event := await self._read(stream)) is not None:
-                if self.first_event_seconds is None and not isinstance(event, UsageUpdate):
-                    self.first_event_seconds = time.monotonic() - started
-                self._builder.apply(event)
-                self._unsaved.append(event)
-                self._wake.set()
-                if delta := self._delta(event):
-                    yield delta
+            async with contextlib.aclosing(stream):
+                async for event in stream:
+                    if self.first_event_seconds is None and not isinstance(event, UsageUpdate):
+                        self.first_event_seconds = time.monotonic() - started
+                    self._take(event)
+                    await asyncio.sleep(0)  # many events may be there at once: the listener and the keys get their turn
+        except ProviderError as error:
+            self.error = error
+        except asyncio.CancelledError:
+            end_cancellation()
+            self._cancelled = True
         finally:
             flusher.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await flusher
+            await uninterrupted(_ended(flusher))
             self.seconds = time.monotonic() - started
             self.message = self._final()
 
-    async def _read(self, stream: AsyncGenerator[StreamEvent, None]) -> StreamEvent | None:
-        """The next event; None at the end, after a cancel, or after an error."""
-        if self._cancel.is_set():
-            await stream.aclose()
-            return None
-        self._next = asyncio.ensure_future(anext(stream, None))
-        try:
-            return await self._next
-        except ProviderError as error:
-            self.error = error
-            return None
-        except asyncio.CancelledError:
-            await stream.aclose()
-            if not self._cancel.is_set():
-                raise
-            return None
+    def _take(self, event: StreamEvent) -> None:
+        self._builder.apply(event)
+        self._unsaved.append(event)
+        self._wake.set()
+        if delta := self._delta(event):
+            self._emit(delta)
 
     def _delta(self, event: StreamEvent) -> ReplyDelta | None:
-        ident = self.message.id
+        message_id = self.message.id
         match event:
             case TextDelta(text):
-                return ReplyDelta(ident, "text", text)
+                return ReplyDelta(message_id, "text", text)
             case ReasoningDelta(text):
-                return ReplyDelta(ident, "reasoning", text)
+                return ReplyDelta(message_id, "reasoning", text)
             case RefusalDelta(text):
-                return ReplyDelta(ident, "refusal", text)
+                return ReplyDelta(message_id, "refusal", text)
             case ToolCallDelta(name=name, arguments=arguments):
-                return ReplyDelta(ident, "tool_call", arguments, name or "")
+                return ReplyDelta(message_id, "tool_call", arguments, name or "")
             case _:
                 return None
 
@@ -118,15 +105,10 @@ class StreamProcessor:
             await asyncio.sleep(FLUSH_SECONDS)
             self._wake.clear()
             batch, self._unsaved = self._unsaved, []
-            saving = asyncio.create_task(self._flush(batch))
-            try:
-                await asyncio.shield(saving)
-            except asyncio.CancelledError:
-                await saving  # the final write comes after this one, never beside it
-                raise
+            await uninterrupted(self._flush(batch))  # the final write comes after this one, never beside it
 
     async def _flush(self, batch: list[StreamEvent]) -> None:
-        """Keep a batch. What can't be kept now stands before what comes, so that the kept text never has a hole."""
+        """Store a batch. What can't be stored now stands before what comes: the stored text never has a hole."""
         try:
             await asyncio.to_thread(self._save, batch)
         except StoreError as error:
@@ -144,8 +126,12 @@ class StreamProcessor:
         message = replace(self.message, parts=parts, usage=builder.usage)
         if end is not None:
             return replace(message, status="complete", finish_reason=end.raw)
-        if self._cancel.is_set():
+        if self._cancelled:
             return replace(message, status="cancelled")
         if self.error is not None:
             return replace(message, status="interrupted" if parts else "failed", error=str(self.error))
         return replace(message, status="interrupted", error=CUT_OFF)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    await asyncio.wait([task])

@@ -1,38 +1,39 @@
-"""One turn: from a request that has room to a measured reply, with the remedies for what can go wrong between."""
+"""One turn: requests and tool steps until the conversation is answered, with the remedies for what can go wrong."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tui.chat.calling.results import Results, result_limit
 from tui.chat.calling.session_tools import SessionTools
-from tui.chat.calling.step_results import StepResults
 from tui.chat.calling.tool_step import ToolStep
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import (
+    Emit,
     MessageAdded,
     Notice,
     ReplyFinished,
     RetryScheduled,
-    SessionEvent,
+    TurnFailed,
     UsageChanged,
 )
 from tui.chat.conversation.meter import Meter, answer_tokens
 from tui.chat.runtime.services import Services
+from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.turn.attempt import Attempt
+from tui.chat.turn.fit import RequestFitter
 from tui.chat.turn.recovery import (
     LEAST_ANSWER,
     Action,
     Clamp,
-    MakeRoom,
     Recovery,
+    Reduce,
     Wait,
     WithoutAttachment,
     WithoutImages,
@@ -40,10 +41,9 @@ from tui.chat.turn.recovery import (
     WithoutTools,
     kept_text,
 )
-from tui.chat.turn.room import Room
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolCall
-from tui.providers.base import Capabilities, ProviderError
+from tui.providers.base import Capabilities
 
 log = logging.getLogger(__name__)
 
@@ -56,209 +56,215 @@ class TurnError(Exception):
 
 
 class Turn:
-    """Runs one turn of a conversation. `cancel` ends it; what arrived is kept."""
+    """One turn of a conversation. Cancelling `run` ends it; what arrived is kept."""
 
     def __init__(
         self,
         conversation: Conversation,
         meter: Meter,
-        room: Room,
+        fitter: RequestFitter,
         compactor: Compactor,
         services: Services,
         tools: SessionTools,
+        emit: Emit,
     ) -> None:
         self._conversation = conversation
         self._meter = meter
-        self._room = room
+        self._fitter = fitter
         self._compactor = compactor
         self._services = services
         self._tools = tools
-        self._step: ToolStep | None = None
-        self._cancel = asyncio.Event()
-        self._attempt: Attempt | None = None
+        self._emit = emit
         self._recovery = Recovery()
+        self._refused = False  # the last request, as too large
+        self._waiting = False
+        self._steps = 0  # tool steps so far
         self._most_output: int | None = None  # tokens, once a server said it has no more room
+        self.answered = False  # whether a reply has entered the history
 
-    def cancel(self) -> None:
-        """End the turn now."""
-        self._cancel.set()
-        self._meter.cancel()
-        self._compactor.cancel()
-        if self._attempt is not None:
-            self._attempt.cancel()
-        if self._step is not None:
-            self._step.cancel()
+    async def run(self) -> None:
+        """Answer the conversation as it stands.
 
-    @property
-    def cancelled(self) -> bool:
-        """Whether the person ended it."""
-        return self._cancel.is_set()
+        Raises `TurnError`, `ContextOverflowError`, `ProviderError` and `StoreError`.
+        """
+        try:
+            await self._services.windows.find(self._conversation.target.provider, self._conversation.target.model)
+            await self._tools.wait_until_started()
+            while calls := await self._answer():
+                await self._run_tools(calls)
+                self._begin_next_step()
+        except asyncio.CancelledError:
+            self._tell_cancelled()
+            raise
 
-    async def run(self) -> AsyncIterator[SessionEvent]:
-        """Answer the conversation as it stands. Raises `TurnError`, `ContextOverflowError`, `StoreError`."""
-        refused = False
-        steps = 0
-        while True:
-            if self._cancel.is_set():
-                when = "while it waited to ask again" if self._attempt is not None else "before anything was sent"
-                raise TurnError(f"Cancelled {when}. Your message is kept; /retry sends it.")
-            await self._tools.prepare()
-            self._aim()
-            try:
-                async for event in self._room.make(refused=refused):
-                    yield event
-            except asyncio.CancelledError:
-                if not self._cancel.is_set():
-                    raise
-            usage = await self._meter.usage()
-            request = _within_window(self._conversation.request(), usage)
-            yield UsageChanged(usage)
-            reply: Message | None = None
-            action: Action | None = None
-            learned = self._learned(request)
-            if self._cancel.is_set() and steps:
-                yield STOPPED
-                return
-            if self._cancel.is_set():
-                raise TurnError("Cancelled. Nothing was sent; /retry sends your message again.")
-            self._attempt = Attempt(self._conversation, self._meter, self._compactor, self._services)
-            async for event in self._attempt.run(request, usage):
-                if isinstance(event, ReplyFinished):
-                    reply = event.message
-                    action = await self._next_action(request)
-                    if action is None:  # else nothing arrived: the attempt leaves no message behind
-                        await self._keep(reply)
-                    for lesson in self._learned(request):
-                        if lesson not in learned:
-                            yield Notice("info", f"{request.model}: {lesson}")
-                yield event
-            if action is not None:
-                async for event in self._remedy(action):
-                    yield event
-                refused = isinstance(action, MakeRoom)
-                continue
-            if reply is None or reply.status == "failed":
-                raise TurnError(self._failure())
-            yield UsageChanged(await self._meter.usage())
-            calls = [part for part in reply.parts if isinstance(part, ToolCall)]
-            if reply.status != "complete" or not calls:
-                return
-            async for event in self._run_tools(calls):
-                yield event
-            yield UsageChanged(await self._meter.usage())
-            steps += 1
-            if self._cancel.is_set():
-                yield STOPPED
-                return
-            if steps >= (most := self._tools.box.settings.steps):
-                raise TurnError(f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.')
-            refused = False
-            self._recovery = Recovery()
+    def _tell_cancelled(self) -> None:
+        if self._steps:
+            self._emit(STOPPED)
+        elif not self.answered:
+            waiting = "Cancelled while it waited to ask again. Your message is kept; /retry sends it."
+            unsent = "Cancelled. Nothing was sent; /retry sends your message again."
+            self._emit(TurnFailed(waiting if self._waiting else unsent))
 
-    def _learned(self, request: Request) -> tuple[str, ...]:
-        return self._services.provider(request.provider).learned(request.model)
+    def _begin_next_step(self) -> None:
+        if self._steps >= (most := self._tools.box.settings.steps):
+            raise TurnError(f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.')
+        self._refused = False
+        self._recovery = Recovery()
 
-    def _aim(self) -> None:
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    async def _answer(self) -> Sequence[ToolCall]:
+        """Ask until there is a reply, and keep it. The calls that it waits for."""
+        reply: Message | None = None
+        while reply is None:
+            request, usage = await self._next_request()
+            reply = await self._ask(request, usage)
+        if reply.status == "complete":
+            return [part for part in reply.parts if isinstance(part, ToolCall)]
+        return ()
+
+    async def _next_request(self) -> tuple[Request, ContextUsage]:
+        """The request that goes out next, trimmed or compacted to fit, and its measure."""
+        await self._tools.prepare()
+        self._set_max_output()
+        usage = await self._fitter.fit(refused=self._refused)
+        self._emit(UsageChanged(usage))
+        return _within_window(self._conversation.request(), usage), usage
+
+    def _set_max_output(self) -> None:
         """The answer gets what is reserved for it, or less where the server said so."""
         target = self._conversation.target
         most = answer_tokens(self._meter.limits(), self._meter.budget_settings())
         if self._most_output is not None:
             most = min(self._most_output, most or self._most_output)
         if most != target.max_output:
-            self._conversation.aim(replace(target, max_output=most))
+            self._conversation.set_target(replace(target, max_output=most))
 
-    # -- what came -----------------------------------------------------------------------------------------------
+    async def _ask(self, request: Request, usage: ContextUsage) -> Message | None:
+        """Send it. The reply, which is in the history; None where the request is to be made anew."""
+        known = self._learned(request)
+        attempt = Attempt(self._conversation, self._meter, self._services, self._emit, request, usage)
+        reply = await attempt.run()
+        action = await uninterrupted(self._received(attempt, reply, known))
+        if action is not None:
+            await self._remedy(action, attempt)
+            self._refused = isinstance(action, Reduce)
+            return None
+        if reply.status == "failed":
+            error = attempt.error
+            unknown = "The server ended the answer before it began. Your message is kept; /retry asks again."
+            raise TurnError(kept_text(error) if error else unknown)
+        return reply
 
-    async def _keep(self, reply: Message) -> None:
-        """The reply enters the history; on a full disk it stays in memory and is written later."""
+    async def _received(self, attempt: Attempt, reply: Message, known: Sequence[str]) -> Action | None:
+        """Keep what came, unless there is a remedy: then nothing came, and no message stays behind.
+
+        `known` is what had been learned of the model before.
+        """
+        if reply.status == "complete":
+            self._compactor.measurement = reply.id  # also where the server reports no usage
+        action = await self._next_action(attempt)
+        answered = action is None and reply.status != "failed"
+        if action is None:
+            await self._keep(reply)
+            self.answered = self.answered or answered
+        for lesson in self._learned(attempt.request):
+            if lesson not in known:
+                self._emit(Notice("info", f"{attempt.request.model}: {lesson}"))
+        self._emit(ReplyFinished(reply))
+        if answered:
+            self._emit(UsageChanged(await self._meter.usage()))
+        return action
+
+    def _learned(self, request: Request) -> tuple[str, ...]:
+        return self._services.provider(request.provider).learned(request.model)
+
+    async def _keep(self, message: Message) -> None:
+        """The message enters the history; on a full disk it stays in memory and is written later."""
         try:
-            await asyncio.to_thread(self._conversation.write_reply, reply)
+            await asyncio.to_thread(self._conversation.write_reply, message)
         except StoreError as error:
             log.warning("answer not saved yet: %s", error)
-            self._conversation.unsaved.append(reply)
-        self._conversation.show_message(reply)
+            self._conversation.unsaved.append(message)
+        self._conversation.show_message(message)
 
     # -- what went wrong -----------------------------------------------------------------------------------------
 
-    @property
-    def _error(self) -> ProviderError | None:
-        """What the last attempt failed of."""
-        processor = self._attempt.processor if self._attempt is not None else None
-        return None if processor is None else processor.error
-
-    async def _next_action(self, request: Request) -> Action | None:
-        """What to do about the error of the attempt that has just ended; None if nothing can or need be done."""
-        processor = self._attempt.processor if self._attempt is not None else None
-        if processor is None or processor.error is None or self._cancel.is_set():
+    async def _next_action(self, attempt: Attempt) -> Action | None:
+        """What to do about the error that the attempt ended with; None if nothing can or need be done."""
+        error, request = attempt.error, attempt.request
+        if error is None:
             return None
-        error = processor.error
+        windows = self._services.windows
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
-            await asyncio.to_thread(self._services.windows.learn, request.provider, request.model, error.limit)
+            await asyncio.to_thread(windows.learn, request.provider, request.model, error.limit)
         if error.most_output and error.status != 402:  # what an account can pay for is no limit of the model
-            await asyncio.to_thread(
-                self._services.windows.learn_answer, request.provider, request.model, error.most_output
-            )
+            await asyncio.to_thread(windows.learn_answer, request.provider, request.model, error.most_output)
         if error.kind == "overflow_input":
             await self._meter.in_thread(
                 self._services.estimator.note_refusal, request, error.input_tokens, at=time.time()
             )
-        return self._recovery.decide(error, request, arrived=processor.arrived)
+        return self._recovery.decide(error, request, arrived=attempt.arrived)
 
-    async def _remedy(self, action: Action) -> AsyncIterator[SessionEvent]:
-        error = self._error
+    async def _remedy(self, action: Action, attempt: Attempt) -> None:
+        notice: Notice
         match action:
-            case Wait(seconds, attempt):
-                yield RetryScheduled(seconds, attempt, str(error))
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._cancel.wait(), seconds)
+            case Wait(seconds, number):
+                self._emit(RetryScheduled(seconds, number, str(attempt.error)))
+                self._waiting = True
+                await asyncio.sleep(seconds)
+                self._waiting = False
+                return
             case Clamp(most):
                 self._most_output = most
-                yield Notice("info", f"The server has room for {most:,} tokens of answer; asking again with that")
+                notice = Notice("info", f"The server has room for {most:,} tokens of answer; asking again with that")
             case WithoutReasoning():
                 await self._conversation.void_reasoning()
-                yield Notice("info", "The server refused earlier reasoning; asking again without it")
+                notice = Notice("info", "The server refused earlier reasoning; asking again without it")
             case WithoutAttachment(owner, part, why):
                 await self._conversation.leave_out(owner, part.sha256)
-                yield Notice("warning", f"{why}: {part.name} ({part.size:,} bytes) is left out of the request")
+                notice = Notice("warning", f"{why}: {part.name} ({part.size:,} bytes) is left out of the request")
             case WithoutImages():
-                self._know(replace(self._conversation.target.capabilities, images=False))
-                yield Notice("info", "This model takes no images, its server says; asking again with words for them")
+                self._set_capabilities(replace(self._conversation.target.capabilities, images=False))
+                notice = Notice("info", "This model takes no images, its server says; asking again with words for them")
             case WithoutTools():
                 await self._tools.without()
-                yield Notice("info", "This model calls no tools, its server says; asking again without them")
-            case MakeRoom():
-                yield Notice("info", f"{error} Making room and asking again")
+                notice = Notice("info", "This model calls no tools, its server says; asking again without them")
+            case Reduce():
+                notice = Notice("info", f"{attempt.error} Making room and asking again")
+        self._emit(notice)
 
-    def _know(self, able: Capabilities) -> None:
+    def _set_capabilities(self, capabilities: Capabilities) -> None:
         """What the model's server says of it holds in this run."""
-        self._conversation.aim(replace(self._conversation.target, capabilities=able))
-
-    def _failure(self) -> str:
-        error = self._error
-        if error is None:
-            return "The server ended the answer before it began. Your message is kept; /retry asks again."
-        return kept_text(error)
+        self._conversation.set_target(replace(self._conversation.target, capabilities=capabilities))
 
     # -- tools ---------------------------------------------------------------------------------------------------
 
-    async def _run_tools(self, calls: Sequence[ToolCall]) -> AsyncIterator[SessionEvent]:
+    async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls of a reply and add one message with all results, also when the person ends it in the middle."""
-        results = StepResults(self._conversation, self._results(calls), calls)
-        self._step = step = ToolStep(self._tools, calls, results.add)
-        if self._cancel.is_set():
-            step.cancel()
-        async with contextlib.aclosing(step.run()) as events:
-            async for event in events:
-                yield event
-        message = await asyncio.to_thread(results.message, step.outputs)
+        self._steps += 1
+        step = ToolStep(self._tools, self._conversation, self._results(calls), calls, self._emit)
+        cancelled = False
+        try:
+            await step.run()
+        except asyncio.CancelledError:
+            end_cancellation()
+            cancelled = True
+        await uninterrupted(self._add_results(step))
+        if cancelled:
+            raise asyncio.CancelledError
+
+    async def _add_results(self, step: ToolStep) -> None:
+        message = await asyncio.to_thread(step.message)
         await self._keep(message)
         await asyncio.to_thread(self._tools.note_use, step.used)
-        yield MessageAdded(message)
+        self._emit(MessageAdded(message))
+        self._emit(UsageChanged(await self._meter.usage()))
 
     def _results(self, calls: Sequence[ToolCall]) -> Results:
         target, usage = self._conversation.target, self._meter.latest
-        room = usage.budget.max_input if usage else None
-        limit = result_limit(self._tools.box.settings.result_tokens, room, len(calls))
+        max_input = usage.budget.max_input if usage else None
+        limit = result_limit(self._tools.box.settings.result_tokens, max_input, len(calls))
         return Results(self._services.store, self._services.counter, target.model, limit, target.capabilities.images)
 
 

@@ -86,7 +86,7 @@ class Speaker:
             complain(f"{name} was not run: nobody can be asked here; /tools in the chat allows it")
             self._chat.session.tools.approve(asked.id, "no")
             return
-        call = f"{name} ({clean_line(asked.origin)}) {clean_line(readable_arguments(asked.call.arguments).plain)}"
+        call = f"{name} ({clean_line(asked.origin)}) {clean_line(readable_arguments(asked.arguments).plain)}"
         complain(f"wants to run {call}" + (f": {asked.why}" if asked.why else ""))
         answers = "y yes, n no" if asked.why else "y yes, s in this conversation always, a always, n no, never"
         answer = await self._chat.ask(f"Run it? {answers}:")

@@ -80,7 +80,7 @@ class ApprovalPanel(Panel["Decision"]):
             if self.asked.why:
                 yield Static(plain(self.asked.why), classes="why", markup=False)
             with VerticalScroll(can_focus=False):
-                yield Static(readable_arguments(call.arguments), markup=False)
+                yield Static(readable_arguments(self.asked.arguments), markup=False)
             yield OptionList(*(Option(self._line(*answer)) for answer in self.answers), compact=True)
 
     def on_mount(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.conversation.history import SET_ASIDE
+from tui.chat.conversation.history import RecordKind
 from tui.chat.interchange.recording import Recording, compaction, first_words, seconds
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import Record
@@ -84,7 +84,7 @@ class _Reader:
             if beside or (answers and all(call in calls for call in answers)):
                 gone.add(other.id)
         ids = [m.id for m in context if m.id in gone]
-        self.records.append(Record(new_id(), SET_ASIDE, seconds(line.get("timestamp")), {"ids": ids}))
+        self.records.append(Record(new_id(), RecordKind.SET_ASIDE, seconds(line.get("timestamp")), {"ids": ids}))
 
     def _answer(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         if message.get("model") == "<synthetic>":

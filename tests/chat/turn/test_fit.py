@@ -1,4 +1,4 @@
-"""Room after a server refused what was thought to fit."""
+"""Fitting a request after a server refused what was thought to fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace, real_tokens
 from tests.fakes import make_usage
 from tui.chat.conversation.events import ContextTrimmed, TurnFailed
-from tui.chat.turn.room import _narrowed
+from tui.chat.turn.fit import _narrowed
 from tui.messages import Request
 from tui.providers.base import ProviderError
 

@@ -1,18 +1,18 @@
-"""Room for the next request: the same `ContextUsage` decides whether it fits, what is trimmed, when to compact."""
+"""Fits the next request into its budget: the same `ContextUsage` decides whether to trim, compact or refuse."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.compaction.summarize import SummaryFailedError
-from tui.chat.conversation import history
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.events import CompactionFinished, ContextTrimmed, Notice, SessionEvent
+from tui.chat.conversation.events import ContextTrimmed, Emit, Notice
+from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
 from tui.context.reduction.compaction_rules import CompactionRefusedError, Trigger
 from tui.context.reduction.passes import DEFAULT_TRUNCATION, TruncationConfig
@@ -25,46 +25,46 @@ from tui.providers.base import ProviderError
 UNSURE_SHARES = (2 / 3, 3 / 4, 9 / 10)  # of what a server refused although it was thought to fit
 
 
-class Room:
-    """Makes room in one conversation. `usage` is the measure of the request that `make` left ready."""
+class RequestFitter:
+    """Trims or compacts one conversation until its next request fits, and tells `emit` what it did."""
 
-    def __init__(self, conversation: Conversation, meter: Meter, compactor: Compactor) -> None:
+    def __init__(self, conversation: Conversation, meter: Meter, compactor: Compactor, emit: Emit) -> None:
         self._conversation = conversation
         self._meter = meter
         self._compactor = compactor
-        self._told = False  # that compacting is of no use here
+        self._emit = emit
+        self._refusal_told = False  # that compacting is of no use here
 
-    async def make(self, *, refused: bool = False) -> AsyncIterator[SessionEvent]:
-        """See to it that the next request fits. Raises `ContextOverflowError` when it can't be made to.
+    async def fit(self, *, refused: bool = False) -> ContextUsage:
+        """The measure of the next request, which fits then. Raises `ContextOverflowError` where it can't be made to.
 
         `refused`: the server has just refused it as too large, whatever the numbers here say.
         """
-        usage = await (self._meter.usage() if refused else self._meter.settled())
+        usage = await (self._meter.usage() if refused else self._meter.usage_to_send())
         budgets = _narrowed(usage) if refused else (usage.budget,)
         if self._conversation.info.rolling:
-            async for event in self._trim(budgets):
-                yield event
+            await self._trim(budgets)
         else:
-            async for event in self._compact(usage, budgets, "overflow" if refused else "auto"):
-                yield event
+            await self._compact(usage, budgets, "overflow" if refused else "auto")
         usage = await self._meter.usage()
         if not check_budget(usage.total, budgets[-1]).within_budget:
             untried = not self._conversation.info.rolling and not self._compacts
             raise ContextOverflowError(usage.total, budgets[-1].max_input or 0, untried=untried)
+        return usage
 
     # -- rolling context -----------------------------------------------------------------------------------------
 
-    async def _trim(self, budgets: Sequence[Budget]) -> AsyncIterator[SessionEvent]:
-        """Trim to the first of `budgets` that can be had; the tightest stands first."""
+    async def _trim(self, budgets: Sequence[Budget]) -> None:
+        """Trim to the first of `budgets` that can be met; the tightest stands first."""
         result = await self._meter.in_thread(self._final_prompt, budgets)
         state = self._conversation.state.trim
         if result.state != state:
             data = {"state": result.state.to_json(), "messages": len(result.message_ids), "tokens": result.freed_tokens}
-            await self._conversation.add_record(history.TRIM, data)
+            await self._conversation.add_record(RecordKind.TRIM, data)
         if result.trimmed:
-            yield ContextTrimmed(len(result.message_ids), result.freed_tokens, result.message_ids)
+            self._emit(ContextTrimmed(len(result.message_ids), result.freed_tokens, result.message_ids))
         elif result.untrimmed:
-            yield Notice("info", "Everything fits again: what was left out is sent once more")
+            self._emit(Notice("info", "Everything fits again: what was left out is sent once more"))
         if result.max_tokens:
             await self._note(result)
 
@@ -107,19 +107,17 @@ class Room:
         """Whether the person lets this model's conversations be compacted."""
         return self._meter.settings.for_model(self._meter.full_name).compaction != "off"
 
-    async def _compact(
-        self, usage: ContextUsage, budgets: Sequence[Budget], trigger: Trigger
-    ) -> AsyncIterator[SessionEvent]:
+    async def _compact(self, usage: ContextUsage, budgets: Sequence[Budget], trigger: Trigger) -> None:
+        """Compact if that is due; trim where it failed and the request does not fit."""
         failed = ""
         try:
-            async for event in self._compactor.run(trigger, usage=usage):
-                self._told = self._told and not isinstance(event, CompactionFinished)
-                yield event
+            if await self._compactor.run(trigger, usage=usage):
+                self._refusal_told = False
         except CompactionRefusedError as error:
             if check_budget(usage.upper_bound, budgets[0]).within_budget:
-                if not self._told:
-                    yield Notice("warning", str(error))
-                self._told = True  # until a compaction succeeds: it would be the same before every request
+                if not self._refusal_told:
+                    self._emit(Notice("warning", str(error)))
+                self._refusal_told = True  # until a compaction succeeds: it would be the same before every request
                 return
         except (SummaryFailedError, ProviderError) as error:
             failed = str(error).rstrip(".")
@@ -128,10 +126,9 @@ class Room:
         fits = check_budget((await self._meter.usage()).upper_bound, budgets[0]).within_budget
         if failed:
             how = "The request still fits" if fits else "Old content is left out instead"
-            yield Notice("warning", f"Compaction failed: {failed}. {how}")
+            self._emit(Notice("warning", f"Compaction failed: {failed}. {how}"))
         if not fits or not self._conversation.state.trim.empty:  # what was left out once may fit again
-            async for event in self._trim(budgets):
-                yield event
+            await self._trim(budgets)
 
 
 def _narrowed(usage: ContextUsage) -> tuple[Budget, ...]:
