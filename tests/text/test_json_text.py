@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tui.text.json_text import MOST_DEPTH, parse_json
+from tui.text.json_text import MOST_DEPTH, parse_json, parse_object
 
 
 def nested(depth: int) -> str:
@@ -20,3 +22,58 @@ def test_width_is_no_depth() -> None:
     assert len(parse_json(f"[{'[],' * 10_000}[]]")) == 10_001
     with pytest.raises(ValueError):
         parse_json("[" * 300)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"a": 1}',
+        ' \n{"a": 1}\n',
+        '"{\\"a\\": 1}"',  # encoded twice
+        '"\\"{\\\\\\"a\\\\\\": 1}\\""',  # three times
+        '```json\n{"a": 1}\n```',
+        '```\n{"a": 1}```',
+        '"```json\\n{\\"a\\": 1}\\n```"',
+        '{"a": 1}}',  # a brace too many
+        '{"a": 1}<|call|>',
+        '{"a": 1}</tool_call>',
+        '{"a": 1}\n<|im_end|>\n',
+        '{}{"a": 1}',  # an empty object first
+        '{"a": 1}{"a": 1}',  # said twice
+    ],
+)
+def test_arguments_whose_meaning_is_plain(written: str) -> None:
+    assert parse_object(written) == {"a": 1}
+
+
+@pytest.mark.parametrize("written", ["", " ", "{}", '""', '"{}"', "```json\n```"])
+def test_arguments_that_are_none(written: str) -> None:
+    if written == '""':
+        with pytest.raises(ValueError, match="string where an object"):
+            parse_object(written)
+    else:
+        assert parse_object(written) == {}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"a": ',  # cut
+        '{"a": 1} {"a": 2}',
+        '{"a": 1} and more',
+        'Here you are: {"a": 1}',
+        "[1]",
+        "1",
+        "null",
+        '"words"',
+        "{a: 1}",
+    ],
+)
+def test_arguments_that_could_mean_two_things_or_none(written: str) -> None:
+    with pytest.raises(ValueError):
+        parse_object(written)
+
+
+def test_text_of_an_argument_is_left_alone() -> None:
+    whole = {"text": '```json\n{"a": 1}\n```', "b": '{"c": 1}'}
+    assert parse_object(json.dumps(whole)) == whole

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, SystemSection, Text, ToolResult
-from tui.text.json_text import parse_json
+from tui.text.json_text import parse_json, parse_object
 
 Json: TypeAlias = dict[str, Any]
 
@@ -115,13 +115,14 @@ def encoded(blob: bytes) -> str:
 
 def arguments_object(arguments: str) -> Json:
     """A tool call's arguments as a JSON object; text that is none is wrapped, so that the call stays sendable."""
-    if not arguments.strip():
-        return {}
     try:
-        value = parse_json(arguments)
+        return parse_object(arguments)
+    except ValueError:
+        pass
+    try:
+        return {"value": parse_json(arguments)}
     except ValueError:
         return {"invalid_json": arguments}
-    return value if isinstance(value, dict) else {"value": value}
 
 
 def arguments_text(arguments: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 MOST_DEPTH = 200
@@ -18,6 +19,54 @@ def parse_json(text: str) -> Any:
     if text.count("[") + text.count("{") > MOST_DEPTH and _deeper(value, MOST_DEPTH):
         raise ValueError("nested too deeply")
     return value
+
+
+class NotAnObjectError(ValueError):
+    """JSON of another kind ("array") where an object has to stand."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"{kind} where an object has to stand")
+        self.kind = kind
+
+
+def parse_object(text: str) -> dict[str, Any]:
+    """The JSON object that a model meant as a tool's arguments. Raises ValueError where it is not plain.
+
+    Models and servers also write: nothing, for a tool without arguments; an object inside a JSON string; one in a fence
+    of backticks; one with an end token or a brace too many behind it; and an empty object, or the same one, first.
+    """
+    bare = text.strip()
+    if fenced := _FENCE.fullmatch(bare):
+        bare = fenced["inner"].strip()
+    if not bare:
+        return {}
+    value, rest = _first_value(bare)
+    if isinstance(value, str) and not rest and value.strip().startswith(("{", "```", '"')):
+        return parse_object(value)
+    if isinstance(value, dict) and rest and not _PADDING.fullmatch(rest):
+        following, rest = _first_value(rest)
+        if not rest and isinstance(following, dict) and value in ({}, following):
+            return following
+        raise ValueError("more than one value")
+    if not isinstance(value, dict):
+        raise NotAnObjectError(_KINDS.get(type(value), "number"))
+    return value
+
+
+_FENCE = re.compile(r"```(?:json)?\s*\n?(?P<inner>.*?)\s*```", re.DOTALL | re.IGNORECASE)
+_PADDING = re.compile(r"(?:[\s}\]]|<\|?[\w/ -]{1,40}\|?>)*")  # braces too many, and tokens that end a call
+_KINDS = {str: "string", list: "array", bool: "boolean", type(None): "null"}
+
+
+def _first_value(text: str) -> tuple[Any, str]:
+    """The JSON value that `text` begins with, and what follows it. Raises ValueError."""
+    try:
+        value, end = json.JSONDecoder().raw_decode(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if text.count("[") + text.count("{") > MOST_DEPTH and _deeper(value, MOST_DEPTH):
+        raise ValueError("nested too deeply")
+    return value, text[end:].strip()
 
 
 def _deeper(value: object, most: int) -> bool:

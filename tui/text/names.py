@@ -70,10 +70,10 @@ def arguments_summary(arguments: str) -> str:
     """The part of a tool call's JSON arguments that tells what it is about, on one line."""
     import json  # not before the first frame
 
-    from tui.text.json_text import parse_json
+    from tui.text.json_text import parse_object
 
     try:
-        parsed: object = parse_json(arguments or "{}")
+        parsed: object = parse_object(arguments)
     except ValueError:
         parsed = arguments
     if isinstance(parsed, Mapping):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tui.messages import ToolSchema
-from tui.text.json_text import parse_json
+from tui.text.json_text import NotAnObjectError, parse_json, parse_object
 from tui.tools.base import ToolError
 
 MAX_DEPTH = 12  # recursive schemas end here
@@ -39,11 +39,11 @@ def read_arguments(arguments: str, schema: ToolSchema) -> Mapping[str, Any]:
     Raises `ToolError` that tells the model what to change.
     """
     try:
-        value = parse_json(arguments) if arguments.strip() else {}
+        value = parse_object(arguments)
+    except NotAnObjectError as error:
+        raise ToolError(f"The arguments of {schema.name} have to be a JSON object, not {error.kind}.") from None
     except ValueError as error:
         raise ToolError(f"The arguments of {schema.name} are not valid JSON ({error}): send one JSON object.") from None
-    if not isinstance(value, dict):
-        raise ToolError(f"The arguments of {schema.name} have to be a JSON object, not {_kind(value)}.")
     try:
         wanted = parse_json(schema.parameters or "{}")
     except ValueError:
