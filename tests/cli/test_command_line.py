@@ -53,7 +53,7 @@ def test_help_fits_80_columns(name: str, columns: int, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("argv", [["-c"], ["--plain"], *([name] for name in BY_NAME)], ids=" ".join)
 def test_what_runs_takes_the_arguments_it_is_given(argv: list[str]) -> None:
     """Every function that a command names is there, and its signature fits."""
-    needed = {"export": ["01", "x.md"], "import": ["x"], "replay": ["x"], "completion": ["bash"]}
+    needed = {"export": ["01", "x.md"], "import": ["x"], "replay": ["x"], "completion": ["bash"], "config": ["schema"]}
     invocation = parse([*argv, *needed.get(argv[0], [])])
     module, _, function = invocation.runs.partition(":")
     signature(getattr(import_module(f"tui.cli.{module}"), function)).bind(Settings(), **invocation.arguments)

@@ -34,13 +34,13 @@ def _file(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("tools = 3", "tools is a table"),
-        ("[tools]\nstep = 3", "unknown setting tools.step; did you mean tools.steps?"),
-        ("[tools]\nsteps = 0", "tools.steps is 0; it has to be between 1 and 1000"),
-        ("[tools]\nsteps = true", "tools.steps is True"),
-        ('[tools]\noff = "a"', "tools.off is 'a'; it has to be a list of tool names, like ["),
-        ("[tools]\nallow = [3]", "tools.allow is [3]; it has to be a list of folders"),
-        ('[tools.rules]\n"*" = "yes"', "tools.rules.* is 'yes'; use one of allow, ask, never"),
+        ("tools = 3", "tools: 3 is not a table; a table begins with a line [tools]"),
+        ("[tools]\nstep = 3", "tools.step: there is no such setting; did you mean steps?"),
+        ("[tools]\nsteps = 0", "tools.steps: 0 is not a number of steps; write a number from 1 to 1,000"),
+        ("[tools]\nsteps = true", "tools.steps: True is not a number of steps"),
+        ('[tools]\noff = "a"', "tools.off: 'a' is not a list of tool names; write it like ["),
+        ("[tools]\nallow = [3]", "tools.allow: [3] is not a list of folders"),
+        ('[tools.rules]\n"*" = "yes"', "tools.rules.*: 'yes' is none of its values; use one of allow, ask, never"),
         ("[tools]\nresult_tokens = -1", "tools.result_tokens: -1 is not a number of tokens"),
     ],
 )

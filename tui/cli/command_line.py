@@ -431,6 +431,16 @@ so put a proxy with https before it on a network that is not yours. Needs the ex
         ),
     ),
     Command(
+        "config",
+        "print the schema of the config file for editors",
+        """\
+Prints the JSON Schema of the config file. Editors that know TOML schemas (with Taplo, Even Better TOML or tombi)
+complete and check the file by it where its first line is: #:schema chatctx.schema.json""",
+        click.Argument(["what"], metavar="schema", type=click.Choice(["schema"]), help="what to print"),
+        runs="listing:config",
+        examples=(("chatctx config schema > ~/.config/chatctx/chatctx.schema.json", ""),),
+    ),
+    Command(
         "completion",
         "print a completion script for bash or zsh or fish",
         """\

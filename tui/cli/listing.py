@@ -1,4 +1,4 @@
-"""`chatctx sessions` and `chatctx models`: what there is, as tables or JSON."""
+"""`chatctx sessions`, `models` and `config`: what there is, as tables or JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tui.chat.models.model_list import ListedModel
 from tui.chat.store.store import SessionStore
 from tui.chat.workspace import Workspace
 from tui.cli import complain
-from tui.config.settings import Settings
+from tui.config.settings import Settings, settings_schema
 from tui.text.cells import pad, plain
 from tui.text.numbers import list_price, timestamp, tokens_exact
 
@@ -128,3 +128,9 @@ def _row(model: ListedModel) -> tuple[str, ...]:
 
 def _word(known: bool | None) -> str:
     return "?" if known is None else "yes" if known else "no"
+
+
+def config(settings: Settings, *, what: str) -> int:
+    """Print the schema of the config file."""
+    write(json.dumps({"schema": settings_schema}[what](), indent=2))
+    return 0

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from tui.config.paths import from_home
-from tui.config.tools import ToolSettings, read_tools
+from tui.config.tables import SettingError, as_table, read_table, setting, table_kind, table_schema, tables_kind
+from tui.config.tools import ToolSettings
 from tui.config.values import (
-    PARSERS,
+    COMPACTION,
+    EFFORT,
+    FILE_NAMES,
+    FLAG,
+    MOST_SECONDS,
+    PATH,
+    TARGET,
+    TEXT,
+    TOKENS,
+    TURNS,
+    URL,
     Compaction,
-    parse_compaction,
-    parse_effort,
-    parse_tokens,
-    parse_url,
+    Kind,
+    choice,
+    number,
 )
 from tui.context.usage.limits import Percent, Tokens
 
-T = TypeVar("T")
-V = TypeVar("V")
-
 DEFAULT_THEME = "chatctx-dark"
 THEME_FILE = "theme"
-MOST_SECONDS = 1e6
 DEFAULT_COMPACTION = Percent(85)  # of the input budget
 PROVIDER_KINDS = ("openai-compatible", "openai", "anthropic")
 
@@ -39,51 +44,81 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """One `[providers.NAME]` table. `api_key_command` is run by the shell and prints the key; the key is never kept.
+    """One `[providers.NAME]` table. The key itself is never kept."""
 
-    `context_management` lets Anthropic clear old tool results by itself; `idle_timeout` is in seconds.
-    """
-
-    kind: str = "openai-compatible"
-    base_url: str | None = None
-    api_key_env: str | None = None
-    api_key_command: str | None = None
-    context_management: bool = False
-    idle_timeout: float | None = None
+    kind: str = setting(choice(*PROVIDER_KINDS), "openai-compatible", "the protocol that the server speaks")
+    base_url: str | None = setting(URL, None, "the server's address, like http://127.0.0.1:8080/v1")
+    api_key_env: str | None = setting(TEXT, None, "the environment variable that holds the key")
+    api_key_command: str | None = setting(TEXT, None, "a shell command that prints the key, like: pass show work")
+    context_management: bool = setting(FLAG, False, "whether Anthropic clears old tool results by itself")
+    idle_timeout: float | None = setting(
+        number(0.001, MOST_SECONDS, "a number of seconds"), None, "seconds of silence after which an answer is given up"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """One `[models."provider/model"]` table; None leaves the general setting. Sizes are in tokens."""
 
-    window: int | None = None
-    compaction: Compaction | None = None
-    compaction_target: Percent | Tokens | None = None
-    preserve_recent_turns: int | None = None
-    reserve_output: int | None = None
+    window: int | None = setting(TOKENS, None, 'the context window, in tokens, like 128000 or "128k"')
+    compaction: Compaction | None = setting(COMPACTION, None, "when compaction starts, for this model")
+    compaction_target: Percent | Tokens | None = setting(TARGET, None, "what a compaction leaves, for this model")
+    preserve_recent_turns: int | None = setting(TURNS, None, "turns that a compaction keeps, for this model")
+    reserve_output: int | None = setting(TOKENS, None, "tokens reserved for the answer, for this model")
+
+
+def _read_provider(value: object) -> ProviderSettings:
+    if "api_key" in as_table(value, "[providers.work]"):
+        raise SettingError("keys are not kept in files; use api_key_env or api_key_command", "api_key")
+    return ProviderSettings(**read_table(ProviderSettings, value, "[providers.work]"))
+
+
+def _check_provider_name(name: str) -> None:
+    if "/" in name:
+        raise ValueError("a provider's name has no slash, models are named provider/model")
+
+
+def _check_model_name(name: str) -> None:
+    if "/" not in name and name != "local":
+        raise ValueError('write the whole name, [models."provider/model"]')
+
+
+_PROVIDERS = tables_kind(Kind(_read_provider, table_schema(ProviderSettings)), "[providers.work]", _check_provider_name)
+_MODELS = tables_kind(
+    table_kind(ModelSettings, '[models."provider/model"]'), '[models."provider/model"]', _check_model_name
+)
+_SERVERS = Kind(lambda value: as_table(value, "[mcpServers.NAME]"), {"type": "object"})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything a person can set. Sizes are in tokens unless named otherwise."""
 
-    model: str | None = None  # "provider/model"; None: chosen at start
+    model: str | None = setting(TEXT, None, "the model to start with, as provider/model")
     asked_model: str | None = None  # from the command line: holds for stored sessions too
-    gguf: Path | None = None  # weights for the embedded model
-    theme: str = DEFAULT_THEME
-    rolling_context: bool = False
-    compaction: Compaction = DEFAULT_COMPACTION
-    compaction_target: Percent | Tokens | None = None  # what a compaction leaves; None: half of the input budget
-    reserve_output: int = 16_000
-    preserve_recent_turns: int = 4
-    reasoning: str | None = None
-    system: str = ""
-    memory_files: tuple[str, ...] = ("AGENTS.md",)  # names looked for from the working directory upward
-    providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
-    models: Mapping[str, ModelSettings] = field(default_factory=dict)
-    keys: Mapping[str, str] = field(default_factory=dict)  # binding id -> keys
-    tools: ToolSettings = field(default_factory=ToolSettings)
-    mcp_servers: Mapping[str, Any] = field(default_factory=dict, repr=False)  # as written: `tools.mcp_config` reads it
+    gguf: Path | None = setting(PATH, None, "weights for the embedded model")
+    theme: str = setting(TEXT, DEFAULT_THEME, "colours to start with")
+    rolling_context: bool = setting(FLAG, False, "whether old content is left out when the window gets tight")
+    compaction: Compaction = setting(
+        COMPACTION, DEFAULT_COMPACTION, 'when compaction starts: "85%" of the input budget, 120000, "120k" or "off"'
+    )
+    compaction_target: Percent | Tokens | None = setting(
+        TARGET, None, "what a compaction leaves; half of the input budget where it is not set"
+    )
+    reserve_output: int = setting(TOKENS, 16_000, "tokens of the window reserved for the answer")
+    preserve_recent_turns: int = setting(TURNS, 4, "the last turns, which a compaction keeps as they are")
+    reasoning: str | None = setting(EFFORT, None, "how long the model may think first")
+    system: str = setting(TEXT, "", "the system prompt of new sessions")
+    memory_files: tuple[str, ...] = setting(
+        FILE_NAMES, ("AGENTS.md",), "names of files with instructions, looked for from the working directory upward"
+    )
+    providers: Mapping[str, ProviderSettings] = setting(_PROVIDERS, dict, "servers and how to reach them, by name")
+    models: Mapping[str, ModelSettings] = setting(_MODELS, dict, "settings of one model, by provider/model")
+    keys: Mapping[str, str] = setting(tables_kind(TEXT, "[keys]"), dict, "keys of an action, like ctrl+s, by its id")
+    tools: ToolSettings = setting(table_kind(ToolSettings, "[tools]"), ToolSettings, "what tools may do")
+    mcp_servers: Mapping[str, Any] = setting(  # as written: `tools.mcp.config` reads it
+        _SERVERS, dict, "MCP servers by name, with the keys that other programs use for them", name="mcpServers"
+    )
     config_file: Path = Path()
     data_dir: Path = Path()
     log_dir: Path = Path()
@@ -185,138 +220,27 @@ def _from_file(path: Path, defaults: Settings, *, named: bool) -> Settings:
         raise ConfigError(f"{path} is not UTF-8 text: save it as UTF-8") from None
     except (ValueError, RecursionError) as error:  # of TOML, of a number with thousands of digits, of deep nesting
         raise ConfigError(f"{path} is not valid TOML: {error}; correct that line") from None
-    return _Reader(path).settings(data, defaults)
-
-
-class _Reader:
-    """Turns the file's tables into `Settings`, naming file and key in every complaint."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def fail(self, text: str) -> ConfigError:
-        return ConfigError(f"{self.path}: {text}")
-
-    def settings(self, data: dict[str, Any], defaults: Settings) -> Settings:
-        known = {f.name for f in fields(Settings)} - {"config_file", "data_dir", "log_dir", "asked_model"}
-        known = known - {"mcp_servers"} | {"mcpServers"}
-        self.check_names(data, known, "")
-        values: dict[str, Any] = {}
-        for name, value in data.items():
-            match name:
-                case "model" | "theme" | "system":
-                    values[name] = self.typed(name, value, str, "text")
-                case "reasoning":
-                    values[name] = self.value(name, self.typed(name, value, str, "text"), parse_effort)
-                case "gguf":
-                    values[name] = self.place(name, value)
-                case "rolling_context":
-                    values[name] = self.typed(name, value, bool, "true or false")
-                case "compaction" | "compaction_target" | "preserve_recent_turns" | "reserve_output":
-                    values[name] = self.parsed(name, value)
-                case "memory_files":
-                    values[name] = self.names(name, value)
-                case "providers":
-                    values[name] = {key: self.provider(key, table) for key, table in self.table(name, value).items()}
-                case "models":
-                    values[name] = {key: self.model(key, table) for key, table in self.table(name, value).items()}
-                case "mcpServers":
-                    values["mcp_servers"] = self.table(name, value)
-                case "tools":
-                    values[name] = read_tools(value, self)
-                case "keys":
-                    table = self.table(name, value)
-                    values[name] = {key: self.typed(f"keys.{key}", keys, str, "text") for key, keys in table.items()}
-        settings = replace(defaults, **values)
-        self.check_targets(settings)
+    try:
+        settings = replace(defaults, **read_table(Settings, data, ""))
+        check_targets(settings)
         return settings
+    except SettingError as error:
+        raise ConfigError(f"{path}: {error}") from None
 
-    def provider(self, name: str, value: object) -> ProviderSettings:
-        where = f"providers.{name}"
-        if "/" in name:
-            raise self.fail(f"{where}: a provider's name has no slash, models are named provider/model")
-        table = self.table(where, value)
-        self.check_names(table, {f.name for f in fields(ProviderSettings)}, where + ".")
-        if "api_key" in table:
-            raise self.fail(f"{where}.api_key: keys are not kept in files; use api_key_env or api_key_command")
-        values: dict[str, Any] = {}
-        for key, given in table.items():
-            match key:
-                case "context_management":
-                    values[key] = self.typed(f"{where}.{key}", given, bool, "true or false")
-                case "idle_timeout":
-                    values[key] = self.seconds(f"{where}.{key}", given)
-                case _:
-                    values[key] = self.typed(f"{where}.{key}", given, str, "text")
-        result = ProviderSettings(**values)
-        if result.kind not in PROVIDER_KINDS:
-            raise self.fail(f"{where}.kind is {result.kind!r}; use one of {', '.join(PROVIDER_KINDS)}")
-        if result.base_url is not None:
-            self.value(f"{where}.base_url", result.base_url, parse_url)
-        return result
 
-    def model(self, name: str, value: object) -> ModelSettings:
-        where = f"models.{name}"
-        if "/" not in name and name != "local":
-            raise self.fail(f'{where}: write the whole name, [models."provider/model"]')
-        table = self.table(where, value)
-        self.check_names(table, {f.name for f in fields(ModelSettings)}, where + ".")
-        return ModelSettings(**{key: self.parsed(key, value, where + ".") for key, value in table.items()})
+def check_targets(settings: Settings) -> None:
+    """Raise `SettingError` for a compaction that would leave as much as it starts at."""
+    for model in ("", *settings.models):
+        own = settings.for_model(model)
+        at, target = own.compaction, own.compaction_target
+        if at == "off" or target is None or type(at) is not type(target):
+            continue
+        if target.value >= at.value:
+            path = ("models", model, "compaction_target") if model else ("compaction_target",)
+            raise SettingError(f"{target} is not below {at}, where compaction starts; write a smaller one", *path)
 
-    def check_names(self, table: Mapping[str, object], known: set[str], prefix: str) -> None:
-        for name in table:
-            if name not in known and not (prefix.startswith("providers.") and name == "api_key"):
-                near = difflib.get_close_matches(name, sorted(known), n=1)
-                hint = f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(sorted(known))}"
-                raise self.fail(f"unknown setting {prefix}{name}; {hint}")
 
-    def table(self, name: str, value: object) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise self.fail(f"{name} is a table: write it as [{name}]")
-        return value
-
-    def typed(self, name: str, value: object, kind: type, words: str) -> Any:
-        if not isinstance(value, kind):
-            raise self.fail(f"{name} is {value!r}; it has to be {words}")
-        return value
-
-    def names(self, name: str, value: object) -> tuple[str, ...]:
-        if not isinstance(value, list) or not all(isinstance(entry, str) and entry.strip() for entry in value):
-            raise self.fail(f'{name} is {value!r}; it has to be a list of file names, like ["AGENTS.md"]')
-        if wrong := [entry for entry in value if Path(entry).name != entry]:
-            raise self.fail(f"{name}: {wrong[0]!r} is a path; write the file's name alone")
-        return tuple(dict.fromkeys(value))
-
-    def parsed(self, name: str, value: object, prefix: str = "") -> Any:
-        return self.value(prefix + name, value, PARSERS[name])
-
-    def place(self, name: str, value: object) -> Path:
-        return self.value(name, self.typed(name, value, str, "text"), from_home)
-
-    def seconds(self, name: str, value: object) -> float:
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MOST_SECONDS:
-            return float(value)
-        raise self.fail(f"{name} is {value!r}; it has to be a number of seconds over 0 and under a million")
-
-    def count(self, name: str, value: object) -> int:
-        return self.value(name, value, parse_tokens)
-
-    def compaction(self, name: str, value: object) -> Compaction:
-        return self.value(name, value, parse_compaction)
-
-    def value(self, name: str, value: V, parse: Callable[[V], T]) -> T:
-        try:
-            return parse(value)
-        except ValueError as error:
-            raise self.fail(f"{name}: {error}") from None
-
-    def check_targets(self, settings: Settings) -> None:
-        """A compaction that leaves as much as it starts at would be of no use."""
-        for model in ("", *settings.models):
-            own = settings.for_model(model)
-            at, target = own.compaction, own.compaction_target
-            if at == "off" or target is None or type(at) is not type(target):
-                continue
-            if target.value >= at.value:
-                where = f"models.{model}." if model else ""
-                raise self.fail(f"{where}compaction_target ({target}) has to be below where compaction starts ({at})")
+def settings_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 7) of the config file, by which editors complete and check it."""
+    head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "The config file of chatctx"}
+    return head | table_schema(Settings)
