@@ -48,6 +48,28 @@ PIECES: tuple[str, ...] = (
 )
 """Blocks to be strung together; each ends with a newline."""
 
+LONG_PIECES: tuple[str, ...] = (
+    "".join(f"{number}. step\n" for number in range(1, 31)),
+    "".join(f"- item {number}\n" for number in range(30)),
+    "".join(f"- [x] task\n  - part {number}\n" for number in range(15)),
+    "- last\n\n  with a second paragraph\n",
+    "31. last\n\n    with a second paragraph\n",
+    "| a | b |\n|---|--:|\n" + "".join(f"| {number} | x |\n" for number in range(30)),
+    "| a wider cell than any above it | y |\n",
+    "| " + "words that take several lines " * 4 + " | y |\n",
+    "| " + "incomprehensibilities " * 3 + "| transcontinentalisms | more | columns |\n",
+    "| a | b | c | d |\n|---|---|---|---|\n" + "| incomprehensibilities | x | transcontinentalisms | y |\n" * 30,
+    "plain words to fill a long paragraph with, and a, b or c. " * 30 + "\n",
+    "===\n",
+    "---|---\n",
+    "one | two\n---|---\n",
+    "[ref]: <https://example.org/x>\n",
+    "[ref]: not a definition\n",
+    "1. [ref]: /inside\n",
+    "```\n" + "line\n" * 40 + "```\n",
+)
+"""Blocks that are cut while they arrive, and what may make another thing of them."""
+
 ENDLESS_STRING = "```python\nx = '''\n" + "".join(f"text {number}\n" for number in range(150)) + "'''\n```\n"
 LONE_STAR = "words and 2 * 3 and more words " * 100
 DEEP_LIST = "".join("  " * depth + f"- level {depth} with some words\n" for depth in range(9))

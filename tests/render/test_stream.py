@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.render.documents import DOCUMENTS, LONG_PARAGRAPH, PIECES
+from tests.render.documents import DOCUMENTS, LONG_PARAGRAPH, LONG_PIECES, PIECES
 from tui.render.markdown import markdown_rows
 from tui.render.palette import Palette, make_palette
 from tui.render.rows import Row
@@ -24,6 +24,11 @@ def streamed(source: str, width: int, palette: Palette, sizes: list[int]) -> lis
         size = sizes[number % len(sizes)]
         renderer.feed(source[position : position + size])
         frozen, tail = renderer.update()
+        if renderer.stale:
+            rows, renderer = [], StreamRenderer(width, palette)
+            renderer.feed(source[: position + size])
+            frozen, tail = renderer.update()
+            assert not renderer.stale
         rows += frozen
         position, number = position + size, number + 1
     return rows + tail
@@ -37,25 +42,74 @@ def drawn(rows: list[Row], *, styles: bool = False) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("sizes", [[1], [1, 30, 2], [500], [1_000_000]], ids=str)
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_streamed_equals_whole(name: str, sizes: list[int], width: int, palette: Palette) -> None:
-    source = DOCUMENTS[name].replace("[ref]:", "[other]:")  # late definitions: see below
+    source = DOCUMENTS[name]
     if sizes == [1]:
         source = source[:600]
     assert drawn(streamed(source, width, palette, sizes)) == drawn(markdown_rows(source, width, palette))
 
 
+def check(parts: list[tuple[str, str]], sizes: list[int], width: int = 50) -> None:
+    source = "".join([piece + gap for piece, gap in parts])
+    whole = drawn(markdown_rows(source, width, PLAIN), styles=True)
+    assert drawn(streamed(source, width, PLAIN, sizes), styles=True) == whole
+
+
+GAPS = st.sampled_from(["", "\n"])
+
+
 @settings(deadline=None, max_examples=80)
 @given(
-    st.lists(
-        st.tuples(st.sampled_from([piece for piece in PIECES if "[ref]" not in piece]), st.sampled_from(["", "\n"])),
-        max_size=8,
-    ),
+    st.lists(st.tuples(st.sampled_from(PIECES), GAPS), max_size=8),
     st.lists(st.integers(1, 60), min_size=1, max_size=5),
 )
 def test_any_document_in_any_pieces(parts: list[tuple[str, str]], sizes: list[int]) -> None:
-    source = "".join([piece + gap for piece, gap in parts])
-    assert drawn(streamed(source, 50, PLAIN, sizes), styles=True) == drawn(
-        markdown_rows(source, 50, PLAIN), styles=True
-    )
+    check(parts, sizes)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.tuples(st.sampled_from(LONG_PIECES + PIECES), GAPS), max_size=6),
+    st.lists(st.integers(1, 400), min_size=1, max_size=3),
+)
+def test_what_was_cut_is_drawn_again_where_later_text_makes_it_untrue(
+    parts: list[tuple[str, str]], sizes: list[int]
+) -> None:
+    check(parts, sizes)
+
+
+NUMBERS = LONG_PIECES[0]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        NUMBERS + "31. one\n32. two\n\n    ```sh\n    ls\n    ```\n",
+        NUMBERS + "\n31. loose\n",
+        LONG_PIECES[5] + LONG_PIECES[6],
+        LONG_PIECES[5] + LONG_PIECES[7],
+        LONG_PIECES[5] + LONG_PIECES[8],
+        LONG_PIECES[10] + LONG_PIECES[11],
+        LONG_PIECES[10].rstrip() + " a | b\n---|---\nc | d\n",
+        "as [ref] says\n\nsecond\n\nthird\n\n[ref]: /x\n\nend\n",
+        "as [ref] says\n\nsecond\n\nthird\n\n[ref]: /x y z\n\nend\n",
+        "**bold ` mark** " + LONG_PIECES[10] + " ` end\n",
+    ],
+    ids=[
+        "list with code",
+        "loose",
+        "wider cell",
+        "cell of lines",
+        "records",
+        "heading",
+        "table",
+        "link",
+        "none",
+        "code",
+    ],
+)
+def test_later_text_that_changes_what_stands_above(source: str) -> None:
+    for sizes in ([7], [200]):
+        check([(source, "")], sizes)
 
 
 @pytest.mark.parametrize("source", ["a\n#b", "a\n#b\nc", "x\n``` a`b\ny", "- a\n-b", "a\n---x", "[a]: /u\nb [a]"])

@@ -15,7 +15,7 @@ from tui.render.code import code_rows
 from tui.render.inline import inline_runs
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row, prefixed, text_row
-from tui.render.tables import Align, Table, table_rows
+from tui.render.tables import Align, Layout, Table, table_rows
 from tui.render.wrap import MIN_WIDTH, Run, plain_rows, wrap
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ _LEAST_INNER = 16  # cells that must remain for a nested block, or it is not ind
 class Piece:
     """How a block that continues an earlier piece of itself is drawn (only while it streams in).
 
-    `carry`: runs of the last, unfinished line of a paragraph. `number`: of the first item of an ordered list. `loose`:
-    a list that already has blank lines between items. `widths`: columns of a table whose header is above. `label`:
+    `carry`: runs of the last, unfinished line of a paragraph. `number`: of the first item of a list. `loose`: a list
+    that has blank lines between items. `layout`: of a table, with `head` False where its header is above. `label`:
     False for a fence whose language line is above.
     """
 
     carry: tuple[Run, ...] = ()
     number: int | None = None
     loose: bool = False
-    widths: tuple[int, ...] = ()
+    layout: Layout | None = None
     label: bool = True
     head: bool = True
     closed: bool = True
@@ -97,7 +97,7 @@ def block_rows(
             return _quote(tokens, width, palette, depth)
         case "table_open":
             table = read_table(tokens, palette)
-            return table_rows(table, width, palette, widths=list(piece.widths) or None, head=piece.head)
+            return table_rows(table, width, palette, layout=piece.layout, head=piece.head)
         case "hr":
             return [text_row("─" * width, palette.faint)]
         case "html_block":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -50,6 +51,8 @@ class LiveReply:
         self.rows: list[Row] = []
         self.stable = 0
         self.behind = False  # whether `update` has more to take in
+        self.stale = False  # whether later text makes rows untrue that were stable: `draw` puts that right
+        self._most = SLICE  # characters that the present update takes in
         self._width = 0
         self._palette: Palette | None = None
         self._view = View()
@@ -85,18 +88,20 @@ class LiveReply:
         return sum(times) if times else None
 
     def draw(self, width: int, palette: Palette, view: View, now: float) -> None:
-        """Draw everything anew: the first time, and after a change of width, colours or folds."""
+        """Draw everything anew: the first time, after a change of width, colours or folds, and when `stale`."""
         self._width, self._palette, self._view = width, palette, view
         self._stream, self._drawn, self._fed, self._summary = None, 0, 0, -1
         self.rows = head_rows("assistant", width, palette, view)
         self.stable = len(self.rows)
-        self.update(now)
-        while self.behind:
-            self.update(now)
+        self.stale = False
+        self._update(now, sys.maxsize)
 
     def update(self, now: float) -> int:
         """Draw what arrived since, or a part of it; returns the index of the first row that may differ."""
-        self.behind = False
+        return self._update(now, SLICE)
+
+    def _update(self, now: float, most: int) -> int:
+        self.behind, self._most = False, most
         if self._palette is None:
             return 0
         changed = self.stable
@@ -112,6 +117,7 @@ class LiveReply:
             if index < last and not self.behind:
                 self.stable = len(self.rows) + len(tail)
             self.rows += tail
+            self.stale = self.stale or (self._stream is not None and self._stream.stale)
             if self.behind:
                 break
         return min(changed, self._summary) if self._summary >= 0 else changed
@@ -151,7 +157,7 @@ class LiveReply:
     def _streamed(self, index: int) -> list[Row]:
         assert self._stream is not None
         chunks, taken = self.parts[index].chunks, 0
-        while self._fed < len(chunks) and taken + len(chunks[self._fed]) <= SLICE:
+        while self._fed < len(chunks) and taken + len(chunks[self._fed]) <= self._most:
             self._stream.feed(chunks[self._fed])
             taken += len(chunks[self._fed])
             self._fed += 1

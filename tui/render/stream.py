@@ -1,16 +1,21 @@
 """Markdown that is still arriving: finished blocks are frozen, only the last open one is drawn again.
 
-The cost of an update depends on the open block alone, and a long open block is cut at a safe point: a paragraph between
-words, a list between items, a fence and a table between lines. What a cut can't know (a string that spans it, a link
-defined later, a wider table cell) is put right when the caller draws the finished text once from its source.
+The cost of an update depends on the open block alone, and a long open block is cut: a paragraph between words, a list
+between items, a fence and a table between lines. What is frozen is as the whole text gives it. Where later text makes
+that untrue (a list turns out loose, a table gets a wider cell, a paragraph becomes a heading, a link is defined below
+its use), the renderer says that it is `stale`, and the caller draws what arrived from its beginning. Only the colours
+of a long code block may differ from those of the whole, where its lexer carries a state over a cut.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+from markdown_it.common.utils import normalizeReference
 
 from tui.render.blocks import WHOLE, Piece, block_end, block_rows, is_loose, read_table
 from tui.render.code import code_rows, safe_cuts
@@ -18,7 +23,7 @@ from tui.render.inline import inline_runs
 from tui.render.markdown import parse
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row
-from tui.render.tables import column_widths
+from tui.render.tables import Extents, measure, table_layout
 from tui.render.wrap import Run, wrap
 from tui.text.clean import clean_text
 
@@ -31,19 +36,32 @@ CUT_LINES = 24
 """Lines of an open block beyond which it is cut."""
 KEEP_LINES = 6
 """Lines of a cut fence or table that stay open."""
-_DELIMITERS = frozenset("`*_[]<>~&\\")  # may still pair up with something that follows
+_OPENERS = frozenset("`*_[<~")  # may still pair up with something that follows
+_LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.){1,999})\]")
+# A last line that may be a link definition (CommonMark 4.7) once it is complete.
+_HALF_DEFINITION = re.compile(
+    r"""[\s>*+\-\d.)]*+\[[^\[\]\n]*+\]:\s*+(?:<[^>\n]*+>?+|\S*+)\s*+(?:(?<=\s)["'(][^\n]*+)?$"""
+)
+_LISTS = frozenset({"bullet_list_open", "ordered_list_open"})
 
 
 class StreamRenderer:
-    """Draws one growing Markdown text at a fixed width."""
+    """Draws one growing Markdown text at a fixed width.
+
+    Once `stale`, rows that were called final are not: a new renderer has to be given all of the text at once.
+    """
 
     def __init__(self, width: int, palette: Palette) -> None:
         self._width = width
         self._palette = palette
+        self.stale = False
         self._arrived: list[str] = []
         self._pending = ""  # clean source of the open block
-        self._references: dict[str, Any] = {}
+        self._references: dict[str, Any] = {}  # link definitions above the open block
+        self._defined: set[str] = set()  # labels of all definitions so far
+        self._used: set[str] = set()  # labels above the open block that may refer to a definition
         self._piece = WHOLE
+        self._extents: Extents | None = None  # of a table that was cut
         self._glued = True  # no blank line before what comes next
 
     def feed(self, text: str) -> None:
@@ -54,13 +72,14 @@ class StreamRenderer:
         """Rows that are final now (to be appended to the earlier ones), and the rows of the open block."""
         self._take()
         tokens = self._parse()
+        self.stale = self.stale or not self._continues(tokens)
         frozen: list[Row] = []
         starts = _block_starts(tokens)
         certain = [start for start in starts if self._line_complete(tokens[start])]
         if len(certain) > 1:
             for begin, end in pairwise(certain):
                 frozen += self._spaced(self._block(tokens[begin:end]))
-                self._piece, self._glued = WHOLE, False
+                self._piece, self._extents, self._glued = WHOLE, None, False
             self._drop_lines(_first_line(tokens[certain[-1]]))
             tokens, starts = self._parse(), starts[starts.index(certain[-1]) :]
         if len(starts) == 1 and (rows := self._cut(tokens)) is not None:
@@ -71,11 +90,37 @@ class StreamRenderer:
 
     def _take(self) -> None:
         text = "".join(self._arrived)
-        self._arrived = ["\r"] if text.endswith("\r") else []  # half of a CR LF, perhaps
+        held = "\r" if text.endswith("\r") else ""  # half of a CR LF, perhaps
         self._pending += clean_text(text.removesuffix("\r"))
+        line = self._pending.rfind("\n") + 1
+        if "]:" in self._pending[line:] and _HALF_DEFINITION.match(self._pending, line):
+            self._pending, held = self._pending[:line], self._pending[line:] + held
+        self._arrived = [held] if held else []
 
     def _parse(self) -> list[Token]:
-        return parse(self._pending, {"references": dict(self._references)} if self._references else None)
+        env = {"references": dict(self._references)}
+        tokens = parse(self._pending, env)
+        new = env["references"].keys() - self._defined
+        self.stale = self.stale or not self._used.isdisjoint(new)
+        self._defined |= new
+        return tokens
+
+    def _continues(self, tokens: Sequence[Token]) -> bool:
+        """Whether the open block still is what its beginning was drawn as."""
+        piece = self._piece
+        if piece is WHOLE or not tokens:
+            return True
+        block = tokens[: block_end(tokens, 0)]
+        kind = block[0].type
+        if piece.carry:
+            return kind == "paragraph_open"
+        if piece.number is not None:
+            return kind in _LISTS and (piece.loose or not is_loose(block))
+        if piece.layout is not None and self._extents is not None and kind == "table_open":
+            table = read_table(block, self._palette)
+            layout = table_layout(table, self._extents.with_others(measure(table)), self._width, self._palette)
+            return layout.widths == piece.layout.widths and layout.airy <= piece.layout.airy
+        return kind == "fence" and not piece.label
 
     def _tail(self, tokens: Sequence[Token]) -> list[Row]:
         if not tokens and self._piece.carry:
@@ -111,6 +156,8 @@ class StreamRenderer:
         for _ in range(count):
             position = self._pending.index("\n", position) + 1
         gone = self._pending[:position]
+        if "[" in gone:
+            self._used.update(normalizeReference(match.group(1)) for match in _LABEL.finditer(gone))
         if "]:" in gone:
             env = {"references": self._references}
             parse(gone, env)
@@ -127,7 +174,7 @@ class StreamRenderer:
         match first.type:
             case "paragraph_open":
                 return self._cut_paragraph()
-            case "bullet_list_open" | "ordered_list_open":
+            case kind if kind in _LISTS:
                 return self._cut_list(tokens)
             case "table_open":
                 return self._cut_table(tokens)
@@ -162,9 +209,9 @@ class StreamRenderer:
             if not rest[:1].isalpha() or head.endswith((" ", "\n")):
                 continue
             tokens = parse(head)
-            runs = inline_runs(tokens[1].children or (), self._palette) if tokens else []
-            if len(tokens) != 3 or any(_DELIMITERS & set(run.text) for run in runs if run.style == self._palette.base):
+            if len(tokens) != 3 or _unpaired(tokens[1]):
                 continue
+            runs = inline_runs(tokens[1].children or (), self._palette)
             lines = wrap([*self._piece.carry, *runs], self._width)
             self._pending = rest
             self._piece = replace(WHOLE, carry=(*lines[-1].runs, Run(" ", self._palette.base)))
@@ -190,18 +237,23 @@ class StreamRenderer:
         if len(body) <= 3 * KEEP_LINES:
             return None
         table = read_table(tokens, self._palette)
-        widths = self._piece.widths or tuple(column_widths(table, self._width))
-        if not widths:
-            return None
+        extents = measure(table)
+        self._extents = extents = extents.with_others(self._extents) if self._extents else extents
+        layout = self._piece.layout or table_layout(table, extents, self._width, self._palette)
         count = len(body) - KEEP_LINES
         index = next(number for number, token in enumerate(tokens) if token is body[count])
-        piece = replace(self._piece, widths=widths)
+        piece = replace(self._piece, layout=layout)
         rows = block_rows([*tokens[:index], tokens[-1]], self._width, self._palette, piece)
         head = "\n".join(self._pending.split("\n", 2)[:2])
         self._drop_lines(_first_line(body[count]))
         self._pending = f"{head}\n{self._pending}"
-        self._piece = Piece(widths=widths, head=False)
+        self._piece = Piece(layout=layout, head=False)
         return rows
+
+
+def _unpaired(inline: Token) -> bool:
+    """Whether a mark in the text of a paragraph may still find its partner in what follows."""
+    return any(_OPENERS & set(token.content) for token in inline.children or () if token.type == "text")
 
 
 def _opening(text: str) -> str:

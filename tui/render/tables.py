@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -15,6 +15,19 @@ from tui.render.wrap import MIN_WIDTH, Line, Run, wrap
 
 Align: TypeAlias = Literal["left", "right", "center"]
 Cell: TypeAlias = list[Run]
+
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """Cells each column would like to have, and the least it can do with."""
+
+    wanted: tuple[int, ...]
+    least: tuple[int, ...]
+
+    def with_others(self, other: Extents) -> Extents:
+        """The extents of both pieces of a table."""
+        return Extents(tuple(map(max, self.wanted, other.wanted)), tuple(map(max, self.least, other.least)))
+
 
 GAP = 3
 """Blanks between columns; one less where the screen is narrow."""
@@ -31,52 +44,76 @@ class Table:
     aligns: list[Align]
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a table is drawn at one width: cells for each column (none: as records), and blank lines between rows."""
+
+    widths: tuple[int, ...]
+    airy: bool
+
+
+def table_layout(table: Table, extents: Extents, width: int, palette: Palette) -> Layout:
+    """The layout of a table whose cells, perhaps with those of other pieces of it, have these extents."""
+    widths = column_widths(extents, width)
+    return Layout(widths, _airy(_cells_rows(cells, widths, table.aligns, 0, palette) for cells in table.body))
+
+
 def table_rows(
-    table: Table, width: int, palette: Palette, *, widths: list[int] | None = None, head: bool = True
+    table: Table, width: int, palette: Palette, *, layout: Layout | None = None, head: bool = True
 ) -> list[Row]:
     """`table` in at most `width` cells.
 
-    `widths` fixes the columns (a later piece of a table that streams in), `head` False leaves the header out.
+    `layout` fixes the columns and `head` False leaves the header out: a later piece of a table that streams in.
     """
-    chosen = column_widths(table, width) if widths is None else widths
-    if not chosen:
-        return _records(table, width, palette)
+    widths = column_widths(measure(table), width) if layout is None else layout.widths
+    if not widths:
+        return _records(table, width, palette, head=head)
     gap = _gap(width)
     rows: list[Row] = []
     if head:
-        rows += _cells_rows(table.head, chosen, table.aligns, gap, palette)
-        rows.append(text_row("─" * (sum(chosen) + gap * (len(chosen) - 1)), palette.faint))
-    bodies = [_cells_rows(cells, chosen, table.aligns, gap, palette) for cells in table.body]
-    airy = any(len(body) > 1 for body in bodies)  # rows of several lines need air to be told apart
+        rows += _cells_rows(table.head, widths, table.aligns, gap, palette)
+        rows.append(text_row("─" * (sum(widths) + gap * (len(widths) - 1)), palette.faint))
+    bodies = [_cells_rows(cells, widths, table.aligns, gap, palette) for cells in table.body]
+    airy = _airy(bodies) if layout is None else layout.airy
     for number, body in enumerate(bodies):
-        if airy and number:
+        if airy and (number or not head):
             rows.append(blank_row())
         rows += body
     return rows
+
+
+def _airy(bodies: Iterable[Sequence[Row]]) -> bool:
+    """Rows of several lines need air to be told apart."""
+    return any(len(body) > 1 for body in bodies)
 
 
 def _gap(width: int) -> int:
     return GAP if width >= _NARROW else GAP - 1
 
 
-def column_widths(table: Table, width: int) -> list[int]:
-    """Cells for each column; empty when the table cannot be shown in columns at this width."""
+def measure(table: Table) -> Extents:
+    """How wide the columns are."""
     wanted: list[int] = []
     least: list[int] = []
     for index in range(len(table.aligns)):
         cells = [row[index] for row in (table.head, *table.body) if index < len(row)]
-        wanted.append(max(MIN_WIDTH, *[_widest_line(cell) for cell in cells]))
-        words = max([_widest_word(cell) for cell in cells])
+        wanted.append(max([MIN_WIDTH, *[_widest_line(cell) for cell in cells]]))
+        words = max([_widest_word(cell) for cell in cells], default=0)
         least.append(max(MIN_WIDTH, min(words, _LONGEST_WORD)))
-    room = width - _gap(width) * (len(wanted) - 1)
-    if sum(wanted) <= room:
-        return wanted
-    if sum(least) > room:
-        return []
-    return _shrink(wanted, least, room)
+    return Extents(tuple(wanted), tuple(least))
 
 
-def _shrink(wanted: list[int], least: list[int], room: int) -> list[int]:
+def column_widths(extents: Extents, width: int) -> tuple[int, ...]:
+    """Cells for each column; empty when the table cannot be shown in columns at this width."""
+    room = width - _gap(width) * (len(extents.wanted) - 1)
+    if sum(extents.wanted) <= room:
+        return extents.wanted
+    if sum(extents.least) > room:
+        return ()
+    return tuple(_shrink(extents.wanted, extents.least, room))
+
+
+def _shrink(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]:
     """Give narrow columns what they want and share the rest among the wide ones."""
     sizes = list(least)
     open_columns = set(range(len(wanted)))
@@ -107,10 +144,12 @@ def _widest_word(cell: Cell) -> int:
     return max([cell_len(word) for word in "".join([run.text for run in cell]).split()], default=0)
 
 
-def _cells_rows(cells: Sequence[Cell], sizes: list[int], aligns: list[Align], gap: int, palette: Palette) -> list[Row]:
+def _cells_rows(
+    cells: Sequence[Cell], sizes: Sequence[int], aligns: list[Align], gap: int, palette: Palette
+) -> list[Row]:
     columns = [wrap(cells[index] if index < len(cells) else [], size) for index, size in enumerate(sizes)]
     rows: list[Row] = []
-    for number in range(max(map(len, columns))):
+    for number in range(max(map(len, columns), default=0)):
         segments: list[Segment] = []
         for index, (column, size) in enumerate(zip(columns, sizes, strict=True)):
             if index:
@@ -133,12 +172,12 @@ def _aligned(line: Line, size: int, align: Align, palette: Palette) -> list[Segm
     return segments
 
 
-def _records(table: Table, width: int, palette: Palette) -> list[Row]:
+def _records(table: Table, width: int, palette: Palette, *, head: bool) -> list[Row]:
     """Every table row as a short list of `header: value` lines; for screens narrower than the table."""
     bar = (Segment("▏", palette.bullet),)
     rows: list[Row] = []
     for cells in filter(any, table.body):
-        if rows:
+        if rows or not head:
             rows.append(blank_row())
         for index, cell in enumerate(cells):
             if not cell:
@@ -146,7 +185,7 @@ def _records(table: Table, width: int, palette: Palette) -> list[Row]:
             name = table.head[index] if index < len(table.head) else []
             label = [*name, Run(": ", palette.strong)] if name else []
             rows += prefixed([line.row() for line in wrap([*label, *cell], width - 1)], bar, bar)
-    if not rows:  # a header still without rows
+    if not rows and head:  # a header still without rows
         flat = [run for cell in table.head for run in (*cell, Run(" ", palette.base))]
         rows = [line.row() for line in wrap(flat, width)]
     return rows

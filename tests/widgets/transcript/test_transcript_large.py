@@ -175,3 +175,22 @@ async def test_rows_that_were_replaced_are_let_go_of_bit_by_bit(gate: threading.
         await pilot.resize_terminal(40, 20)
         await until(pilot, lambda: not before)
         assert view.document.entries[0].rows
+
+
+@pytest.mark.parametrize("before", ["", "\n\n".join(PARAGRAPHS) + "\n\n"], ids=["small", "large"])
+async def test_a_list_that_turns_loose_while_it_arrives_is_drawn_again(gate: threading.Event, before: str) -> None:
+    gate.set()
+    numbers = "".join(f"{number}. step\n" for number in range(1, 60))
+    async with running(conversation(2)) as (pilot, view):
+        view.start_reply("r", "p", "m")
+        view.delta("r", "text", before + numbers)
+        await until(pilot, lambda: "59. step" in view.render_line(view.size.height - 1).text)
+        height = view.document.heights[2]
+        view.delta("r", "text", "60. last\n\n    and loose\n")
+        await until(pilot, lambda: drawn(view) and view.document.heights[2] > height + 50)
+        live = [row.text for row in view.document.entries[2].rows or ()]
+        view.finish_reply(
+            Message("assistant", (Text(f"{before}{numbers}60. last\n\n    and loose\n"),), "r", model="m")
+        )
+        await until(pilot, lambda: drawn(view) and view.document.entries[2].live is None)
+        assert [row.text for row in view.document.entries[2].rows or ()] == live

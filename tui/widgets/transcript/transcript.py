@@ -213,6 +213,11 @@ class Transcript(TranscriptReader):
         first = live.update(now)
         if live.behind:
             self._pace()
+        if live.stale and document.entries[self._live_index].job is None:
+            document.redraw(self._live_index)
+            document.realise(self._live_index, now)
+            self.refresh()
+            return
         document.heights.set(self._live_index, len(live.rows))
         self.refresh_lines(document.heights.top(self._live_index) + first, max(1, len(live.rows) - first))
 
