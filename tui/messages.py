@@ -128,13 +128,6 @@ class Usage:
     cleared_uses: int | None = None
     passes: tuple[BilledPass, ...] = ()
 
-    @property
-    def input_fresh(self) -> int | None:
-        """Input tokens billed at the full rate: total less cached and cache-written. None if the total is unknown."""
-        if self.input_total is None:
-            return None
-        return max(0, self.input_total - (self.input_cached or 0) - (self.input_cache_write or 0))
-
 
 @dataclass(frozen=True, slots=True)
 class Message:

@@ -133,4 +133,5 @@ def test_no_reading_is_negative_and_the_parts_fit_the_whole(body: dict[str, Any]
     if usage is not None:
         assert (usage.input_total or 0) >= 0
         assert (usage.output_total or 0) >= (usage.reasoning or 0)
-        assert usage.input_fresh is None or 0 <= usage.input_fresh <= (usage.input_total or 0)
+        if usage.input_total is not None:
+            assert (usage.input_cached or 0) + (usage.input_cache_write or 0) <= usage.input_total

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.chat.store.reading import TooLargeError, read_all
+from tui.config.paths import TooLargeError, read_all
 from tui.messages import Attachment, Request
 from tui.text.numbers import size_text
 

@@ -7,52 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from statistics import median
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-
-class Call(Protocol):
-    """The part of a stored call that is read here; tokens, seconds since the epoch, US dollars. None is unknown.
-
-    Of a call in several passes `passes_...` are what all of them took: that is what was used, and `input_total` what
-    its prediction is held against.
-    """
-
-    @property
-    def session(self) -> str: ...
-    @property
-    def message(self) -> str | None: ...
-    @property
-    def provider(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def at(self) -> float: ...
-    @property
-    def predicted(self) -> int | None: ...
-    @property
-    def input_total(self) -> int | None: ...
-    @property
-    def input_cached(self) -> int | None: ...
-    @property
-    def input_cache_write(self) -> int | None: ...
-    @property
-    def output_total(self) -> int | None: ...
-    @property
-    def passes_input(self) -> int | None: ...
-    @property
-    def passes_cached(self) -> int | None: ...
-    @property
-    def passes_output(self) -> int | None: ...
-    @property
-    def reasoning(self) -> int | None: ...
-    @property
-    def usage_source(self) -> str | None: ...
-    @property
-    def cost(self) -> float | None: ...
+from tui.chat.store.calls import CallRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +38,7 @@ class Totals:
     error_p95: float | None = None
 
 
-def totals(name: str, calls: Iterable[Call]) -> Totals:
+def totals(name: str, calls: Iterable[CallRow]) -> Totals:
     """Everything summed. Calls that are still running are left out."""
     done = [call for call in calls if call.status != "pending"]
     answered = [call for call in done if call.status == "success"]
@@ -107,13 +64,10 @@ def totals(name: str, calls: Iterable[Call]) -> Totals:
     )
 
 
-AnyCall = TypeVar("AnyCall", bound=Call)
-
-
-def inherited(calls: Iterable[AnyCall], session: str, messages: Iterable[str]) -> list[AnyCall]:
+def inherited(calls: Iterable[CallRow], session: str, messages: Iterable[str]) -> list[CallRow]:
     """The calls that made `messages` (ids) of a fork before it was one. They count where they were made."""
     wanted = set(messages)
-    made: dict[str, list[AnyCall]] = defaultdict(list)
+    made: dict[str, list[CallRow]] = defaultdict(list)
     for call in calls:
         if call.message in wanted:
             made[call.message].append(call)
@@ -146,11 +100,11 @@ def totals_to_json(row: Totals) -> dict[str, object]:
     }
 
 
-def _input(call: Call) -> int | None:
+def _input(call: CallRow) -> int | None:
     return _either(call.passes_input, call.input_total)
 
 
-def _output(call: Call) -> int | None:
+def _output(call: CallRow) -> int | None:
     return _either(call.passes_output, call.output_total)
 
 
@@ -165,7 +119,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(known) if known or not every else None
 
 
-def _errors(calls: Iterable[Call]) -> list[float]:
+def _errors(calls: Iterable[CallRow]) -> list[float]:
     """Absolute errors of the predictions in percent, of chat calls a provider measured."""
     return [
         100 * abs(call.predicted - call.input_total) / call.input_total
@@ -177,28 +131,28 @@ def _errors(calls: Iterable[Call]) -> list[float]:
 Key = TypeVar("Key")
 
 
-def by_model(calls: Iterable[Call]) -> list[Totals]:
+def by_model(calls: Iterable[CallRow]) -> list[Totals]:
     """One row for each "provider/model", the most used first."""
     return _by_name(calls, lambda call: f"{call.provider}/{call.model}")
 
 
-def by_provider(calls: Iterable[Call]) -> list[Totals]:
+def by_provider(calls: Iterable[CallRow]) -> list[Totals]:
     """One row for each provider, the most used first."""
     return _by_name(calls, lambda call: call.provider)
 
 
-def _by_name(calls: Iterable[Call], name: Callable[[Call], str]) -> list[Totals]:
+def _by_name(calls: Iterable[CallRow], name: Callable[[CallRow], str]) -> list[Totals]:
     rows = [totals(key, group) for key, group in _grouped(calls, name).items()]
     return sorted(rows, key=lambda row: (-(row.input or 0) - (row.output or 0), row.name))
 
 
-def each_day(calls: Iterable[Call]) -> list[Totals]:
+def each_day(calls: Iterable[CallRow]) -> list[Totals]:
     """One row for each day with calls ("2026-11-27", local time), the earliest first."""
     groups = _grouped(calls, lambda call: date.fromtimestamp(call.at))
     return [totals(day.isoformat(), group) for day, group in sorted(groups.items())]
 
 
-def by_day(calls: Iterable[Call], days: int, today: date) -> list[tuple[date, int]]:
+def by_day(calls: Iterable[CallRow], days: int, today: date) -> list[tuple[date, int]]:
     """Tokens (input and output) of each of the last `days` days, oldest first, days without calls included."""
     groups = _grouped(calls, lambda call: date.fromtimestamp(call.at).toordinal())
     wanted = [date.fromordinal(today.toordinal() - back) for back in reversed(range(days))]
@@ -208,8 +162,8 @@ def by_day(calls: Iterable[Call], days: int, today: date) -> list[tuple[date, in
     ]
 
 
-def _grouped(calls: Iterable[Call], key: Callable[[Call], Key]) -> dict[Key, list[Call]]:
-    groups: dict[Key, list[Call]] = defaultdict(list)
+def _grouped(calls: Iterable[CallRow], key: Callable[[CallRow], Key]) -> dict[Key, list[CallRow]]:
+    groups: dict[Key, list[CallRow]] = defaultdict(list)
     for call in calls:
         groups[key(call)].append(call)
     return dict(groups)

@@ -24,10 +24,9 @@ from tui.chat.runtime.toolbox import Toolbox
 from tui.chat.runtime.windows import Windows
 from tui.chat.servers import Servers
 from tui.chat.store.calls import CallLog, CallRow
-from tui.chat.store.finding import UsageError, find_session, last_session
 from tui.chat.store.ids import new_id
 from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
-from tui.chat.store.store import SessionInfo, SessionStore
+from tui.chat.store.store import SessionInfo, SessionStore, UsageError, find_session, last_session
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import Settings, remember_theme
 from tui.context.counting.costs import CostBook

@@ -27,13 +27,13 @@ from tui.chat.conversation.events import (
     SessionEvent,
     TurnFailed,
 )
-from tui.chat.store.finding import UsageError
-from tui.chat.store.reading import TooLargeError, read_all
+from tui.chat.store.store import UsageError
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain
 from tui.cli.streams import on_interrupt
 from tui.commands.registry import COMMANDS
+from tui.config.paths import TooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
 from tui.text.clean import clean_line, clean_text

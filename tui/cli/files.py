@@ -14,8 +14,7 @@ from tui.chat.interchange.import_known import AlreadyHereError
 from tui.chat.interchange.importing import Imported, import_measured
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.interchange.replay import Method, Replay, replay, summary
-from tui.chat.store.finding import UsageError, find_session
-from tui.chat.store.store import SessionStore
+from tui.chat.store.store import SessionStore, UsageError, find_session
 from tui.cli import FAILED, complain
 from tui.cli.listing import table, write
 from tui.config.settings import Settings

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tui.chat.store.finding import UsageError
+from tui.chat.store.store import UsageError
 from tui.cli import FAILED, complain
 from tui.cli.listing import write
 from tui.config.settings import Settings

@@ -1,7 +1,9 @@
-"""Paths as a person writes them."""
+"""Paths as a person writes them, and reading what they name."""
 
 from __future__ import annotations
 
+import errno
+import stat
 from pathlib import Path
 
 
@@ -49,3 +51,21 @@ def new_file(name: str) -> Path:
     if taken:
         raise ValueError(f"{path} is there already: name another file")
     return path
+
+
+class TooLargeError(Exception):
+    """More bytes than are taken."""
+
+
+def read_all(path: Path, most: int) -> bytes:
+    """The bytes of a file or a pipe. Raises `TooLargeError` over `most` bytes, and OSError also for a device."""
+    found = path.stat()  # first: to open some devices is to use them
+    if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
+        raise OSError(errno.EINVAL, "it is a device")
+    if found.st_size > most:
+        raise TooLargeError
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise TooLargeError
+    return data

@@ -15,7 +15,7 @@ from tui.messages import Attachment
 if TYPE_CHECKING:
     from tui.chat.models.model_list import Listing
     from tui.chat.models.provider_setup import ProviderSetup
-    from tui.chat.usage_report import Call
+    from tui.chat.store.calls import CallRow
     from tui.context.reduction.trimming import TrimLog
     from tui.screens.mcp_ports import ServersLike
     from tui.screens.session_ports import SessionLike
@@ -172,7 +172,7 @@ class WorkspaceLike(Protocol):
         """Where a provider's model runs, in one sentence for the first screen."""
         ...
 
-    async def calls(self, session_id: str | None = None) -> Sequence[Call]:
+    async def calls(self, session_id: str | None = None) -> Sequence[CallRow]:
         """The calls of a conversation, or all, oldest first."""
         ...
 

@@ -16,7 +16,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.chat.usage_report import Call, Totals, by_day, by_model, inherited, totals
+from tui.chat.store.calls import CallRow
+from tui.chat.usage_report import Totals, by_day, by_model, inherited, totals
 from tui.screens.base import Panel
 from tui.screens.hints import CLOSE, clickable
 from tui.text.cells import plain
@@ -77,7 +78,7 @@ class UsagePanel(Panel[None]):
         self._drawn = await asyncio.to_thread(self._add_up, calls)
         self.redraw()
 
-    def _add_up(self, calls: Sequence[Call]) -> tuple[list[Totals], list[Totals], list[tuple[date, int]]]:
+    def _add_up(self, calls: Sequence[CallRow]) -> tuple[list[Totals], list[Totals], list[tuple[date, int]]]:
         now = datetime.fromtimestamp(time.time()).astimezone()
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
         messages = [message.id for message in self.session.messages]

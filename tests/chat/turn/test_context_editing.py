@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of, open_workspace, real_tokens
 from tui.chat.conversation.events import Notice, UsageChanged
-from tui.chat.interchange.transfer import import_file
+from tui.chat.interchange.foreign import read_recording
+from tui.chat.interchange.importing import import_recording
 from tui.chat.store.store import SessionStore
 from tui.messages import Part, Request, ToolResult, Usage
 from tui.providers.base import Capabilities, StreamEnd, StreamEvent, ToolCallDelta, UsageUpdate
@@ -105,7 +106,7 @@ async def test_switched_off_again_the_whole_prompt_counts(tmp_path: Path) -> Non
         assert usage is not None and usage.cleared == provider.real[-1][1] and usage.cleared_uses
         await session.export(tmp_path / "out.jsonl")  # it is kept with the call, and travels with it
     other = SessionStore(tmp_path / "other.db")
-    copy = import_file(tmp_path / "out.jsonl", other)
+    copy = import_recording(read_recording(tmp_path / "out.jsonl"), other)
     assert other.messages(copy.id)[-1].usage == usage
     other.close()
     provider.able = Capabilities()

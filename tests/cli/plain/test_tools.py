@@ -13,7 +13,7 @@ from tests.fakes import FakeSession, FakeWorkspace
 from tests.screens.tools.test_mcp import PROMPTS
 from tests.screens.tools.test_tools import LINES
 from tui.chat.server_files import ProjectFile
-from tui.chat.store.finding import UsageError
+from tui.chat.store.store import UsageError
 from tui.cli.plain.tools import PlainTools
 from tui.tools.mcp.config import servers_of_json
 

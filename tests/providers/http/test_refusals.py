@@ -9,7 +9,7 @@ import pytest
 
 from tests.providers.http.refusal_sentences import SENTENCES
 from tests.providers.replay import ReplayServer, replay_server
-from tui.chat.runtime.tool_support import ToolSupport
+from tui.chat.runtime.toolbox import ToolSupport
 from tui.chat.store.store import SessionStore
 from tui.providers.base import ErrorKind, Provider, ProviderError
 from tui.providers.config import Dialect, ProviderConfig

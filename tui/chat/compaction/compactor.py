@@ -19,9 +19,8 @@ from tui.chat.compaction.summarize import (
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Emit, Notice
 from tui.chat.conversation.history import RecordKind
-from tui.chat.conversation.meter import Meter
+from tui.chat.conversation.meter import TRUNCATED_BELOW, Meter
 from tui.chat.conversation.projection import build_request, trimmed_request
-from tui.chat.conversation.reported import TRUNCATED_BELOW
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.ids import new_id

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from tui.chat.compaction.request import most_output, source_capacity, summary_request
 from tui.chat.compaction.source import split_source, split_text
-from tui.chat.conversation.reported import TRUNCATED_BELOW
+from tui.chat.conversation.meter import TRUNCATED_BELOW
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Request, Usage
 from tui.providers.base import ErrorKind, Provider, ProviderError, StreamEnd, TextDelta, UsageUpdate

@@ -6,16 +6,17 @@ Everything is read, checked and measured first; then it is written in one transa
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Set as AbstractSet
+from dataclasses import astuple, dataclass, fields, replace
 
 from tui.chat.conversation.history import fold_records
 from tui.chat.interchange.import_checks import checked_messages, checked_records, checked_row
 from tui.chat.interchange.import_known import check_new, remember
 from tui.chat.interchange.recording import Recording, RecordingError
 from tui.chat.interchange.replay import recorded_calls
-from tui.chat.interchange.transfer import import_recording
 from tui.chat.store.calls import CallRow, passes_of
 from tui.chat.store.ids import new_id
 from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
@@ -107,6 +108,50 @@ def import_measured(
         remember(store, info.id, read)
     copy_of = own.id if own is not None and own.id != info.id else ""
     return Imported(info, len(recording.calls), recording.source, reader.unsent, copy_of)
+
+
+def import_recording(recording: Recording, store: SessionStore) -> SessionInfo:
+    """Put `recording` into the store. An id that is taken is replaced by a new one."""
+    info = _info(recording)
+    if store.session(info.id) is not None:
+        info = replace(info, id=new_id())
+    with store.transaction() as db:
+        store.create_session(info)
+        for sha256, data in recording.blobs.items():
+            store.put_blob(sha256, data)
+        for message in recording.messages:
+            # A message that was growing when it was exported grows no more.
+            store.add_message(
+                info.id, replace(message, status="interrupted") if message.status == "streaming" else message
+            )
+        db.executemany(
+            "INSERT INTO records (session, id, kind, at, data) VALUES (?, ?, ?, ?, ?)",
+            [(info.id, r.id, r.kind, r.at, json.dumps(r.data, separators=(",", ":"))) for r in recording.records],
+        )
+        names = [field.name for field in fields(CallRow)]
+        taken = {
+            call.id for call in recording.calls if db.execute("SELECT 1 FROM calls WHERE id = ?", (call.id,)).fetchone()
+        }
+        db.executemany(
+            f"INSERT INTO calls ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+            [astuple(_call(call, info, recording, taken)) for call in recording.calls],
+        )
+    return replace(info, messages=len(recording.messages))
+
+
+def _info(recording: Recording) -> SessionInfo:
+    if recording.info is not None:
+        return recording.info
+    provider, model = recording.model
+    times = [message.created_at for message in recording.messages if message.created_at]
+    return SessionInfo(new_id(), recording.title, provider, model, min(times, default=0.0), max(times, default=0.0))
+
+
+def _call(call: CallRow, info: SessionInfo, recording: Recording, taken: AbstractSet[str]) -> CallRow:
+    """A call of the session it is now in; where that is a second copy, or the id is taken, under an id of its own."""
+    if recording.info is not None and recording.info.id == info.id and call.id not in taken:
+        return call
+    return replace(call, id=new_id(), session=info.id)
 
 
 def provider_name(provider: str, model: str, known: Collection[str]) -> str:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from tui.chat.store.finding import UsageError
-from tui.chat.store.store import SessionStore
+from tui.chat.store.store import SessionStore, UsageError
 from tui.config.settings import Settings
 from tui.providers.base import Provider
 from tui.providers.config import ProviderConfig

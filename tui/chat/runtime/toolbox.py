@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-from tui.chat.runtime.tool_support import ToolSupport
 from tui.chat.store.store import SessionStore
 from tui.config.tools import ToolSettings
 from tui.context.reduction.deferral import BUILT_IN
+from tui.providers.base import Provider, ProviderError
 from tui.tools.approval import Remembered
 from tui.tools.base import Tool, ToolSource
 
+log = logging.getLogger(__name__)
+
 APPROVALS = "tool_approvals"  # key in the store's state: {tool: {"rule": "allow" | "never", "fingerprint": hex}}
+SUPPORT = "tools:"  # + "provider/model", key in the store's state: true or false
 USED = "tools_used"  # key in the store's state: {tool: seconds since the epoch}
 
 
@@ -117,3 +122,41 @@ class Toolbox:
     def note_use(self, names: Iterable[str], at: float) -> None:
         """These were run at `at` (seconds since the epoch). Raises `StoreError`."""
         self._store.change_state(USED, lambda used: {**used, **dict.fromkeys(names, at)})
+
+
+class ToolSupport:
+    """Asks each model's server once in a run, and remembers."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self._store = store
+        self._known: dict[str, bool | None] = {}
+        self._asked: set[str] = set()
+
+    def known(self, provider: str, model: str) -> bool | None:
+        """What is known without asking; None is nothing."""
+        name = f"{provider}/{model}"
+        if name not in self._known:
+            text = self._store.get_state(SUPPORT + name)
+            self._known[name] = None if text is None else bool(json.loads(text))
+        return self._known[name]
+
+    async def find(self, provider: Provider, model: str) -> None:
+        """Ask the server, unless that was done in this run. Raises nothing: silence leaves what was known."""
+        name = f"{provider.name}/{model}"
+        if name in self._asked:
+            return
+        try:
+            said = await provider.takes_tools(model)
+        except ProviderError as error:
+            said = None
+            log.info("whether %s calls tools is not known: %s", name, error)
+        self._asked.add(name)
+        if said is not None:
+            await asyncio.to_thread(self.learn, provider.name, model, said)
+
+    def learn(self, provider: str, model: str, said: bool) -> None:
+        """From now on this holds. Raises `StoreError`. Not on the event loop."""
+        name = f"{provider}/{model}"
+        if self.known(provider, model) is not said:
+            self._store.put_state(SUPPORT + name, json.dumps(said))
+            self._known[name] = said

@@ -45,6 +45,10 @@ class Record:
     data: dict[str, Any]
 
 
+class UsageError(Exception):
+    """What was asked for does not exist or can't be meant so. `str()` is one line with the next step."""
+
+
 class SessionStore(Database):
     """One open database. Raises `StoreError` from every method when the database can't be used."""
 
@@ -298,3 +302,17 @@ def _message(row: Sequence[Any]) -> Message:
         codec.load_usage(usage),
         error,
     )
+
+
+def find_session(store: SessionStore, ident: str) -> SessionInfo:
+    """The session of this id, or of this beginning of one. Raises `UsageError`."""
+    if (found := store.session(ident)) is not None:
+        return found
+    if ident and sum(info.id.startswith(ident) for info in store.sessions()) > 1:
+        raise UsageError(f"several sessions begin with {ident!r}: write more of the id (chatctx sessions)")
+    raise UsageError(f"no session {ident!r}; list them with: chatctx sessions")
+
+
+def last_session(store: SessionStore) -> SessionInfo | None:
+    """The session that was used last; None where nothing was ever said. Every start leaves an empty one for a day."""
+    return next((info for info in store.sessions() if info.messages), None)

@@ -10,8 +10,7 @@ from functools import partial
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import Emit, Notice, ReplyStarted
-from tui.chat.conversation.meter import Meter
-from tui.chat.conversation.reported import truncated, usage_notice
+from tui.chat.conversation.meter import Meter, truncated, usage_notice
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.database import StoreError

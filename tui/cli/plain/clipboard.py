@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from tui.chat.store.finding import UsageError
+from tui.chat.store.store import UsageError
 from tui.cli.lines import FENCE
 from tui.cli.listing import write
 from tui.screens import clipboard

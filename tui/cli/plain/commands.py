@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
-from tui.chat.store.finding import UsageError
-from tui.chat.store.store import SessionInfo
+from tui.chat.store.store import SessionInfo, UsageError
 from tui.chat.usage_report import totals
 from tui.cli import complain
 from tui.cli.listing import table, write

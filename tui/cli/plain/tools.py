@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.chat.store.finding import UsageError
+from tui.chat.store.store import UsageError
 from tui.cli import complain
 from tui.cli.listing import table, write
 from tui.screens.chat.prompt_words import PromptWordsError, call_form, find_prompt, next_missing

@@ -77,7 +77,12 @@ class HybridTokenEstimator:
         self._sessions: OrderedDict[tuple[str, str, str], _Session] = OrderedDict()
         self._preambles: OrderedDict[tuple[str, str], tuple[Request, Preamble]] = OrderedDict()
         self._lock = RLock()
-        self.revision = 0  # grows with all that is learned: an estimate of before may not hold any more
+        self._learned = 0  # how often something was
+
+    @property
+    def revision(self) -> tuple[int, int]:
+        """Differs from an earlier one where something was learned since: an estimate of then may not hold any more."""
+        return self._learned, self.tracker.generation
 
     def estimate(self, request: Request) -> ConversationEstimate:
         """What `request` will cost as input. The first call of a process loads the ranks: not on the event loop."""
@@ -108,7 +113,7 @@ class HybridTokenEstimator:
         `anchor` (silent truncation) nothing is remembered. Usage that is missing or zero changes nothing.
         """
         with self._lock:
-            self.revision += 1
+            self._learned += 1
             situation = self._situation(request)
             estimate = after_edits(situation.estimate, situation.base) if request.server_edits else situation.estimate
             actual = usage.input_total if usage.source == "provider" and usage.input_total else None
@@ -129,7 +134,7 @@ class HybridTokenEstimator:
     def note_count(self, request: Request, tokens: int, *, at: float) -> None:
         """Go by the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch."""
         with self._lock:
-            self.revision += 1
+            self._learned += 1
             situation = self._situation(request)
             before = situation.base.match.measurement if situation.base.measured else None
             cleared = before.cleared if before is not None and before.cleared < tokens else None
@@ -140,7 +145,7 @@ class HybridTokenEstimator:
     def note_refusal(self, request: Request, tokens: int | None, *, at: float) -> None:
         """A server refused `request` as too large, though it was thought to fit: as `tokens` of input, or unnamed."""
         with self._lock:
-            self.revision += 1
+            self._learned += 1
             calibration = self.calibrations.get(request.provider, request.model)
             taught = learn_refusal(calibration, self.situation(request), tokens)
             if taught is not calibration:

@@ -125,7 +125,7 @@ class ChatScreen(ChatParts):
         except Exception as error:
             log.exception("the workspace could not be opened")
             if not self.composer.value and not self.turns.waiting:
-                from tui.chat.store.finding import UsageError  # which is loaded by now
+                from tui.chat.store.store import UsageError  # which is loaded by now
 
                 await self.leave()
                 code = 2 if isinstance(error, UsageError) else 1  # as the command line has them

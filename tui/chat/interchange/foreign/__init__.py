@@ -17,8 +17,8 @@ from tui.chat.interchange.foreign import pi as foreign_pi
 from tui.chat.interchange.recording import MALFORMED, Recording, RecordingError
 from tui.chat.store.calls import CallRow
 from tui.chat.store.codec import message_from_dict
-from tui.chat.store.reading import TooLargeError, read_all
 from tui.chat.store.store import Record, SessionInfo
+from tui.config.paths import TooLargeError, read_all
 from tui.text.numbers import size_text
 
 MAX_BYTES = 500_000_000  # of a file that is read at all

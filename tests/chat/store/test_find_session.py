@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.chat.store.finding import UsageError, find_session, last_session
-from tui.chat.store.store import SessionInfo, SessionStore
+from tui.chat.store.store import SessionInfo, SessionStore, UsageError, find_session, last_session
 from tui.messages import Message, Text
 
 

@@ -12,8 +12,8 @@ from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange.export import export_session
 from tui.chat.interchange.foreign import read_recording
+from tui.chat.interchange.importing import import_recording
 from tui.chat.interchange.recording import RecordingError
-from tui.chat.interchange.transfer import import_file, import_recording
 from tui.chat.store.calls import CallLog
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionInfo, SessionStore
@@ -49,7 +49,7 @@ def exported(store: SessionStore, path: Path) -> SessionInfo:
 def test_our_own_export_comes_back_as_it_was(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:
     one, two = stores
     info = exported(one, tmp_path / "a.jsonl")
-    assert import_file(tmp_path / "a.jsonl", two) == info
+    assert import_recording(read_recording(tmp_path / "a.jsonl"), two) == info
     assert two.session("0a") == info
     assert two.messages("0a") == one.messages("0a")
     assert two.records("0a") == one.records("0a")
@@ -63,7 +63,7 @@ def test_our_own_export_comes_back_as_it_was(stores: tuple[SessionStore, Session
 def test_a_second_import_is_a_second_session(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:
     one, _ = stores
     exported(one, tmp_path / "a.jsonl")
-    copy = import_file(tmp_path / "a.jsonl", one)
+    copy = import_recording(read_recording(tmp_path / "a.jsonl"), one)
     assert copy.id != "0a"
     assert one.messages(copy.id) == one.messages("0a")
     assert len(CallLog(one).rows(copy.id)) == 1
@@ -79,13 +79,12 @@ def test_a_foreign_session_opens_with_its_compaction(stores: tuple[SessionStore,
         claude_line("user", "three", timestamp="2026-01-02T00:00:00Z"),
     )
     store, _ = stores
-    info = import_file(path, store)
+    info = import_recording(read_recording(path), store)
     assert (info.title, info.provider, info.model, info.messages) == ("one", "anthropic", "claude-opus-4-6", 4)
     assert (info.created_at, info.updated_at) == (1_767_225_600.0, 1_767_312_000.0)
     state = fold_records(store.records(info.id))
     request = build_request(store.messages(info.id), state, Target("anthropic", "m"))
     assert [message.text for message in request.messages] == ["what happened so far", "three"]
-    assert import_file(path, store, model="local/smollm2").provider == "local"
 
 
 def test_a_growing_message_is_closed(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:
@@ -107,7 +106,7 @@ def test_a_failed_import_leaves_nothing(stores: tuple[SessionStore, SessionStore
     assert two.sessions() == []
     (tmp_path / "bad.jsonl").write_text("nonsense", encoding="utf-8")
     with pytest.raises(RecordingError):
-        import_file(tmp_path / "bad.jsonl", two)
+        import_recording(read_recording(tmp_path / "bad.jsonl"), two)
 
 
 def test_calls_whose_ids_are_taken_get_ids_of_their_own(
@@ -117,7 +116,7 @@ def test_calls_whose_ids_are_taken_get_ids_of_their_own(
     exported(one, tmp_path / "a.jsonl")
     path = tmp_path / "changed by hand.jsonl"  # another session, the same calls
     path.write_text((tmp_path / "a.jsonl").read_text().replace('"0a"', '"0b"'))
-    assert import_file(path, one).id == "0b"
+    assert import_recording(read_recording(path), one).id == "0b"
     rows = CallLog(one).rows()
     assert sorted(row.session for row in rows) == ["0a", "0b"]
     assert len({row.id for row in rows}) == 2

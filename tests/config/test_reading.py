@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.chat.store.reading import TooLargeError, read_all
+from tui.config.paths import TooLargeError, read_all
 
 
 def test_a_file_and_a_pipe_are_read_up_to_a_size(tmp_path: Path) -> None:
