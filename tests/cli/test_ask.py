@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Run, one_line
+from tui.chat.attachments import read_attachment
 from tui.chat.conversation.history import fold_records
 from tui.chat.store.store import SessionStore
 from tui.cli.ask import _outside
@@ -91,3 +95,76 @@ def test_system_prompt_from_the_command_line_and_a_file(run: Run, tmp_path: Path
 )
 def test_a_command_of_the_chat_is_said_with_the_way_there(text: str, named: bool) -> None:
     assert _outside(text).endswith("(in the chat: chatctx --continue)") is named
+
+
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [(["review", "this"], "review this + line"), (["review this", "-"], "review this + line"), ([], "+ line")],
+)
+def test_what_a_pipe_brings_follows_the_words(run: Run, words: list[str], question: str) -> None:
+    done = run("ask", *words, stdin="+ line\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(run("sessions", "--json").stdout)[0]["title"] == question
+
+
+def test_a_file_as_standard_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "notes.txt").write_text("from a file\n")
+    with (tmp_path / "notes.txt").open() as file:
+        assert questions(file.fileno(), ["sum up"]) == ("sum up\n\nfrom a file\n", "")
+    with Path(os.devnull).open() as file:
+        assert questions(file.fileno(), ["sum up"]) == ("sum up", "")
+
+
+def questions(descriptor: int, words: list[str]) -> tuple[str, str]:
+    """What `read_question` makes of `words` in a process whose standard input is `descriptor`, and its complaints."""
+    code = f"import sys; from tui.cli.ask import read_question; sys.stdout.write(read_question({words!r}))"
+    done = subprocess.run([sys.executable, "-c", code], stdin=descriptor, capture_output=True, text=True, timeout=60)
+    return done.stdout, done.stderr
+
+
+def test_an_open_pipe_that_nobody_writes_to_holds_nothing_up(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    try:
+        question, said = questions(reading, ["hello"])
+        assert question == "hello"
+        assert "standard input was not read" in one_line(said)
+        os.write(writing, b"late")
+    finally:
+        os.close(writing)
+    try:
+        assert questions(reading, ["hello"]) == ("hello\n\nlate", "")
+    finally:
+        os.close(reading)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+def test_bytes_with_a_mark_are_decoded_by_it_and_that_is_said(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("Grüße\r\n".encode(encoding))
+    with path.open() as file:
+        question, said = questions(file.fileno(), [])
+    assert question == "Grüße\n"
+    assert (encoding.upper() in said) is (encoding != "utf-8-sig")
+    attachment, _ = read_attachment(path)
+    assert attachment.text == "Grüße\r\n"
+
+
+@pytest.mark.parametrize("data", ["Grüße".encode("latin-1"), b"a\0b", b"\xff\xfe\x00"])
+def test_bytes_that_are_no_text_are_refused(run: Run, tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(data)
+    code = "import sys; from tui.cli import main; sys.exit(main(['ask', 'hello']))"
+    with path.open() as file:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdin=file, capture_output=True, text=True,
+            env={**os.environ, "CHATCTX_DATA_DIR": str(tmp_path), "CHATCTX_MODEL": "demo"},
+        )  # fmt: skip
+    assert "standard input is not UTF-8 text" in one_line(done.stderr)
+    assert done.returncode == 2
+
+
+def test_an_address_is_no_file(run: Run) -> None:
+    for words in (["ask", "-a", "https://example.com/x.pdf", "hi"], ["import", "HTTP://example.com/x.jsonl"]):
+        done = run(*words)
+        assert "save it first (curl -O)" in one_line(done.stderr)
+        assert done.returncode == 2

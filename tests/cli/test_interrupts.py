@@ -38,7 +38,7 @@ async def test_a_question_given_up_while_it_waits_to_ask_again_was_interrupted(
     nobody = {"away": ProviderSettings(base_url="http://127.0.0.1:9/v1")}
     settings = Settings(model="away/m", providers=nobody, data_dir=tmp_path, config_file=tmp_path / "c.toml")
     before = signal.getsignal(signal.SIGINT)
-    asked = asyncio.create_task(ask(settings, text=["are you there"]))
+    asked = asyncio.create_task(ask(settings, question="are you there"))
     said = ""
     try:
         async with asyncio.timeout(20):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tui.config.paths import TooLargeError, read_all
 from tui.messages import Attachment, Request
 from tui.text.numbers import size_text
+from tui.tools.files.texts import marked_encoding
 
 if TYPE_CHECKING:
     from tui.providers.base import Capabilities
@@ -50,7 +51,7 @@ def make_attachment(name: str, data: bytes) -> Attachment:
     if data.startswith(b"%PDF-"):
         return Attachment("pdf", name, "application/pdf", digest, len(data), pages=pdf_pages(data))
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode(marked_encoding(data))
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:

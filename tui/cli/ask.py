@@ -30,7 +30,7 @@ from tui.chat.conversation.events import (
 from tui.chat.store.store import UsageError
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
-from tui.cli import FAILED, INTERRUPTED, complain
+from tui.cli import FAILED, INTERRUPTED, complain, streams
 from tui.cli.streams import on_interrupt
 from tui.commands.registry import COMMANDS
 from tui.config.paths import TooLargeError, read_all
@@ -38,18 +38,23 @@ from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
 from tui.text.clean import clean_line, clean_text
 from tui.text.names import arguments_summary
+from tui.text.numbers import size_text
 from tui.tools.approval import matches
+from tui.tools.files.texts import marked_encoding
+
+WAIT = 2.0
+"""Seconds that standard input is waited for where words were given too and no "-" asks for it."""
 
 
-def run(settings: Settings, **arguments: Any) -> int:
-    """Run `ask`."""
-    return asyncio.run(ask(settings, **arguments))
+def run(settings: Settings, *, text: Sequence[str], **arguments: Any) -> int:
+    """Run `ask`. Standard input is read first: there is no event loop yet that it could hold up."""
+    return asyncio.run(ask(settings, question=read_question(text), **arguments))
 
 
 async def ask(
     settings: Settings,
     *,
-    text: Sequence[str],
+    question: str,
     session: str | None = None,
     last: bool = False,
     resume: str | None = None,
@@ -63,7 +68,6 @@ async def ask(
 
     `session` names the session to ask in, `last` is the last one; `resume` is what was asked for before the command.
     """
-    question = read_question(text)
     prompt = read_system(system, system_file)
     workspace = await Workspace.open(settings)
     try:
@@ -98,21 +102,38 @@ def _interrupt(session: ChatSession, interrupted: asyncio.Event) -> None:
 
 
 def read_question(words: Sequence[str]) -> str:
-    """The question from the command line, `-` replaced by standard input. Raises `UsageError` for an empty one.
+    """The question: the words, and what standard input holds, in the place of "-" or after them.
 
-    Without words it is what a pipe brings; a person at a terminal has forgotten them.
+    Says in one line on standard error where nothing came from there. Raises `UsageError` for an empty question.
     """
-    if not words and not sys.stdin.isatty():
-        words = ["-"]
-    pieces = [_standard_input() if word == "-" else word for word in words]
-    text = "\n\n".join(pieces) if "-" in words else " ".join(pieces)
+    if "-" in words:
+        text = "\n\n".join(_standard_input() if word == "-" else word for word in words)
+    elif sys.stdin.isatty():
+        text = " ".join(words)
+    else:
+        text = "\n\n".join(filter(str.strip, (" ".join(words), _standard_input(WAIT if words else None))))
     if not text.strip():
         raise UsageError("the question is empty; write it after ask, or pipe it in with: chatctx ask -")
     return text
 
 
-def _standard_input() -> str:
-    return sys.stdin.buffer.read().decode("utf-8", "replace")
+def _standard_input(wait: float | None = None) -> str:
+    data = streams.read_input(LARGEST, wait)
+    if data is None:
+        complain(f"standard input was not read: nothing came in {wait:g} s; - waits for it, </dev/null leaves it out")
+        return ""
+    if len(data) > LARGEST:
+        raise UsageError(f"standard input is over {size_text(LARGEST)}: send a part of it")
+    encoding = marked_encoding(data)
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise UsageError("standard input is not UTF-8 text: convert it (iconv -t UTF-8), or attach a file with -a")
+    if encoding not in ("utf-8", "utf-8-sig"):
+        complain(f"standard input is {encoding.upper()} by its first bytes: read as that")
+    return text.replace("\r\n", "\n")
 
 
 def read_system(text: str | None, path: Path | None) -> str | None:

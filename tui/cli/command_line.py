@@ -70,7 +70,12 @@ class _File(click.ParamType[Path]):
     name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        return Path(str(value).removeprefix(_ARGUMENT))
+        name = str(value).removeprefix(_ARGUMENT)
+        if re.match(r"(https?|ftp|s3|gs)://", name, re.IGNORECASE):
+            self.fail(
+                f"{name} is an address, and none is fetched: save it first (curl -O), then name the file.", param, ctx
+            )
+        return Path(name)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
         return [CompletionItem(incomplete, type="file")]
@@ -209,16 +214,16 @@ go on with one, and so does the chat.
 The model may call tools as in the chat, each call is a line on standard error. Those that only read run; nobody can be
 asked about the others: they are refused, unless --allow names them or [tools.rules] allows them.
 
-A lone - stands for standard input, and so does no question at all behind a pipe. Memory files (AGENTS.md) of the
-working directory go along, as in the chat.
+What a pipe or a file brings on standard input follows the words, or stands where a lone - is. A pipe that brings
+nothing for two seconds is left alone and said; - waits for it, </dev/null leaves it out.
+
+Memory files (AGENTS.md) of the working directory go along, as in the chat.
 
 With --json the answer comes whole, as one object: session, provider, model, status, text, error, usage (tokens),
 cost (US dollars, null where the price is unknown) and seconds.
 
 Exit code 0 means a whole answer, 1 none or a part of one, 2 bad usage, 130 that it was interrupted.""",
-        click.Argument(
-            ["text"], nargs=-1, required=False, type=TEXT, help="the question; - is standard input, and so is nothing"
-        ),
+        click.Argument(["text"], nargs=-1, required=False, type=TEXT, help="the question; - is standard input"),
         *_model_options(),
         click.Option(["-s", "--session"], metavar="ID", type=SESSION, help="ask in this session instead of a new one"),
         click.Option(["-c", "--continue", "last"], is_flag=True, help="ask in the last session"),
@@ -243,7 +248,7 @@ Exit code 0 means a whole answer, 1 none or a part of one, 2 bad usage, 130 that
         inherits=("resume",),
         examples=(
             ('chatctx ask "what is a monad?"', ""),
-            ('git diff | chatctx ask "review this" -', "standard input after the words"),
+            ('git diff | chatctx ask "review this"', "standard input after the words"),
             ("chatctx ask -a a.png -a b.csv what is odd here", "with a picture and a text file"),
             ('chatctx ask --system "In French." hello', "instructions for this session"),
             ("chatctx ask -c and why is that", "go on with the last session"),
@@ -502,7 +507,7 @@ EXAMPLES = (
     ("chatctx -m ollama/qwen3 --continue", "the last session, another model"),
     ("chatctx --plain", "line by line: for screen readers, TERM=dumb and pipes"),
     ('chatctx ask "what is a monad?"', "one answer, to standard output"),
-    ('git diff | chatctx ask "review this" -', "the same, with a file from a pipe"),
+    ('git diff | chatctx ask "review this"', "the same, with a file from a pipe"),
     ("chatctx context --json", "what the next request of the last session costs"),
 )
 

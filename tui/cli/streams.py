@@ -67,6 +67,34 @@ def leave(code: int) -> int:
     return code
 
 
+def read_input(limit: int, wait: float | None = None) -> bytes | None:
+    """All of standard input, at most `limit` bytes and one more.
+
+    None where nothing has come after `wait` seconds: a pipe may be open although nobody writes to it (under cron, ssh,
+    another program). Once something has come it is read to its end, however long that takes.
+    """
+    import threading
+
+    data = bytearray()
+    begun, ended = threading.Event(), threading.Event()
+
+    def read() -> None:
+        try:
+            while len(data) <= limit and (piece := os.read(0, 1 << 16)):
+                data.extend(piece)
+                begun.set()
+        except OSError:
+            pass  # closed, or nothing that can be read: what came is all there is
+        begun.set()
+        ended.set()
+
+    threading.Thread(target=read, name="input", daemon=True).start()  # `os.read` on Windows can't be timed otherwise
+    if not begun.wait(wait):
+        return None
+    ended.wait()
+    return bytes(data[: limit + 1])
+
+
 def on_interrupt(act: Callable[[], None]) -> None:
     """From now on ctrl+c calls `act` on the running loop, and ends nothing by itself.
 

@@ -23,14 +23,18 @@ _PICTURES: tuple[tuple[bytes, str], ...] = (
 )
 
 
+def marked_encoding(data: bytes) -> str:
+    """The encoding that a byte order mark names; "utf-8" where there is none."""
+    return next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
+
+
 def encoding_of(sample: bytes) -> str | None:
     """The encoding a file's beginning (`SAMPLE` bytes) is in; None for binary content.
 
     A mark decides; else UTF-8 if it is that, UTF-16 where every second byte is NUL, Windows-1252 if it is text at all.
     """
-    for mark, name in _MARKS:
-        if sample.startswith(mark):
-            return name
+    if (name := marked_encoding(sample)) != "utf-8":
+        return name
     if b"\0" in sample:
         pairs = max(1, len(sample) // 2)
         if sample[1::2].count(0) > 0.7 * pairs and sample[0::2].count(0) < 0.1 * pairs:
