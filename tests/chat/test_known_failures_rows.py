@@ -113,7 +113,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "74": (
         "chat/runtime/test_windows::test_nothing_is_learned_below_what_has_been_seen_to_fit",
         "chat/runtime/test_windows::test_a_learned_limit_over_what_the_server_says_means_nothing",
-        "providers/http/test_overflow::test_every_known_text",
+        "providers/http/test_errors::test_every_known_text",
     ),
     "75": ("chat/test_known_failures::test_thinking_as_large_as_the_window_is_left_out_with_the_rest",),
     # 1.G2 queue, draft

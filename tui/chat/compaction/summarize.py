@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tui.chat.compaction.request import most_output, source_capacity, summary_request
@@ -19,6 +19,7 @@ LEAST_CAPACITY = 64  # tokens of source below which a request is not worth makin
 LEAST_DOUBTED = 1_000  # tokens of a request that a server may have cut: estimates of small ones are too far off
 HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "not_found", "rate_limit", "overloaded", "network", "stalled"})
 
+READ_IN_PART = "the server read only part of what was sent (Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx)"
 CUT_MARK = "[The summary ends here: it met its output limit.]"
 HEADER = "[Summary of the earlier conversation. The messages it stands for are not shown any more.]"
 
@@ -91,117 +92,183 @@ async def summarise(
     goal: Budget | None = None,
     least_read: float = TRUNCATED_BELOW,
 ) -> Summary:
-    """A summary of `source` by the model of `base`, whose budget is `budget`.
+    """A summary of `source`. Raises `SummaryFailedError`.
 
-    `goal` is the budget the summary is to fit where another model goes on with it.
-
-    Source larger than the window goes in parts, each request carrying the summary so far. `prefix` (see
-    `prefix_request`) is tried first. A request that overflows, fails or brings nothing is repeated with half the
-    source, three times in all; then `SummaryFailedError`. One whose answer is cut at its limit is repeated once with
-    half the length asked for; what is cut then too is taken as far as its lines are whole, and marked: a small model
-    may go on for ever, and without it more would be lost. `count` gives the tokens of a text and runs in a thread. A
-    request of which a server read less than the share `least_read`, as `count` has it, was cut there: its
-    answer is not taken.
+    `goal` is the budget the summary is to fit where another model goes on with it. `prefix` (see `prefix_request`) is
+    tried first. `count` gives the tokens of a text and runs in a thread. A request of which a server read less than
+    the share `least_read`, as `count` has it, was cut there: its answer is not taken.
     """
-    usages: list[Usage] = []
-    requests, retries, capacity = 0, RETRIES, source_capacity(budget, count, instructions, goal)
-    longest = most_output(budget, goal)  # tokens of a part's summary: what the next part's request has room for
-    cuts, cut_at = 0, -1  # answers that met their limit, and the part the last one was of
-    if prefix is not None:
-        requests += 1
-        answer, problem = await _attempt(complete, prefix, usages)
-        read = await asyncio.to_thread(_read_in_part, prefix, answer, count, least_read)
-        if not problem and not read:
-            return Summary(answer.text.strip(), requests, tuple(usages))
-        retries -= 1
-        if read:
-            capacity = min(capacity, int(least_read * read))
+    work = _Summariser(complete, base, budget, goal, count, instructions, least_read)
+    return await work.run(source, prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came of a request: `problem` is "" for a whole one. `read`: tokens of a prompt that the server cut, or 0."""
+
+    text: str
+    problem: str = ""
+    cut: bool = False
+    read: int = 0
+
+
+class _Summariser:
+    """One summary in the making.
+
+    Source larger than the window goes in parts, each request carrying the summary so far. A request that overflows,
+    fails or brings nothing is repeated with half the source, `RETRIES` times in all. One whose answer is cut at its
+    limit is repeated once with half the length asked for; what is cut then too is taken as far as its lines are whole,
+    and marked: a small model may go on for ever, and without it more would be lost.
+    """
+
+    def __init__(
+        self,
+        complete: Complete,
+        base: Request,
+        budget: Budget,
+        goal: Budget | None,
+        count: Callable[[str], int],
+        instructions: str,
+        least_read: float,
+    ) -> None:
+        self._complete = complete
+        self._base = base
+        self._budget = budget
+        self._goal = goal
+        self._count = count
+        self._instructions = instructions
+        self._least_read = least_read
+        self._capacity = source_capacity(budget, count, instructions, goal)  # tokens of source for each request
+        self._longest = most_output(budget, goal)  # tokens of a part's summary: what the next part's request can carry
+        self._usages: list[Usage] = []
+        self._requests = 0
+        self._retries = RETRIES
+        self._chunks: list[str] = []
+        self._done = 0  # chunks that are summarised
+        self._carried = ""  # their summary
+        self._cuts = 0  # answers that met their limit
+        self._cut_at = -1  # the chunk that the last of them was for
+        self._ends_early = False
+
+    async def run(self, source: Sequence[Message], prefix: Request | None) -> Summary:
+        """The summary of `source`."""
+        if prefix is not None:
+            answer = await self._ask(prefix)
+            if not answer.problem and not answer.read:
+                return self._summary(answer.text)
+            self._learn_from_prefix(answer)
+        if self._capacity < LEAST_CAPACITY:
+            raise self._failure("This window is too small for a summary of the conversation.")
+        self._chunks = list(await asyncio.to_thread(split_source, source, self._capacity, self._count))
+        while self._done < len(self._chunks):
+            await self._next_chunk()
+        if not self._carried:
+            raise self._failure("There was nothing to summarise.")
+        return self._summary(self._carried)
+
+    def _summary(self, text: str) -> Summary:
+        return Summary(text, self._requests, tuple(self._usages), cut=self._ends_early)
+
+    def _failure(self, message: str) -> SummaryFailedError:
+        return SummaryFailedError(message, tuple(self._usages))
+
+    # -- one request ---------------------------------------------------------------------------------------------
+
+    async def _ask(self, request: Request) -> _Answer:
+        """Raises `SummaryFailedError` where trying again is of no use."""
+        self._requests += 1
+        try:
+            completion = await self._complete(request)
+        except ProviderError as error:
+            if error.kind in HOPELESS:
+                raise self._failure(f"No summary could be made: {error}") from error
+            return _Answer("", str(error))
+        if completion.usage is not None:
+            self._usages.append(completion.usage)
+        text = completion.text.strip()
+        problem = completion.problem or ("" if text else "the model answered with nothing")
+        read = await asyncio.to_thread(self._read_in_part, request, completion.usage)
+        return _Answer(text, problem, completion.cut, read)
+
+    def _read_in_part(self, request: Request, usage: Usage | None) -> int:
+        """The tokens a server read of a request that it cut in silence; 0 where it read all of it."""
+        if usage is None or not usage.input_total:
+            return 0
+        read = usage.input_total + (usage.cleared or 0)
+        sent = sum(self._count(message.text) for message in request.messages)
+        return read if sent > LEAST_DOUBTED and read < self._least_read * sent else 0
+
+    def _learn_from_prefix(self, answer: _Answer) -> None:
+        self._retries -= 1
+        if answer.read:
+            self._capacity = min(self._capacity, int(self._least_read * answer.read))
         elif answer.cut:
-            cuts, cut_at = 1, 0
-    if capacity < LEAST_CAPACITY:
-        raise SummaryFailedError("This window is too small for a summary of the conversation.", tuple(usages))
-    chunks = list(await asyncio.to_thread(split_source, source, capacity, count))
-    carried, done, ends_early = "", 0, False
-    while done < len(chunks):
-        request = summary_request(
-            base,
-            chunks[done],
-            part=done + 1,
-            parts=len(chunks),
-            carried=carried,
-            instructions=instructions,
-            budget=budget,
-            goal=goal,
-            cuts=cuts,
+            self._cuts, self._cut_at = 1, 0
+
+    # -- one chunk -----------------------------------------------------------------------------------------------
+
+    async def _next_chunk(self) -> None:
+        answer = await self._ask(self._request())
+        too_long = not answer.problem and self._cuts > 0 and await self._tokens(answer.text) > self._longest
+        if too_long:
+            answer = replace(answer, problem="the summary is longer than there is room for")
+        elif not answer.problem and answer.read:
+            answer = replace(answer, problem=READ_IN_PART)
+            self._capacity = min(self._capacity, 2 * int(self._least_read * answer.read))  # which is halved
+        if self._has_to_do(answer):
+            answer = await self._shortened(answer)
+        if not answer.problem:
+            self._carried, self._done = answer.text, self._done + 1
+            return
+        if not self._retries or (answer.cut and self._cut_at == self._done):
+            raise self._failure(f"No summary could be made: {answer.problem}")
+        self._retries -= 1
+        if answer.cut or too_long:
+            self._cuts, self._cut_at = self._cuts + 1, self._done
+        else:
+            await asyncio.to_thread(self._halve)
+
+    def _request(self) -> Request:
+        return summary_request(
+            self._base,
+            self._chunks[self._done],
+            part=self._done + 1,
+            parts=len(self._chunks),
+            carried=self._carried,
+            instructions=self._instructions,
+            budget=self._budget,
+            goal=self._goal,
+            cuts=self._cuts,
         )
-        requests += 1
-        answer, problem = await _attempt(complete, request, usages)
-        text = answer.text.strip()
-        long = not problem and cuts > 0 and await asyncio.to_thread(count, text) > longest
-        if long:
-            problem = "the summary is longer than there is room for"
-        read = await asyncio.to_thread(_read_in_part, request, answer, count, least_read)
-        if not problem and read:
-            problem = "the server read only part of what was sent (Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx)"
-            capacity = min(capacity, 2 * int(least_read * read))  # which is halved
-        if answer.cut and text and not read and (cut_at == done or not retries):
-            text = await asyncio.to_thread(_whole_lines, text, longest, count)
-            if done + 1 == len(chunks):
-                text = f"{text}\n\n{CUT_MARK}"
-            problem, ends_early = "", True
-        if not problem:
-            carried, done = text, done + 1
-            continue
-        if not retries or (answer.cut and cut_at == done):
-            raise SummaryFailedError(f"No summary could be made: {problem}", tuple(usages))
-        retries -= 1
-        if answer.cut or long:
-            cuts, cut_at = cuts + 1, done
-            continue
-        capacity, rest = await asyncio.to_thread(_halved, chunks[done:], capacity, count)
-        chunks = chunks[:done] + rest
-    if not carried:
-        raise SummaryFailedError("There was nothing to summarise.", tuple(usages))
-    return Summary(carried, requests, tuple(usages), cut=ends_early)
+
+    async def _tokens(self, text: str) -> int:
+        return await asyncio.to_thread(self._count, text)
+
+    def _has_to_do(self, answer: _Answer) -> bool:
+        """Whether a cut answer is taken: there will be no better one."""
+        last_try = self._cut_at == self._done or not self._retries
+        return answer.cut and bool(answer.text) and not answer.read and last_try
+
+    async def _shortened(self, answer: _Answer) -> _Answer:
+        text = await asyncio.to_thread(_whole_lines, answer.text, self._longest, self._count)
+        if self._done + 1 == len(self._chunks):
+            text = f"{text}\n\n{CUT_MARK}"
+        self._ends_early = True
+        return replace(answer, text=text, problem="")
+
+    def _halve(self) -> None:
+        """Half the capacity, or half of the next chunk where that is less; all that is left in such parts."""
+        left = self._chunks[self._done :]
+        self._capacity = max(LEAST_CAPACITY, min(self._capacity, self._count(left[0])) // 2)
+        parts = [part for chunk in left for part in split_text(chunk, self._capacity, self._count)]
+        self._chunks = self._chunks[: self._done] + parts
 
 
 def _whole_lines(text: str, longest: int, count: Callable[[str], int]) -> str:
     """`text`, which was cut, in at most `longest` tokens, without a last line that is not whole where it has others."""
-    kept = split_text(text, longest, count)[0].rstrip()
-    lines, _, last = kept.rpartition("\n")
-    return kept if not lines.strip() or last.endswith((".", "!", "?", "。")) else lines.rstrip()
-
-
-def _halved(chunks: Sequence[str], capacity: int, count: Callable[[str], int]) -> tuple[int, list[str]]:
-    """Half the capacity, or half of the first of `chunks` where that is less; and all of them in such parts."""
-    capacity = max(LEAST_CAPACITY, min(capacity, count(chunks[0])) // 2)
-    return capacity, [part for chunk in chunks for part in split_text(chunk, capacity, count)]
-
-
-def _read_in_part(request: Request, answer: Completion, count: Callable[[str], int], least: float) -> int:
-    """The tokens a server read of a request that it cut in silence; 0 where it read all of it."""
-    usage = answer.usage
-    if usage is None or not usage.input_total:
-        return 0
-    read = usage.input_total + (usage.cleared or 0)
-    sent = sum(count(message.text) for message in request.messages)
-    return read if sent > LEAST_DOUBTED and read < least * sent else 0
-
-
-async def _attempt(complete: Complete, request: Request, usages: list[Usage]) -> tuple[Completion, str]:
-    """The answer, and what is wrong with it, "" for nothing.
-
-    Raises `SummaryFailedError` where trying again is of no use.
-    """
-    try:
-        answer = await complete(request)
-    except ProviderError as error:
-        if error.kind in HOPELESS:
-            raise SummaryFailedError(f"No summary could be made: {error}", tuple(usages)) from error
-        return Completion("", complete=False), str(error)
-    if answer.usage is not None:
-        usages.append(answer.usage)
-    return answer, answer.problem or ("" if answer.text.strip() else "the model answered with nothing")
+    start = split_text(text, longest, count)[0].rstrip()
+    lines, _, last = start.rpartition("\n")
+    return start if not lines.strip() or last.endswith((".", "!", "?", "。")) else lines.rstrip()
 
 
 def complete_with(provider: Provider) -> Complete:
