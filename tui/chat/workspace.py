@@ -271,27 +271,39 @@ class Workspace:
     async def import_file(
         self, path: Path, *, again: bool = False, progress: Callable[[int, int], None] | None = None
     ) -> SessionInfo:
-        """Take a session in from a file (`chatctx import`). Raises `RecordingError`, one line for a person.
+        """Import every conversation of a file; the newest is returned. Raises `RecordingError`, one line for a person.
 
         `progress` gets the calls measured so far and all, from another thread.
         """
-        from tui.chat.interchange.foreign import read_recording
+        from tui.chat.interchange.foreign import read_recordings
+        from tui.chat.interchange.foreign.locations import note_imported
+        from tui.chat.interchange.import_known import AlreadyHereError
         from tui.chat.interchange.importing import import_measured
 
-        def take() -> SessionInfo:
-            recording = read_recording(path)
-            return import_measured(
-                self.store,
-                recording,
-                providers=self._configs,
-                price=dollars,
-                system=self.settings.system,
-                estimator=self.services.estimator,
-                again=again,
-                progress=progress,
-            ).info
+        def import_all() -> SessionInfo:
+            infos: list[SessionInfo] = []
+            here: AlreadyHereError | None = None
+            for recording in read_recordings(path):
+                try:
+                    imported = import_measured(
+                        self.store,
+                        recording,
+                        providers=self._configs,
+                        price=dollars,
+                        system=self.settings.system,
+                        estimator=self.services.estimator,
+                        again=again,
+                        progress=progress,
+                    )
+                    infos.append(imported.info)
+                except AlreadyHereError as error:
+                    here = error
+            note_imported(self.store, path)
+            if here is not None and not infos:
+                raise here
+            return max(infos, key=lambda info: info.updated_at)
 
-        return await asyncio.to_thread(take)
+        return await asyncio.to_thread(import_all)
 
     # -- what was used -------------------------------------------------------------------------------------------
 

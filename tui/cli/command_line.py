@@ -353,9 +353,12 @@ is to read; .html is one page to read or to show, with highlighted code and noth
         "import",
         "import sessions from files",
         """\
-Takes in our own exports (.jsonl), without loss, and the session files of Claude Code, pi and Gemini CLI. Each file is
-read, checked and measured first and comes in whole or not at all. What was imported before is recognised by its
-content and left out; --again takes it in as another conversation (its calls then count twice in `chatctx usage`).
+Takes in our own exports (.jsonl), without loss, and the sessions of Codex, Claude Code, Gemini CLI, opencode, pi,
+qwen-code, Kimi, crush, goose, Cline, Roo Code, Kilo Code, llm and aider, and exports of ChatGPT, Claude.ai and Open
+WebUI. Without FILE it looks where those programs keep their files and offers what is new. Each conversation is read,
+checked and measured first and comes in whole or not at all; damaged lines of other programs' files are skipped and
+named. What was imported before is recognised by its content and left out; --again takes it in as another conversation
+(its calls then count twice in `chatctx usage`).
 
 The calls of other programs anchor the numbers: /context and `chatctx context` work on such sessions at once. What
 those programs sent besides (system prompt, tools) is not in their files and is not sent from here; the numbers say
@@ -364,15 +367,15 @@ what a request from here would cost.""",
             ["files"],
             metavar="FILE...",
             nargs=-1,
-            required=True,
             type=FILE,
-            help="chatctx, Claude Code, pi or Gemini CLI",
+            help="a session, database or task folder",
         ),
         click.Option(["--again"], is_flag=True, help="also what was imported before, as another conversation"),
         _json_option(),
         runs="files:import_files",
         examples=(
             ("chatctx import talk.jsonl", "what `chatctx export` wrote"),
+            ("chatctx import", "offers what other programs have here"),
             ("chatctx import ~/.claude/projects/*/*.jsonl", "every session of Claude Code"),
             ("chatctx import --json FILE | jq -r '.[].session'", "for scripts"),
         ),
@@ -390,7 +393,7 @@ nothing.""",
             nargs=-1,
             required=True,
             type=FILE,
-            help="chatctx, Claude Code, pi or Gemini CLI",
+            help="as for import; those with usage per call",
         ),
         _json_option(),
         click.Option(["--no-learning"], is_flag=True, help="without the learned correction factor"),

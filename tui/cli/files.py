@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from tui.chat.interchange.export import export_session
-from tui.chat.interchange.foreign import read_recording
+from tui.chat.interchange.foreign import read_recordings
+from tui.chat.interchange.foreign.locations import not_imported, note_imported, session_files
 from tui.chat.interchange.import_known import AlreadyHereError
 from tui.chat.interchange.importing import Imported, import_measured
 from tui.chat.interchange.recording import RecordingError
@@ -26,32 +30,25 @@ PAUSE = 0.2  # seconds between two signs of life
 
 
 def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_json: bool) -> int:
-    """Import every file, each whole or not at all. 1 where one could not be read; the others are there.
+    """Import every conversation of every file, each whole or not at all. 1 where one could not be read.
 
-    What was imported before is said, and is no failure.
+    Without `files` it looks where other programs keep theirs. What was imported before is said, and is no failure.
     """
     store = SessionStore(settings.database)
     done: list[tuple[Path, Imported]] = []
     failed = False
     try:
-        known = set(all_configs(settings.providers))
+        if not files:
+            files = _offered(store)
+        providers = set(all_configs(settings.providers))
         for path in files:
-            with _Progress(path.name) as progress:
-                try:
-                    recording = read_recording(path)
-                    imported = import_measured(
-                        store, recording, providers=known, price=dollars, system=settings.system, progress=progress,
-                        again=again,
-                    )  # fmt: skip
-                except RecordingError as error:
-                    failed = failed or not isinstance(error, AlreadyHereError)
-                    progress.clear()
-                    named = str(error).startswith((path.name, str(path)))
-                    complain(str(error) if named else f"{path.name}: {error}")
+            for imported in _imported(store, path, providers, settings.system, again):
+                if imported is None:
+                    failed = True
                     continue
-            done.append((path, imported))
-            if not as_json:
-                write(_line(path, imported))
+                done.append((path, imported))
+                if not as_json:
+                    write(_line(path, imported))
     finally:
         store.close()
     if as_json:
@@ -63,6 +60,57 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
             write(f"System prompts and tools of other programs ({size} tokens) are not in their files nor sent here.")
         write(f"Open one with: chatctx --resume {done[-1][1].info.id}")
     return FAILED if failed else 0
+
+
+def _imported(
+    store: SessionStore, path: Path, providers: Collection[str], system: str, again: bool
+) -> Iterator[Imported | None]:
+    """The conversations of one file; None for each that could not be imported."""
+    with _Progress(path.name) as progress:
+        try:
+            recordings = read_recordings(path)
+        except RecordingError as error:
+            complain(str(error))
+            yield None
+            return
+        if recordings[0].skipped:
+            complain(f"{path.name}: {recordings[0].skipped}")
+        whole = True
+        for recording in recordings:
+            try:
+                yield import_measured(
+                    store, recording, providers=providers, price=dollars, system=system, progress=progress, again=again
+                )
+            except RecordingError as error:
+                progress.clear()
+                complain(f"{path.name}: {error}")
+                if not isinstance(error, AlreadyHereError):
+                    whole = False
+                    yield None
+        if whole:
+            note_imported(store, path)
+
+
+def _offered(store: SessionStore) -> list[Path]:
+    """Files of other programs that were not imported yet, if the person wants them; else they are only listed."""
+    new = not_imported(store, session_files(os.environ, Path.home()))
+    if not new:
+        write("Nothing new: no sessions of other programs are here that were not imported. Name files to import those.")
+        return []
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        for file in new:
+            write(str(file.path))
+        return []
+    counts = Counter(file.program for file in new)
+    newest = {file.program: file.changed for file in reversed(new)}
+    rows = [(name, f"{count:,}", _day(newest[name])) for name, count in counts.most_common()]
+    write(table([("program", "new files", "newest"), *rows], right=frozenset({1})))
+    answer = input(f"Import {len(new):,} files? [y/N] ")
+    return [file.path for file in new] if answer.strip().lower() in ("y", "yes") else []
+
+
+def _day(moment: float) -> str:
+    return datetime.fromtimestamp(moment).strftime("%Y-%m-%d")
 
 
 def _line(path: Path, imported: Imported) -> str:
@@ -111,13 +159,23 @@ def export(settings: Settings, *, session: str, file: Path) -> int:
 def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, no_learning: bool, as_json: bool) -> int:
     """Score the estimator on recorded conversations. 1 where a file could not be read; the others are scored."""
     results: list[Replay] = []
+    failed = False
     for path in files:
         try:
-            recording = read_recording(path)
+            recordings = read_recordings(path)
         except RecordingError as error:
             complain(str(error))
+            failed = True
             continue
-        results.append(replay(recording, path.name, learn=not no_learning, method=method))
+        if recordings[0].skipped:
+            complain(f"{path.name}: {recordings[0].skipped}")
+        scorable = [recording for recording in recordings if any(m.usage for m in recording.messages)]
+        if not scorable:
+            complain(f"{path.name}: can't be scored: {recordings[0].unscored or 'no call in it has a usage'}")
+            failed = True
+        for recording in scorable:
+            name = path.name if len(recordings) == 1 else f"{path.name}: {plain(recording.title)[:40]}"
+            results.append(replay(recording, name, learn=not no_learning, method=method))
     if not results:
         return FAILED
     rows = [summary(result.name, result.calls, result.scored, result.seconds) for result in results]
@@ -127,7 +185,7 @@ def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, n
         write(json.dumps({"files": rows, "all": total}, indent=2))
     else:
         write(_figures([*rows, total]))
-    return 0 if len(results) == len(files) else FAILED
+    return FAILED if failed else 0
 
 
 _COLUMNS = (

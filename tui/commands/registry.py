@@ -119,7 +119,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("rename", "name this conversation", lambda c, a: c.rename(a), "TITLE"),
     Command("export", "write this conversation to a file", lambda c, a: c.export(a), "[FILE.md|.html|.jsonl]"),
     Command(
-        "import", "take in a session of chatctx, Claude Code, pi or Gemini CLI", lambda c, a: c.take_in(a),
+        "import", "import a session of chatctx or another program", lambda c, a: c.take_in(a),
         "FILE [--again]",
     ),
     Command("delete", "take this conversation out of the list", lambda c, a: c.delete(a)),

@@ -17,7 +17,7 @@ from tui.chat.interchange.import_checks import checked_messages, checked_records
 from tui.chat.interchange.import_known import check_new, remember
 from tui.chat.interchange.recording import Recording, RecordingError
 from tui.chat.interchange.replay import recorded_calls
-from tui.chat.store.calls import CallRow, passes_of
+from tui.chat.store.calls import CallKind, CallRow, passes_of
 from tui.chat.store.ids import new_id
 from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.store.store import SessionInfo, SessionStore, storable
@@ -94,7 +94,7 @@ def import_measured(
         if hashlib.sha256(data).hexdigest() != digest:
             raise RecordingError(f"damaged: attachment {digest[:12]} does not have the content its hash names")
     if own is None:
-        messages = [_renamed(message, providers) for message in messages]
+        messages = [_without_missing(_renamed(message, providers)) for message in messages]
     recording = replace(recording, messages=tuple(messages), title=storable(recording.title) or "")
     if own is None and not recording.model[1]:
         raise RecordingError("no model has answered in it")
@@ -174,6 +174,18 @@ def _renamed(message: Message, known: Collection[str]) -> Message:
         for part in message.parts
     )
     return replace(message, provider=name, parts=parts)
+
+
+def _without_missing(message: Message) -> Message:
+    """`message` without reasoning whose encrypted content is not in the file: it can't be sent back from here."""
+    if not any(isinstance(part, Reasoning) and part.encrypted == "" for part in message.parts):
+        return message
+    parts = [
+        replace(part, encrypted=None) if isinstance(part, Reasoning) and part.encrypted == "" else part
+        for part in message.parts
+        if not (isinstance(part, Reasoning) and part.encrypted == "" and not part.text)
+    ]
+    return replace(message, parts=tuple(parts))
 
 
 class _Collected:
@@ -270,6 +282,9 @@ class _Reader:
         count = sum(m.role == "assistant" and m.usage is not None for m in self._recording.messages)
         estimator, compactions = self._estimator, -1
         for number, (reply, usage, request, state) in enumerate(recorded_calls(self._recording, self._system), 1):
+            if reply.kind == "summary":
+                self.calls.append(self._call(reply, usage, None, kind="compaction"))
+                continue
             estimate = estimator.estimate(request)
             predicted = estimate if compactions == len(state.checkpoints) else None
             if predicted is None:
@@ -283,13 +298,15 @@ class _Reader:
             if progress is not None:
                 progress(number, count)
 
-    def _call(self, reply: Message, usage: Usage, predicted: ConversationEstimate | None) -> CallRow:
+    def _call(
+        self, reply: Message, usage: Usage, predicted: ConversationEstimate | None, *, kind: CallKind = "chat"
+    ) -> CallRow:
         """A call as it would stand here; the first after a start or a compaction could not be predicted."""
         name = (reply.provider, reply.model)
         known = predicted.known_tokens if predicted else None
         passes = passes_of(usage)
         return CallRow(
-            new_id(), "", reply.id, "chat", *name, reply.created_at, "success",
+            new_id(), "", reply.id, kind, *name, reply.created_at, "success",
             predicted.tokens if predicted else None,
             predicted.upper_bound if predicted else None,
             predicted.source if predicted else None,

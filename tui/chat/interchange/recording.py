@@ -1,21 +1,24 @@
-"""What a file with a conversation is read as, and what all its readers need."""
+"""What a file with a conversation is read as, and what its readers share."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from tui.chat.conversation.history import RecordKind
 from tui.chat.store.calls import CallRow
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import Record, SessionInfo
 from tui.context.reduction.checkpoints import CompactionRecord, checkpoint_to_json
-from tui.messages import Message
+from tui.messages import Attachment, Message
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What it raises to take a file for what it is not."""
+"""What reading a file as something it isn't can raise."""
 
 
 class RecordingError(Exception):
@@ -26,16 +29,22 @@ class RecordingError(Exception):
 class Recording:
     """A conversation from a file. `messages` are as they were made, oldest first; assistant messages that a provider
     answered carry its usage. `records` say what compactions and the like left out, as in our own store. `info` and
-    `calls` are there in our own export only.
+    `calls` are there in our own export only. `window` is the context window that the file names, in tokens; `unscored`
+    says why `chatctx replay` can't score a file that reports no usage per call, `skipped` what could not be read.
+
+    A `Reasoning` with an empty `encrypted` was sent back by the other program, but its content is not in the file.
     """
 
-    source: str  # "chatctx", "claude-code", "pi" or "gemini-cli"
+    source: str  # "chatctx", or the `SOURCE` of a module in `foreign`
     title: str
     messages: tuple[Message, ...]
     records: tuple[Record, ...] = ()
     blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     info: SessionInfo | None = None
     calls: tuple[CallRow, ...] = ()
+    window: int | None = None
+    unscored: str = ""
+    skipped: str = ""
 
     @property
     def model(self) -> tuple[str, str]:
@@ -53,6 +62,13 @@ def compaction(at: float, first: str, last: str, summary: str, kept: Sequence[st
     return Record(ident, RecordKind.CHECKPOINT, at, dict(checkpoint_to_json(made)))
 
 
+def clearing(at: float, cleared: Sequence[tuple[str, str]]) -> Record:
+    """A record saying that tool results (message id, call id) go out as a fixed line from now on."""
+    ident = new_id()
+    made = CompactionRecord(ident, at, 0, 0, 0, cleared=tuple(cleared))
+    return Record(ident, RecordKind.CHECKPOINT, at, dict(checkpoint_to_json(made)))
+
+
 def seconds(stamp: Any) -> float:
     """An ISO time or a number of milliseconds as seconds since the epoch; 0 for anything else."""
     if isinstance(stamp, int | float):
@@ -61,6 +77,18 @@ def seconds(stamp: Any) -> float:
         return datetime.fromisoformat(str(stamp).replace("Z", "+00:00")).timestamp()
     except ValueError:
         return 0.0
+
+
+def picture(media_type: str, data: str, blobs: dict[str, bytes]) -> list[Attachment]:
+    """The attachment for a picture or document in base64, its bytes kept in `blobs`; none where it can't be decoded."""
+    try:
+        raw = base64.b64decode(data)
+    except binascii.Error:
+        return []
+    digest = hashlib.sha256(raw).hexdigest()
+    blobs[digest] = raw
+    kind: Literal["image", "pdf"] = "pdf" if media_type == "application/pdf" else "image"
+    return [Attachment(kind, kind, media_type, digest, len(raw))]
 
 
 def first_words(messages: Sequence[Message], fallback: str) -> str:

@@ -64,6 +64,8 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
     compactions = -1
     for reply, usage, request, state in recorded_calls(recording):
         calls += 1
+        if reply.kind == "summary":
+            continue  # a compaction's own call: it measures another request than the conversation's
         if len(state.checkpoints) != compactions:
             fresh, compactions = True, len(state.checkpoints)
         actual = usage.input_total or 0
@@ -110,8 +112,10 @@ def _capabilities(provider: str, model: str) -> Capabilities:
             return anthropic_capabilities(model, official=True)
         case "openai":
             return responses_capabilities(model, official=True)
+        case _ if "deepseek" in model.lower():
+            return Capabilities(reasoning_return="always")
         case _:
-            return chat_capabilities(model, "plain")
+            return chat_capabilities(model, "kimi" if "kimi" in model.lower() else "plain")
 
 
 class _Chars4:

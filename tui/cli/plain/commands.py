@@ -200,7 +200,7 @@ class PlainCommands:
 
     async def _import(self, args: str) -> None:
         if not args:
-            raise UsageError("/import needs a file: of chatctx, Claude Code, pi or Gemini CLI")
+            raise UsageError("/import needs a file: of chatctx, or of a program that `chatctx import --help` lists")
         name = args.removesuffix("--again").strip()
         info = await self._chat.workspace.import_file(at_home(name), again=name != args)
         self._open(await self._chat.workspace.resume(info.id))

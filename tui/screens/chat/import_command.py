@@ -41,7 +41,7 @@ class ImportCommand(CommandBase):
             return
         name = args.removesuffix(AGAIN).strip()
         if not name:
-            self.refuse("/import needs a file: a .jsonl of chatctx, or a session of Claude Code, pi or Gemini CLI.")
+            self.refuse("/import needs a file: of chatctx, or of a program that `chatctx import --help` lists.")
             return
         try:
             info = await self._imported(workspace, _path(name), again=args.endswith(AGAIN))

@@ -256,12 +256,12 @@ def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
         ("", "not a conversation"),
         ("{}", "not a conversation"),
         ("[1, 2]", "not a conversation"),
-        ("hello\nworld\n", "line 1 is not JSON"),
+        ("hello\nworld\n", "not a conversation"),
         ('{"type": "session"}\n', "no messages"),
         ('{"type": "session"}\n{"type": "message", "message": {"role": "toolResult"}}\n', "damaged"),
         ('{"sessionId": "x", "messages": [7]}', "damaged"),
         ('{"format": "chatctx-session"}\n{"type": "message", "message": {"role": "user"}}\n', "damaged"),
-        ("\x00\x01\x02", "line 1 is not JSON"),
+        ("\x00\x01\x02", "not a conversation"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path, content: str, says: str) -> None:

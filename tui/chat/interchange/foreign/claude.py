@@ -2,59 +2,115 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tui.chat.conversation.history import RecordKind
-from tui.chat.interchange.recording import Recording, compaction, first_words, seconds
+from tui.chat.interchange.foreign.source import Line, SourceFile
+from tui.chat.interchange.recording import Recording, compaction, first_words, picture, seconds
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import Record
 from tui.messages import Attachment, Message, MessageKind, Part, Reasoning, Text, ToolCall, ToolResult, Usage
 
+SOURCE, NAME = "claude-code", "Claude Code"
 PROVIDER = "anthropic"
 
+_NOT_SENT = frozenset({"hook_system_message", "command_permissions", "hook_cancelled", "hook_non_blocking_error"})
+"""Kinds of `attachment` lines that are for the screen only."""
 
-def read(lines: Sequence[Mapping[str, Any]], name: str) -> Recording:
-    """The main conversation in `lines`; side conversations (`isSidechain`) and error notices are left out.
+
+def detect(file: SourceFile) -> bool:
+    """Whether `file` is a session, of a conversation or of a sub-agent."""
+    return any("sessionId" in line or "leafUuid" in line or "snapshot" in line for line in file.lines)
+
+
+def read(file: SourceFile) -> list[Recording]:
+    """The conversation in `file`. In a file of a sub-agent that is the sub-agent's (every line `isSidechain`), in any
+    other file side conversations and error notices are left out.
 
     Early lines of an answer carry a stale `output_tokens`, so the largest counts. Tool results may stand between two
     lines of one answer: they belong to the next call, and so come after the whole answer here as well.
     """
-    reader = _Reader()
-    for line in lines:
-        reader.take(line)
+    talk = [line for line in file.lines if isinstance(line.get("message"), dict)]
+    reader = _Reader(file.lines, side=bool(talk) and all(line.get("isSidechain") for line in talk))
+    file.feed(reader.add)
+    reader.finish()
     messages = tuple(reader.messages)
-    return Recording("claude-code", first_words(messages, name), messages, tuple(reader.records), reader.blobs)
+    return [Recording(SOURCE, first_words(messages, file.stem), messages, tuple(reader.records), reader.blobs)]
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, lines: Sequence[Line], *, side: bool) -> None:
         self.messages: list[Message] = []
         self.records: list[Record] = []
         self.blobs: dict[str, bytes] = {}
+        self._side = side
         self._answers: dict[str, int] = {}  # request id -> position of its message
         self._names: dict[str, str] = {}  # call id -> tool name
         self._start = 0  # where the context begins: after the last compaction
         self._parents: dict[str, str] = {}  # line -> the line it follows
         self._lines: dict[str, set[str]] = {}  # message id -> the lines it stands on
+        self._queue: list[tuple[str, float]] = []  # what a person typed meanwhile, and when
+        self._elsewhere = _texts(lines)
 
-    def take(self, line: Mapping[str, Any]) -> None:
+    def add(self, line: Line) -> None:
+        """Take one line."""
         self._parents[str(line.get("uuid"))] = str(line.get("parentUuid") or "")
         message = line.get("message")
-        if not isinstance(message, dict) or line.get("isSidechain"):
+        if bool(line.get("isSidechain")) != self._side and line.get("type") != "queue-operation":
             return
-        if line.get("type") == "assistant":
-            self._answer(line, message)
-        elif line.get("type") == "user":
-            self._rewind(line, message)
-            before = len(self.messages)
-            self._input(line, message)
-            for added in self.messages[before:]:
-                self._lines[added.id] = {str(line.get("uuid"))}
+        before = len(self.messages)
+        match line.get("type"):
+            case "assistant" if isinstance(message, dict):
+                self._answer(line, message)
+                return
+            case "user" if isinstance(message, dict):
+                self._rewind(line, message)
+                before = len(self.messages)
+                self._input(line, message)
+            case "attachment":
+                self._attachment(line)
+            case "queue-operation":
+                self._queued(line)
+        for added in self.messages[before:]:
+            self._lines[added.id] = {str(line.get("uuid"))}
+
+    def finish(self) -> None:
+        """What a person typed last and the program never came to send."""
+        for text, at in self._queue:
+            self._typed(text, at)
+
+    def _queued(self, line: Line) -> None:
+        """Files of before 2.1 hold what was typed while an answer came in these lines only."""
+        if line.get("operation") == "enqueue":
+            self._queue.append((str(line.get("content") or ""), seconds(line.get("timestamp"))))
+        elif self._queue:
+            self._typed(*self._queue.pop(0))
+
+    def _typed(self, text: str, at: float) -> None:
+        if text.strip() and not text.startswith("/") and text.strip() not in self._elsewhere:
+            message = Message("user", (Text(text),), id=new_id(), kind=_kind(text), created_at=at)
+            self._lines[message.id] = set()
+            self.messages.append(message)
+
+    def _attachment(self, line: Line) -> None:
+        """Context that goes out as a reminder, and (`queued_command`) words typed while the agent ran."""
+        data = line.get("attachment") or {}
+        at = seconds(line.get("timestamp"))
+        kind = str(data.get("type") or "")
+        if kind == "queued_command":
+            prompt = data.get("prompt") or data.get("content") or ""
+            blocks = [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
+            parts = tuple(part for block in blocks for part in self._part(block, ""))
+            origin = (data.get("origin") or {}).get("kind", "human")
+            typed = data.get("commandMode", "prompt") == "prompt" and origin == "human"
+            if parts:
+                kind_here: MessageKind = "chat" if typed else "injected"
+                self.messages.append(Message("user", parts, id=new_id(), kind=kind_here, created_at=at))
+        elif kind not in _NOT_SENT and (text := _reminder(data)):
+            self.messages.append(Message("user", (Text(text),), id=new_id(), kind="injected", created_at=at))
 
     def _rewind(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         """A person went back and said something else: set aside what the new line does not follow from.
@@ -73,14 +129,14 @@ class _Reader:
         context = self.messages[self._start :]
         if not context or not path & self._lines.get(context[0].id, set()):
             return  # the beginning is in another file, or was compacted: nothing can be said
-        left = [m for m in context if m.role == "assistant" and not self._lines[m.id] & path]
+        left = [m for m in context if m.role == "assistant" and not self._lines.get(m.id, set()) & path]
         if not left:
             return
         calls = {part.id for m in left for part in m.parts if isinstance(part, ToolCall)}
         gone = {m.id for m in left}
         for other in context:
             answers = [part.call_id for part in other.parts if isinstance(part, ToolResult)]
-            beside = other.role == "user" and not self._lines[other.id] & path
+            beside = other.role == "user" and not self._lines.get(other.id, path) & path
             if beside or (answers and all(call in calls for call in answers)):
                 gone.add(other.id)
         ids = [m.id for m in context if m.id in gone]
@@ -178,10 +234,49 @@ class _Reader:
         source = block.get("source") or {}
         if source.get("type") != "base64":
             return []
-        data = base64.b64decode(source["data"])
-        digest = hashlib.sha256(data).hexdigest()
-        self.blobs[digest] = data
-        return [Attachment("image", "image", str(source.get("media_type", "image/png")), digest, len(data))]
+        return [*picture(str(source.get("media_type", "image/png")), str(source["data"]), self.blobs)]
+
+
+def _kind(text: str) -> MessageKind:
+    """Results of background agents stand among the words of a person, marked up."""
+    return "injected" if text.lstrip().startswith("<") else "chat"
+
+
+def _texts(lines: Sequence[Line]) -> frozenset[str]:
+    """Whole texts of the user lines and queued prompts: what of the queue came in again."""
+    found: set[str] = set()
+    for line in lines:
+        content: Any = (line.get("attachment") or {}).get("prompt")
+        message = line.get("message")
+        if line.get("type") == "user" and isinstance(message, dict):
+            content = message.get("content")
+        blocks = [{"text": content}] if isinstance(content, str) else content if isinstance(content, list) else []
+        found |= {str(block.get("text") or "").strip() for block in blocks if isinstance(block, dict)}
+    return frozenset(found)
+
+
+def _reminder(data: Mapping[str, Any]) -> str:
+    """The text of an attachment: everything in it that is content, a line each."""
+    found: list[str] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, list):
+            for item in value:
+                walk(item)
+        elif isinstance(value, dict):
+            for item in value.values():
+                walk(item)
+
+    fields: tuple[str, ...] = ("filename", "path", "content", "snippet", "addedBlocks", "addedLines", "files", "plan")
+    if "addedLines" not in data:
+        fields = (*fields, "addedNames")
+    if str(data.get("type", "")).startswith("hook_"):
+        fields = ("content",)
+    for field in fields:
+        walk(data.get(field))
+    return "\n".join(filter(None, found))
 
 
 def _usage(data: Any) -> Usage | None:

@@ -1,28 +1,110 @@
-"""Session files of Gemini CLI: one JSON object with all messages; a reply holds its tool calls and their results."""
+"""Session files of Gemini CLI: one JSON object, or since 2026 one record a line, and chats saved by `/chat save`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tui.chat.interchange.foreign.source import Line, SourceFile
 from tui.chat.interchange.recording import Recording, first_words, seconds
 from tui.chat.store.ids import new_id
 from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult, Usage
 
+SOURCE, NAME = "gemini-cli", "Gemini CLI"
 PROVIDER = "google"
 
 
-def read(data: Mapping[str, Any], name: str) -> Recording:
-    """The conversation in `data`; notices of the program are left out."""
-    messages: list[Message] = []
-    for entry in data["messages"]:
+def detect(file: SourceFile) -> bool:
+    """Whether `file` is a session in either form, or a checkpoint of `/chat save`."""
+    whole = file.document
+    if isinstance(whole, dict) and "sessionId" in whole and isinstance(whole.get("messages"), list):
+        return True
+    if _checkpoint(whole) is not None:
+        return True
+    return any("sessionId" in line and "projectHash" in line for line in file.lines[:1])
+
+
+def read(file: SourceFile) -> list[Recording]:
+    """The conversation in `file`; notices of the program are left out."""
+    whole = file.document
+    history = _checkpoint(whole)
+    if history is not None:
+        messages = contents(history, PROVIDER)
+        return [Recording(SOURCE, first_words(messages, file.stem), messages, unscored="a saved chat has no usage")]
+    several = isinstance(whole, dict) and "messages" in whole
+    entries = whole["messages"] if several else _replayed(file.lines)
+    found: list[Message] = []
+    for entry in entries:
         at = seconds(entry.get("timestamp"))
         if entry.get("type") == "user":
-            messages.append(Message("user", (Text(_text(entry.get("content"))),), id=new_id(), created_at=at))
+            found.append(Message("user", (Text(_text(entry.get("content"))),), id=new_id(), created_at=at))
         elif entry.get("type") == "gemini":
-            messages += _reply(entry, at)
-    return Recording("gemini-cli", first_words(messages, name), tuple(messages))
+            found += _reply(entry, at)
+    return [Recording(SOURCE, first_words(found, file.stem), tuple(found))]
+
+
+def _replayed(lines: Sequence[Line]) -> list[Line]:
+    """The messages as they stand at the end of a file that is only appended to.
+
+    A message is written again whenever it changes: the last line with an id counts, at the place of the first.
+    """
+    entries: dict[str, Line] = {}
+    for number, line in enumerate(lines):
+        if "$rewindTo" in line:
+            order = list(entries)
+            target = str(line["$rewindTo"])
+            for key in order[order.index(target) if target in entries else 0 :]:
+                del entries[key]
+        elif isinstance(line.get("$set"), dict):
+            if isinstance(line["$set"].get("messages"), list):  # a checkpoint: written when the chat is compressed
+                entries = {str(entry.get("id", i)): entry for i, entry in enumerate(line["$set"]["messages"])}
+        elif "type" in line:
+            entries[str(line.get("id", number))] = line
+    return list(entries.values())
+
+
+def _checkpoint(whole: Any) -> list[Any] | None:
+    """The API contents (`{role, parts}`) of a saved chat; None where `whole` is something else."""
+    history = whole.get("history") if isinstance(whole, dict) else whole
+    if not isinstance(history, list) or not history:
+        return None
+    fits = all(isinstance(entry, dict) and "parts" in entry and "role" in entry for entry in history)
+    return history if fits else None
+
+
+def contents(entries: Sequence[Mapping[str, Any]], provider: str) -> tuple[Message, ...]:
+    """Messages from the API's contents; their calls may have no ids, then results follow in the order of the calls."""
+    found: list[Message] = []
+    calls = 0
+    waiting: list[tuple[str, str]] = []  # id and tool of the calls that no result has answered yet
+    for content in entries:
+        parts: list[Part] = []
+        results: list[Part] = []
+        for piece in content["parts"]:
+            if piece.get("text"):
+                thought = piece.get("thought")
+                parts.append(Reasoning(str(piece["text"]), provider) if thought else Text(str(piece["text"])))
+            elif "functionCall" in piece:
+                call = piece["functionCall"]
+                calls += 1
+                ident, name = str(call.get("id") or f"call-{calls}"), str(call.get("name", ""))
+                waiting.append((ident, name))
+                parts.append(ToolCall(ident, name, json.dumps(call.get("args") or {}, ensure_ascii=False)))
+            elif "functionResponse" in piece:
+                answer = piece["functionResponse"]
+                name = str(answer.get("name", ""))
+                call_id = next((ident for ident, tool in waiting if tool == name), str(answer.get("id") or ""))
+                waiting = [pair for pair in waiting if pair[0] != call_id]
+                text = json.dumps(answer.get("response"), ensure_ascii=False)
+                results.append(ToolResult(call_id, name, text))
+        if results:
+            found.append(Message("tool", tuple(results), id=new_id()))
+        if parts and content["role"] == "user":
+            found.append(Message("user", tuple(parts), id=new_id()))
+        elif parts:
+            found.append(Message("assistant", tuple(parts), id=new_id(), provider=provider))
+    return tuple(found)
 
 
 def _text(content: Any) -> str:
@@ -35,10 +117,9 @@ def _reply(entry: Mapping[str, Any], at: float) -> list[Message]:
     model = str(entry.get("model", ""))
     parts: list[Part] = []
     for thought in entry.get("thoughts") or []:
-        words = f"{thought.get('subject', '')}: {thought.get('description', '')}"
-        parts.append(Reasoning(words, PROVIDER, model))
-    text = _text(entry.get("content"))
-    if text:
+        text = f"{thought.get('subject', '')}: {thought.get('description', '')}"
+        parts.append(Reasoning(text, PROVIDER, model))
+    if text := _text(entry.get("content")):
         parts.append(Text(text))
     results: list[Part] = []
     for call in entry.get("toolCalls") or []:
@@ -58,7 +139,7 @@ def _reply(entry: Mapping[str, Any], at: float) -> list[Message]:
 
 
 def _output(call: Mapping[str, Any]) -> str:
-    """What the tool gave back, as the model gets it: the response object as JSON."""
+    """What the tool returned, as the model gets it: the response object as JSON."""
     found = []
     for piece in call.get("result") or []:
         response = (piece.get("functionResponse") or {}).get("response")

@@ -1,53 +1,100 @@
-"""Session files of pi: a `session` line, then messages and compactions, one JSON object a line."""
+"""Session files of pi: a `session` line, then entries, one JSON object a line; since version 2 they form a tree."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.recording import Recording, compaction, first_words, seconds
+from tui.chat.conversation.history import RecordKind
+from tui.chat.interchange.foreign.source import Line, SourceFile
+from tui.chat.interchange.recording import Recording, compaction, first_words, picture, seconds
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import Record
 from tui.messages import Attachment, Message, MessageStatus, Part, Reasoning, Text, ToolCall, ToolResult, Usage
 
+SOURCE, NAME = "pi", "pi"
+
 _STATUS: Mapping[str, MessageStatus] = {"aborted": "cancelled", "error": "failed"}
 
 
-def read(lines: Sequence[Mapping[str, Any]], name: str) -> Recording:
-    """The conversation in `lines`. A compaction keeps the entries from `firstKeptEntryIndex` (later
-    versions: `firstKeptEntryId`) on verbatim."""
+def detect(file: SourceFile) -> bool:
+    """Whether the first line is a session's header."""
+    return any(line.get("type") == "session" for line in file.lines[:1])
+
+
+def read(file: SourceFile) -> list[Recording]:
+    """The conversation in `file`: every branch, of which only the last one is not set aside.
+
+    A compaction keeps the entries from `firstKeptEntryIndex` (since version 2: `firstKeptEntryId`) on verbatim.
+    """
+    lines = file.lines
+    path = _path(lines)
+    aside: list[str] = []  # messages of branches that were left
     messages: list[Message] = []
     records: list[Record] = []
     blobs: dict[str, bytes] = {}
-    kept_from: dict[int | str, int] = {}  # number or id of an entry -> position of the first message from there on
+    first_from: dict[int | str, int] = {}  # number or id of an entry -> position of the first message from there on
     start = 0  # where the context begins
     for number, line in enumerate(lines):
-        kept_from[number] = len(messages)
+        first_from[number] = len(messages)
         if "id" in line:
-            kept_from[str(line["id"])] = len(messages)
-        if line.get("type") == "message":
-            message = _message(line, blobs)
-            if message is not None:
-                messages.append(message)
-        elif line.get("type") == "compaction":
+            first_from[str(line["id"])] = len(messages)
+        active = path is None or number in path
+        if line.get("type") == "compaction":
+            if not active:
+                continue
             at = seconds(line.get("timestamp"))
             text = Text(f"Summary of the conversation so far:\n\n{line.get('summary', '')}")
             summary = Message("user", (text,), id=new_id(), kind="summary", created_at=at)
             first_kept = line.get("firstKeptEntryIndex", line.get("firstKeptEntryId", number))
-            begin = kept_from.get(first_kept, len(messages))
+            begin = first_from.get(first_kept if isinstance(first_kept, int) else str(first_kept), len(messages))
             if len(messages) > start:
-                kept = [message.id for message in messages[max(start, begin) :]]
+                verbatim = [message.id for message in messages[max(start, begin) :]]
                 count = len(messages) - start
-                record = compaction(at, messages[start].id, messages[-1].id, summary.id, kept, count)
-                records.append(record)
+                records.append(compaction(at, messages[start].id, messages[-1].id, summary.id, verbatim, count))
             messages.append(summary)
             start = max(start, min(begin, len(messages) - 1))
-    kept_messages = _without_unfinished_calls(messages)
-    return Recording("pi", first_words(messages, name), kept_messages, _chained(records), blobs)
+        elif (message := _entry(line, blobs)) is not None:
+            messages.append(message)
+            if not active:
+                aside.append(message.id)
+    records = list(_chained(records))
+    if aside:
+        records.append(Record(new_id(), RecordKind.SET_ASIDE, messages[-1].created_at, {"ids": aside}))
+    whole = _without_unfinished_calls(messages)
+    return [Recording(SOURCE, first_words(messages, file.stem), whole, tuple(records), blobs)]
+
+
+def _path(lines: Sequence[Line]) -> frozenset[int] | None:
+    """The numbers of the lines from the last entry back to the root; None where entries name no parents."""
+    numbers = {str(line["id"]): number for number, line in enumerate(lines) if "id" in line and "parentId" in line}
+    if not numbers:
+        return None
+    found: set[int] = set()
+    at: int | None = max(numbers.values())
+    while at is not None and at not in found:
+        found.add(at)
+        at = numbers.get(str(lines[at].get("parentId")))
+    return frozenset(found)
+
+
+def _entry(line: Line, blobs: dict[str, bytes]) -> Message | None:
+    """The message that an entry puts into the context; None for those that are only for the screen."""
+    match line.get("type"):
+        case "message":
+            return _message(line, blobs)
+        case "custom_message":
+            parts = tuple(_parts(line.get("content"), line, blobs))
+            at = seconds(line.get("timestamp"))
+            return Message("user", parts, id=new_id(), kind="injected", created_at=at) if parts else None
+        case "branch_summary":
+            text = Text(f"Summary of a branch that was left:\n\n{line.get('summary', '')}")
+            at = seconds(line.get("timestamp"))
+            return Message("user", (text,), id=new_id(), kind="injected", created_at=at)
+        case _:
+            return None
 
 
 def _without_unfinished_calls(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -89,7 +136,7 @@ def _message(line: Mapping[str, Any], blobs: dict[str, bytes]) -> Message | None
             return Message("tool", (result, *seen), id=new_id(), created_at=at)
         case "assistant":
             return _answer(data, at, blobs)
-        case "bashExecution":
+        case "bashExecution" if not data.get("excludeFromContext"):
             text = f"Ran `{data.get('command', '')}`\n```\n{data.get('output', '')}\n```"
             return Message("user", (Text(text),), id=new_id(), kind="injected", created_at=at)
         case _:
@@ -128,10 +175,7 @@ def _parts(content: Any, data: Mapping[str, Any], blobs: dict[str, bytes]) -> li
                 arguments = json.dumps(block.get("arguments"), ensure_ascii=False)
                 found.append(ToolCall(str(block["id"]), str(block["name"]), arguments))
             case "image":
-                raw = base64.b64decode(block.get("data") or "")
-                digest = hashlib.sha256(raw).hexdigest()
-                blobs[digest] = raw
-                found.append(Attachment("image", "image", str(block.get("mimeType", "image/png")), digest, len(raw)))
+                found += picture(str(block.get("mimeType", "image/png")), str(block.get("data") or ""), blobs)
     return found
 
 

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tui.chat.interchange.foreign.locations import not_imported, note_imported, session_files
+from tui.chat.store.store import SessionStore
+
+
+def put(path: Path, age: int) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}", encoding="utf-8")
+    os.utime(path, (1_000_000 - age, 1_000_000 - age))
+    return path
+
+
+def test_files_of_other_programs_are_found_newest_first(tmp_path: Path) -> None:
+    home, codex = tmp_path / "home", tmp_path / "elsewhere"
+    old = put(home / ".claude" / "projects" / "-work" / "a.jsonl", 90)
+    new = put(codex / "sessions" / "2026" / "05" / "01" / "rollout-x.jsonl", 10)
+    put(home / ".claude" / "projects" / "-work" / "a" / "subagents" / "agent-1.jsonl", 5)
+    found = session_files({"CODEX_HOME": str(codex)}, home)
+    assert [(file.program, file.path) for file in found] == [("Codex", new), ("Claude Code", old)]
+
+
+def test_what_was_imported_is_not_offered_until_it_grows(tmp_path: Path) -> None:
+    path = put(tmp_path / ".claude" / "projects" / "-work" / "a.jsonl", 90)
+    store = SessionStore(tmp_path / "store.db")
+    try:
+        assert [file.path for file in not_imported(store, session_files({}, tmp_path))] == [path]
+        note_imported(store, path)
+        assert not_imported(store, session_files({}, tmp_path)) == []
+        path.write_text('{}\n{"more": 1}', encoding="utf-8")
+        assert [file.path for file in not_imported(store, session_files({}, tmp_path))] == [path]
+    finally:
+        store.close()

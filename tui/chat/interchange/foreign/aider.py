@@ -1,0 +1,73 @@
+"""aider's `.aider.chat.history.md`: the words of a chat. What was sent beside them is not in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from tui.chat.interchange.foreign.source import SourceFile
+from tui.chat.interchange.recording import Recording, first_words
+from tui.chat.store.ids import new_id
+from tui.messages import Message, Text
+
+SOURCE, NAME = "aider", "aider"
+
+START, PERSON, PROGRAM = "# aider chat started at ", "#### ", "> "
+UNSCORED = "aider's history has only the words: not the files that were sent, and rounded usage"
+
+
+def detect(file: SourceFile) -> bool:
+    """Whether a chat begins in `file`."""
+    return not file.is_database and file.text[:2000].lstrip().startswith(START)
+
+
+def read(file: SourceFile) -> list[Recording]:
+    """Every chat in `file` in which something was answered."""
+    return list(_chats(file))
+
+
+def _chats(file: SourceFile) -> Iterator[Recording]:
+    for chat in file.text.split(f"\n{START}"):
+        head, _, body = chat.removeprefix(START).partition("\n")
+        try:
+            began = datetime.fromisoformat(head.strip()).timestamp()
+        except ValueError:
+            began = 0.0
+        messages = _messages(body, began)
+        if messages:
+            yield Recording(SOURCE, first_words(messages, file.stem), tuple(messages), unscored=UNSCORED)
+
+
+def _messages(body: str, at: float) -> list[Message]:
+    model = "unknown"
+    found: list[Message] = []
+    role, lines = "", list[str]()
+
+    def finish() -> None:
+        text = "\n".join(lines).strip()
+        if text and role == "user":
+            found.append(Message("user", (Text(text),), id=new_id(), created_at=at))
+        elif text and role == "assistant" and found:
+            found.append(Message("assistant", (Text(text),), id=new_id(), created_at=at, provider="aider", model=model))
+        lines.clear()
+
+    fenced = False
+    for line in body.split("\n"):
+        if line.startswith("```"):
+            fenced = not fenced
+        if line.startswith(PERSON) and not fenced:
+            if role != "user":
+                finish()
+            role = "user"
+            lines.append(line.removeprefix(PERSON).rstrip())
+        elif line.startswith(PROGRAM) and not fenced:
+            for mark in ("> Model: ", "> Models: ", "> Main model: "):
+                if line.startswith(mark):
+                    model = line.removeprefix(mark).split(" with ")[0].strip() or model
+        else:
+            if role == "user" and line.strip():
+                finish()
+                role = "assistant"
+            lines.append(line)
+    finish()
+    return found

@@ -1,0 +1,262 @@
+"""Rollout files of OpenAI Codex: `{timestamp, type, payload}`, one JSON object a line, appended only.
+
+`response_item` lines are what the model reads and writes; `event_msg` lines are copies for display, of which only the
+token counts, rollbacks and the person's own words are used here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tui.chat.conversation.history import RecordKind
+from tui.chat.interchange.foreign.source import Line, SourceFile
+from tui.chat.interchange.recording import Recording, compaction, first_words, picture, seconds
+from tui.chat.store.ids import new_id
+from tui.chat.store.store import Record
+from tui.messages import Attachment, Message, MessageKind, Part, Reasoning, Text, ToolCall, ToolResult, Usage
+
+SOURCE, NAME = "codex", "Codex"
+
+_REPLAY_SECONDS = 1.0
+"""A fork's file begins with a copy of its parent's lines, written within milliseconds; no own call is that fast."""
+_INJECTED = ("<", "# AGENTS.md")  # beginnings of user messages that Codex writes itself
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output")
+
+
+def detect(file: SourceFile) -> bool:
+    """Whether `file` is a rollout; those of before September 2025 have no envelope."""
+    return any(
+        (line.get("type") in ("session_meta", "response_item") and "payload" in line)
+        or line.get("record_type") == "state"
+        for line in file.lines[:5]
+    )
+
+
+def read(file: SourceFile) -> list[Recording]:
+    """The conversation in `file`."""
+    reader = _Reader(file.lines)
+    file.feed(reader.add)
+    reader.close_answer(None)
+    messages = tuple(reader.messages)
+    title = first_words(messages, file.stem)
+    return [Recording(SOURCE, title, messages, tuple(reader.records), reader.blobs, window=reader.window)]
+
+
+class _Reader:
+    def __init__(self, lines: tuple[Line, ...]) -> None:
+        self.messages: list[Message] = []
+        self.records: list[Record] = []
+        self.blobs: dict[str, bytes] = {}
+        self.window: int | None = None
+        self._typed = {
+            str(payload.get("message", "")).strip()
+            for line in lines
+            if line.get("type") == "event_msg" and (payload := _payload(line)).get("type") == "user_message"
+        }
+        metas = [_payload(line) for line in lines if line.get("type") == "session_meta"]
+        self._fork = bool(metas) and bool(metas[0].get("forked_from_id"))
+        self._began = seconds(lines[0].get("timestamp")) if lines else 0.0
+        self._provider = str(metas[0].get("model_provider") or "openai") if metas else "openai"
+        self._model = ""
+        self._total: object = None  # the thread's running sum at the last token count
+        self._at = 0.0
+        self._answer: list[Part] = []  # parts of an answer whose token count has not come yet
+        self._calls: dict[str, str] = {}  # call id -> tool name
+        self._results: list[Part] = []  # outputs of calls in `_answer`
+        self._start = 0  # position in `messages` where the context begins
+
+    def add(self, line: Line) -> None:
+        """Take one line."""
+        payload = _payload(line)
+        self._at = seconds(line.get("timestamp")) or self._at
+        match line.get("type"):
+            case "turn_context":
+                self._model = str(payload.get("model") or self._model)
+            case "response_item":
+                self._item(payload)
+            case "event_msg":
+                self._event(payload)
+            case "compacted":
+                self._compacted(payload)
+            case "message" | "reasoning" | "function_call" | "function_call_output":
+                self._item(line)  # no envelope: a file of before September 2025
+
+    def _event(self, payload: Mapping[str, Any]) -> None:
+        match payload.get("type"):
+            case "token_count":
+                self._token_count(payload.get("info") or {})
+            case "task_started" if payload.get("model_context_window"):
+                self.window = int(payload["model_context_window"])
+            case "thread_rolled_back":
+                self._roll_back(int(payload.get("num_turns") or 0))
+            case "turn_aborted":
+                self.close_answer(None)
+
+    def _token_count(self, info: Mapping[str, Any]) -> None:
+        """A call is a count whose running sum differs from the one before: the same one is written again and again."""
+        if info.get("model_context_window"):
+            self.window = int(info["model_context_window"])
+        total, last = info.get("total_token_usage"), info.get("last_token_usage")
+        if total is None or total == self._total or not last or not last.get("input_tokens"):
+            return
+        first, self._total = self._total is None, total
+        if self._fork and (self._at - self._began < _REPLAY_SECONDS or (first and total != last)):
+            self.close_answer(_usage(last), own=False)
+            return
+        self.close_answer(_usage(last))
+
+    def close_answer(self, usage: Usage | None, *, own: bool = True) -> None:
+        """End the open answer. Without `usage` nobody reported what it cost; one that isn't `own` is the parent's call,
+        of which only the reasoning tokens are used."""
+        if not self._answer and (usage is None or not own):
+            return
+        parts = _share_reasoning(self._answer, usage)
+        message = Message(
+            "assistant", parts, id=new_id(), created_at=self._at, provider=self._provider, model=self._model,
+            usage=usage if own else None,
+        )  # fmt: skip
+        self.messages.append(message)
+        results, self._answer, self._results = self._results, [], []
+        if results:
+            self.messages.append(Message("tool", tuple(results), id=new_id(), created_at=self._at))
+
+    def _item(self, item: Mapping[str, Any]) -> None:
+        kind = item.get("type")
+        if kind == "message":
+            self._message(item)
+        elif kind == "reasoning":
+            summary = "\n".join(str(piece.get("text", "")) for piece in item.get("summary") or [])
+            sealed = str(item.get("encrypted_content") or "")
+            sealed = "" if sealed == "REDACTED" else sealed
+            ident = item.get("id")
+            self._answer.append(
+                Reasoning(summary, self._provider, self._model, encrypted=sealed, item_id=str(ident) if ident else None)
+            )
+        elif kind in _CALLS:
+            self._call(item)
+        elif kind in _OUTPUTS:
+            self._output(item)
+
+    def _message(self, item: Mapping[str, Any]) -> None:
+        parts = self._parts(item.get("content"))
+        if item.get("role") == "assistant":
+            self._answer += parts
+            return
+        self.close_answer(None)
+        text = "".join(part.text for part in parts if isinstance(part, Text)).strip()
+        typed = text in self._typed or (not self._typed and not text.startswith(_INJECTED))
+        kind: MessageKind = "chat" if item.get("role") == "user" and typed else "injected"
+        self.messages.append(Message("user", tuple(parts), id=new_id(), kind=kind, created_at=self._at))
+
+    def _call(self, item: Mapping[str, Any]) -> None:
+        name = str(item.get("name") or item["type"])
+        arguments = item.get("arguments", item.get("input", item.get("action", {})))
+        if item["type"] == "custom_tool_call" or not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        ident = str(item.get("call_id") or item.get("id") or f"call-{len(self._calls)}")
+        if item["type"] == "web_search_call":  # run by the server: what it read is in no line, and never sent again
+            return
+        self._calls[ident] = name
+        self._answer.append(ToolCall(ident, name, arguments))
+
+    def _output(self, item: Mapping[str, Any]) -> None:
+        """An output belongs to the request after the one that called, wherever its line stands."""
+        ident = str(item.get("call_id") or "")
+        parts = self._parts(_content(item.get("output")))
+        text = "".join(part.text for part in parts if isinstance(part, Text))
+        images = [part for part in parts if isinstance(part, Attachment)]
+        found: list[Part] = [ToolResult(ident, self._calls.get(ident, ""), text), *images]
+        if any(isinstance(part, ToolCall) and part.id == ident for part in self._answer):
+            self._results += found
+        else:
+            self.messages.append(Message("tool", tuple(found), id=new_id(), created_at=self._at))
+
+    def _parts(self, content: Any) -> list[Part]:
+        if isinstance(content, str):
+            return [Text(content)] if content else []
+        found: list[Part] = []
+        for piece in content or []:
+            if piece.get("type") in ("input_text", "output_text", "text"):
+                found.append(Text(str(piece.get("text", ""))))
+            elif piece.get("type") == "input_image":
+                found += self._image(str(piece.get("image_url") or ""))
+        return found
+
+    def _image(self, url: str) -> list[Part]:
+        head, _, data = url.partition(",")
+        media = head.removeprefix("data:").removesuffix(";base64")
+        return [*picture(media, data, self.blobs)] if head.endswith(";base64") else []
+
+    def _compacted(self, payload: Mapping[str, Any]) -> None:
+        """`replacement_history` is the whole new context: what was there before stays, the rest is the summary."""
+        self.close_answer(None)
+        items = payload.get("replacement_history") or []
+        before = self.messages[self._start :]
+        unused: dict[tuple[str, str], str] = {}  # role and text -> message id
+        for message in before:
+            if not any(isinstance(part, ToolCall) for part in message.parts):
+                unused[message.role, message.text] = message.id
+        verbatim: list[str] = []
+        texts = [str(payload.get("message") or "")]
+        for item in items:
+            parts = self._parts(item.get("content")) if item.get("type") == "message" else []
+            text = "".join(part.text for part in parts if isinstance(part, Text))
+            role = "assistant" if item.get("role") == "assistant" else "user"
+            same = unused.pop((role, text), "")
+            if same:
+                verbatim.append(same)
+            else:
+                texts.append(text)
+        text = "\n\n".join(filter(None, texts)) or "[Compacted by Codex. Its summary is encrypted in the file.]"
+        summary = Message("user", (Text(text),), id=new_id(), kind="summary", created_at=self._at)
+        if before:
+            self.records.append(compaction(self._at, before[0].id, before[-1].id, summary.id, verbatim, len(before)))
+        self.messages.append(summary)
+        self._start = len(self.messages) - 1
+
+    def _roll_back(self, turns: int) -> None:
+        """The last `turns` turns of the person leave the context."""
+        self.close_answer(None)
+        asked = [i for i, m in enumerate(self.messages) if m.role == "user" and m.kind == "chat"]
+        if asked and turns:
+            first = asked[max(0, len(asked) - turns)]
+            ids = [message.id for message in self.messages[first:]]
+            self.records.append(Record(new_id(), RecordKind.SET_ASIDE, self._at, {"ids": ids}))
+
+
+def _payload(line: Line) -> Mapping[str, Any]:
+    payload = line.get("payload")
+    return payload if isinstance(payload, dict) else {}
+
+
+def _content(output: Any) -> Any:
+    return output.get("content") or output.get("output") or "" if isinstance(output, dict) else output
+
+
+def _usage(data: Mapping[str, Any]) -> Usage:
+    """`input_tokens` includes cached tokens, `output_tokens` includes reasoning."""
+    write = data.get("cache_write_input_tokens")
+    return Usage(
+        int(data["input_tokens"]),
+        int(data.get("output_tokens") or 0),
+        int(data.get("cached_input_tokens") or 0),
+        None if write is None else int(write),
+        int(data.get("reasoning_output_tokens") or 0),
+    )
+
+
+def _share_reasoning(parts: list[Part], usage: Usage | None) -> tuple[Part, ...]:
+    """`parts` with the reported reasoning tokens on the first reasoning block: the file does not say them apart."""
+    left = usage.reasoning if usage is not None else None
+    found: list[Part] = []
+    for part in parts:
+        if isinstance(part, Reasoning):
+            found.append(replace(part, tokens=left))
+            left = 0 if left is not None else None
+        else:
+            found.append(part)
+    return tuple(found)

@@ -1,0 +1,104 @@
+"""Sessions of goose: its database (`sessions.db`), and the `.jsonl` files of earlier versions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tui.chat.interchange.foreign.source import SourceFile
+from tui.chat.interchange.recording import Recording, first_words
+from tui.chat.store.ids import new_id
+from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult
+
+SOURCE, NAME = "goose", "goose"
+
+UNSCORED = "goose stores the last call of a session only, not every call"
+
+
+def detect(file: SourceFile) -> bool:
+    """Whether `file` is goose's database, or a session file with its metadata in the first line."""
+    if file.tables:
+        return file.tables >= {"sessions", "messages"} and any(
+            row["name"] == "content_json" for row in file.query("SELECT name FROM pragma_table_info('messages')")
+        )
+    return any("working_dir" in line and "message_count" in line for line in file.lines[:1])
+
+
+def read(file: SourceFile) -> list[Recording]:
+    """Every session with messages."""
+    if not file.is_database:
+        head, *entries = file.lines
+        return [_session(str(head.get("description") or ""), entries, file.stem, "", "")]
+    found = []
+    for session in file.query("SELECT * FROM sessions ORDER BY id"):
+        about = dict(session)
+        rows = file.query("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session["id"],))
+        entries = [
+            {
+                "role": row["role"],
+                "created": row["created_timestamp"],
+                "content": json.loads(row["content_json"]),
+                "metadata": json.loads(dict(row).get("metadata_json") or "{}"),
+            }
+            for row in rows
+        ]
+        model = json.loads(about.get("model_config_json") or "{}")
+        title = str(about.get("description") or about.get("name") or "")
+        provider, name = str(about.get("provider_name") or ""), str(model.get("model_name") or "")
+        if entries:
+            found.append(_session(title, entries, str(session["id"]), provider, name, model.get("context_limit")))
+    return found
+
+
+def _session(
+    title: str,
+    entries: Sequence[Mapping[str, Any]],
+    fallback: str,
+    provider: str,
+    model: str,
+    window: int | None = None,
+) -> Recording:
+    messages: list[Message] = []
+    names: dict[str, str] = {}
+    for entry in entries:
+        if (entry.get("metadata") or {}).get("agentVisible") is False:
+            continue  # compacted away: on goose's screen, but not sent any more
+        parts, results = _content(entry.get("content") or [], names)
+        at = float(entry.get("created") or 0)
+        if results:
+            messages.append(Message("tool", tuple(results), id=new_id(), created_at=at))
+        if parts and entry.get("role") == "user":
+            messages.append(Message("user", tuple(parts), id=new_id(), created_at=at))
+        elif parts:
+            name = model or "unknown"
+            messages.append(
+                Message("assistant", tuple(parts), id=new_id(), created_at=at, provider=provider, model=name)
+            )
+    title = title or first_words(messages, fallback)
+    return Recording(SOURCE, title, tuple(messages), window=window, unscored=UNSCORED)
+
+
+def _content(blocks: Sequence[Mapping[str, Any]], names: dict[str, str]) -> tuple[list[Part], list[Part]]:
+    """Parts and tool results of a message."""
+    parts: list[Part] = []
+    results: list[Part] = []
+    for block in blocks:
+        match block.get("type"):
+            case "text" if block.get("text"):
+                parts.append(Text(str(block["text"])))
+            case "thinking":
+                parts.append(Reasoning(str(block.get("thinking") or ""), signature=block.get("signature") or None))
+            case "toolRequest":
+                call = (block.get("toolCall") or {}).get("value") or {}
+                ident, name = str(block.get("id")), str(call.get("name", ""))
+                names[ident] = name
+                parts.append(ToolCall(ident, name, json.dumps(call.get("arguments") or {}, ensure_ascii=False)))
+            case "toolResponse":
+                ident, outcome = str(block.get("id")), block.get("toolResult") or {}
+                value = outcome.get("value") or []
+                pieces = value.get("content") or [] if isinstance(value, dict) else value
+                text = "\n".join(str(piece.get("text", "")) for piece in pieces if piece.get("type") == "text")
+                failed = outcome.get("status") == "error"
+                results.append(ToolResult(ident, names.get(ident, ""), text or str(outcome.get("error") or ""), failed))
+    return parts, results

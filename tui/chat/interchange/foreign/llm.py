@@ -1,0 +1,133 @@
+"""The log of simonw/llm (`logs.db`): `responses` up to 0.35, since then `turns` over content-addressed messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from sqlite3 import Row
+
+from tui.chat.interchange.foreign.source import SourceFile
+from tui.chat.interchange.recording import Recording, first_words
+from tui.chat.store.ids import new_id
+from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult, Usage
+
+SOURCE, NAME = "llm", "llm"
+
+
+def detect(file: SourceFile) -> bool:
+    """Whether `file` has llm's tables."""
+    return "responses" in file.tables and "_llm_migrations" in file.tables
+
+
+def read(file: SourceFile) -> list[Recording]:
+    """Every conversation of both generations; a file that was upgraded holds both."""
+    found = list(_older(file))
+    if "turns" in file.tables:
+        found += _threads(file)
+    return found
+
+
+def _older(file: SourceFile) -> Iterator[Recording]:
+    """Every row of `responses` holds its own prompt only: a conversation is its rows in the order of their ids."""
+    conversations = file.query(
+        "SELECT DISTINCT r.conversation_id AS id, c.name FROM responses r"
+        " LEFT JOIN conversations c ON c.id = r.conversation_id ORDER BY r.id"
+    )
+    for conversation in conversations:
+        messages: list[Message] = []
+        rows = file.query("SELECT * FROM responses WHERE conversation_id IS ? ORDER BY id", (conversation["id"],))
+        for row in rows:
+            at = _time(row["datetime_utc"])
+            results = file.query("SELECT * FROM tool_results WHERE response_id = ? ORDER BY id", (row["id"],))
+            if results:
+                parts = tuple(ToolResult(r["tool_call_id"] or "", r["name"], r["output"] or "") for r in results)
+                messages.append(Message("tool", parts, id=new_id(), created_at=at))
+            if row["prompt"]:
+                messages.append(Message("user", (Text(row["prompt"]),), id=new_id(), created_at=at))
+            calls = file.query("SELECT * FROM tool_calls WHERE response_id = ? ORDER BY id", (row["id"],))
+            said: list[Part] = [Text(row["response"])] if row["response"] else []
+            said += [ToolCall(c["tool_call_id"] or "", c["name"], c["arguments"] or "{}") for c in calls]
+            messages.append(_answer(row, said, at))
+        if messages:
+            title = conversation["name"] or first_words(messages, str(conversation["id"]))
+            yield Recording(SOURCE, title, tuple(messages))
+
+
+def _threads(file: SourceFile) -> Iterator[Recording]:
+    for thread in file.query("SELECT * FROM threads ORDER BY id"):
+        turns = file.query("SELECT * FROM turns WHERE thread_id = ? ORDER BY id", (thread["id"],))
+        messages: list[Message] = []
+        before: str | None = None
+        for turn in turns:
+            at = _time(turn["datetime_utc"])
+            for stored in _chain(file, turn["tip_message_hash"], before):
+                message = _stored(file, stored, at)
+                if message is not None:
+                    if message.role == "assistant":
+                        message = _answer(turn, list(message.parts), at)
+                    messages.append(message)
+            before = turn["tip_message_hash"]
+        if messages:
+            yield Recording(SOURCE, thread["name"] or first_words(messages, thread["id"]), tuple(messages))
+
+
+def _chain(file: SourceFile, tip: str | None, stop: str | None) -> list[Row]:
+    """The messages from after `stop` to `tip`, oldest first."""
+    found: list[Row] = []
+    seen: set[str] = set()
+    while tip and tip != stop and tip not in seen:
+        seen.add(tip)
+        rows = file.query("SELECT * FROM messages WHERE hash = ?", (tip,))
+        if not rows:
+            break
+        found.append(rows[0])
+        tip = rows[0]["parent_hash"]
+    return found[::-1]
+
+
+def _stored(file: SourceFile, row: Row, at: float) -> Message | None:
+    """A stored message; None for the system prompt, which is no part of the history here."""
+    parts: list[Part] = []
+    for part in file.query("SELECT * FROM parts WHERE message_hash = ? ORDER BY position", (row["hash"],)):
+        payload = json.loads(part["payload"] or "{}")
+        match part["type"]:
+            case "text":
+                parts.append(Text(part["text"] or ""))
+            case "reasoning":
+                parts.append(Reasoning(part["text"] or ""))
+            case "tool_call":
+                arguments = json.dumps(payload.get("arguments") or {}, ensure_ascii=False)
+                parts.append(ToolCall(str(payload.get("tool_call_id") or ""), part["tool_name"] or "", arguments))
+            case "tool_result":
+                call = str(payload.get("tool_call_id") or "")
+                output = part["text"] or str(payload.get("output") or "")
+                parts.append(ToolResult(call, part["tool_name"] or "", output))
+    match row["role"]:
+        case "user":
+            return Message("user", tuple(parts), id=new_id(), created_at=at)
+        case "assistant":
+            return Message("assistant", tuple(parts), id=new_id(), created_at=at)
+        case "tool":
+            return Message("tool", tuple(parts), id=new_id(), created_at=at)
+        case _:
+            return None
+
+
+def _answer(row: Row, parts: list[Part], at: float) -> Message:
+    """An answer with its call's usage: `input_tokens` includes cached tokens."""
+    usage = None
+    if row["input_tokens"]:
+        details = json.loads(row["token_details"] or "{}")
+        cached = (details.get("prompt_tokens_details") or {}).get("cached_tokens")
+        reasoning = (details.get("completion_tokens_details") or {}).get("reasoning_tokens")
+        usage = Usage(row["input_tokens"], row["output_tokens"], cached, reasoning=reasoning)
+    model = row["resolved_model"] or row["model"]
+    return Message("assistant", tuple(parts), id=new_id(), created_at=at, provider="llm", model=model, usage=usage)
+
+
+def _time(stamp: str | None) -> float:
+    try:
+        return datetime.fromisoformat(f"{stamp}+00:00" if stamp and "+" not in stamp else str(stamp)).timestamp()
+    except ValueError:
+        return 0.0

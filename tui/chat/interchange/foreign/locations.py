@@ -1,0 +1,96 @@
+"""Where other programs keep their sessions on this machine, and which of those files have not been imported yet."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui.chat.store.store import SessionStore
+
+IMPORTED_FILES = "imported_files"  # key in the store's state: path -> [size in bytes, time of the last change]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFile:
+    """A file that a program keeps its conversations in. `changed` is in seconds since the epoch, `size` in bytes."""
+
+    program: str
+    path: Path
+    changed: float
+    size: int
+
+
+def session_files(env: Mapping[str, str], home: Path) -> list[SessionFile]:
+    """What is there, newest first. Folders that can't be read are passed over."""
+    found: list[SessionFile] = []
+    for program, folder, pattern in _places(env, home):
+        try:
+            paths = list(folder.glob(pattern))
+        except OSError:
+            continue
+        for path in paths:
+            try:
+                status = path.stat()
+            except OSError:
+                continue
+            found.append(SessionFile(program, path, status.st_mtime, status.st_size))
+    return sorted(found, key=lambda file: -file.changed)
+
+
+def not_imported(store: SessionStore, files: list[SessionFile]) -> list[SessionFile]:
+    """Those of `files` that were never imported, or have changed since."""
+    known = _known(store)
+    return [file for file in files if known.get(str(file.path)) != [file.size, file.changed]]
+
+
+def note_imported(store: SessionStore, path: Path) -> None:
+    """`path` was imported as it is now."""
+    try:
+        status = path.stat()
+    except OSError:
+        return
+    entry = [status.st_size, status.st_mtime]
+    store.change_state(IMPORTED_FILES, lambda known: {**known, str(path.absolute()): entry})
+
+
+def _known(store: SessionStore) -> dict[str, list[float]]:
+    text = store.get_state(IMPORTED_FILES)
+    known: dict[str, list[float]] = {} if text is None else json.loads(text)
+    return known
+
+
+def _places(env: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path, str]]:
+    """Program, folder and pattern. The variables are those of the programs themselves."""
+
+    def at(variable: str, *default: str) -> Path:
+        return Path(env[variable]) if env.get(variable) else home.joinpath(*default)
+
+    data = at("XDG_DATA_HOME", ".local", "share")
+    config = at("XDG_CONFIG_HOME", ".config")
+    support = home / "Library" / "Application Support" if sys.platform == "darwin" else data
+    yield "Claude Code", at("CLAUDE_CONFIG_DIR", ".claude") / "projects", "*/*.jsonl"
+    yield "Claude Code", config / "claude" / "projects", "*/*.jsonl"
+    yield "Codex", at("CODEX_HOME", ".codex") / "sessions", "*/*/*/rollout-*.jsonl"
+    yield "Codex", at("CODEX_HOME", ".codex") / "archived_sessions", "rollout-*.jsonl"
+    yield "Gemini CLI", home / ".gemini" / "tmp", "*/chats/session-*.json*"
+    yield "opencode", data / "opencode", "opencode*.db"
+    yield "opencode", data / "opencode" / "storage" / "session", "*/ses_*.json"
+    yield "pi", home / ".pi" / "agent" / "sessions", "*/*.jsonl"
+    yield "qwen-code", home / ".qwen" / "projects", "*/chats/*.jsonl"
+    yield "Kimi", at("KIMI_SHARE_DIR", ".kimi") / "sessions", "*/*/wire.jsonl"
+    yield "goose", support / "goose" / "sessions", "sessions.db"
+    yield "goose", support / "goose" / "sessions", "*.jsonl"
+    yield "llm", at("LLM_USER_PATH", *_llm(home)), "logs.db"
+    for editor in ("Code", "VSCodium", "Cursor"):
+        storage = (config if sys.platform != "darwin" else support) / editor / "User" / "globalStorage"
+        for extension in ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline", "kilocode.kilo-code"):
+            yield "Cline, Roo Code or Kilo Code", storage / extension / "tasks", "*/api_conversation_history.json"
+
+
+def _llm(home: Path) -> tuple[str, ...]:
+    if sys.platform == "darwin":
+        return ("Library", "Application Support", "io.datasette.llm")
+    return (".config", "io.datasette.llm")

@@ -1,0 +1,244 @@
+"""Sessions of opencode: its database, its older JSON files, and what `opencode export` writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tui.chat.conversation.history import RecordKind
+from tui.chat.interchange.foreign.source import SourceFile
+from tui.chat.interchange.recording import Recording, clearing, compaction, first_words, picture, seconds
+from tui.chat.store.ids import new_id
+from tui.chat.store.store import Record
+from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult, Usage
+
+SOURCE, NAME = "opencode", "opencode"
+
+_TABLES = {"session", "message", "part"}
+
+
+def detect(file: SourceFile) -> bool:
+    """Whether `file` is an export (`{info, messages}`), a session file of before 1.2, or the database."""
+    if file.tables >= _TABLES:
+        return True
+    whole = file.document
+    if not isinstance(whole, dict):
+        return False
+    if isinstance(whole.get("info"), dict) and isinstance(whole.get("messages"), list):
+        return True
+    return "projectID" in whole and str(whole.get("id", "")).startswith("ses_")
+
+
+def read(file: SourceFile) -> list[Recording]:
+    """Every session in `file`. Sub-agents have sessions of their own."""
+    if file.is_database:
+        return _database(file)
+    if "messages" in file.document:
+        return [_session(file.document["info"], file.document["messages"], file.stem)]
+    return [_session(file.document, _older_messages(file), file.stem)]
+
+
+def _database(file: SourceFile) -> list[Recording]:
+    found: list[Recording] = []
+    for row in file.query("SELECT * FROM session ORDER BY id"):
+        info = _row(row)
+        messages = []
+        for message in file.query("SELECT * FROM message WHERE session_id = ? ORDER BY id", (row["id"],)):
+            parts = file.query("SELECT * FROM part WHERE message_id = ? ORDER BY id", (message["id"],))
+            messages.append({"info": _row(message), "parts": [_row(part) for part in parts]})
+        if messages:
+            found.append(_session(info, messages, str(row["id"])))
+    return found
+
+
+def _row(row: Any) -> dict[str, Any]:
+    """A row as the JSON it was made from: what `data` holds, and the id."""
+    values = dict(row)
+    data = values.pop("data", None)
+    if isinstance(values.get("revert"), str):
+        values["revert"] = json.loads(values["revert"])
+    return {**(json.loads(data) if data else values), "id": values["id"]}
+
+
+def _older_messages(file: SourceFile) -> list[dict[str, Any]]:
+    """The messages of `storage/session/<project>/ses_*.json`, which lie in folders beside it."""
+    storage = file.path.absolute().parents[2]
+    found = []
+    for path in sorted((storage / "message" / file.stem).glob("msg_*.json")):
+        parts = sorted((storage / "part" / path.stem).glob("prt_*.json"))
+        found.append({"info": _loaded(path), "parts": [_loaded(part) for part in parts]})
+    return found
+
+
+def _loaded(path: Any) -> dict[str, Any]:
+    value = SourceFile(path).document
+    return value if isinstance(value, dict) else {}
+
+
+@dataclass
+class _Context:
+    """The conversation so far, and where its context begins."""
+
+    messages: list[Message] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    ids: dict[str, int] = field(default_factory=dict)  # opencode's message id -> position of its first message here
+    start: int = 0
+    pruned: list[tuple[float, str, str]] = field(default_factory=list)  # when, message id, call id; not yet a record
+
+    def prune(self, now: float) -> None:
+        """Make a record of the tool results that opencode had cleared by `now`, in seconds since the epoch."""
+        due = [entry for entry in self.pruned if entry[0] <= now]
+        if due:
+            self.records.append(clearing(due[-1][0], [(message, call) for _, message, call in due]))
+            self.pruned = [entry for entry in self.pruned if entry[0] > now]
+
+
+def _session(info: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], fallback: str) -> Recording:
+    context = _Context()
+    for entry in messages:
+        about = entry["info"]
+        context.ids[str(about.get("id", ""))] = len(context.messages)
+        context.prune(_time(about))
+        if about.get("role") == "user":
+            _asked(about, entry["parts"], context)
+        elif about.get("summary") is True:
+            _summarised(about, entry["parts"], context)
+        else:
+            _answered(about, entry["parts"], context)
+    reverted = context.ids.get(str((info.get("revert") or {}).get("messageID") or ""))
+    if reverted is not None and reverted < len(context.messages):
+        left = [message.id for message in context.messages[reverted:]]
+        context.records.append(Record(new_id(), RecordKind.SET_ASIDE, _time(messages[-1]["info"]), {"ids": left}))
+    title = str(info.get("title") or "")
+    if not title or title.startswith("New session"):
+        title = first_words(context.messages, fallback)
+    return Recording(SOURCE, title, tuple(context.messages), tuple(context.records), context.blobs)
+
+
+def _time(info: Mapping[str, Any]) -> float:
+    return seconds((info.get("time") or {}).get("created"))
+
+
+def _asked(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:
+    """A user message. Text that opencode added by itself is a message of its own, marked as injected."""
+    typed: list[Part] = []
+    added: list[Part] = []
+    for part in parts:
+        if part.get("type") == "text" and not part.get("ignored"):
+            (added if part.get("synthetic") else typed).append(Text(str(part.get("text", ""))))
+        elif part.get("type") == "file":
+            typed += _file(part, context.blobs)
+    at = _time(info)
+    if typed:
+        context.messages.append(Message("user", tuple(typed), id=new_id(), created_at=at))
+    if added:
+        context.messages.append(Message("user", tuple(added), id=new_id(), kind="injected", created_at=at))
+
+
+def _file(part: Mapping[str, Any], blobs: dict[str, bytes]) -> list[Part]:
+    """A picture or document. The text of a text file stands in synthetic parts beside it."""
+    url, media = str(part.get("url") or ""), str(part.get("mime") or "")
+    if not url.startswith("data:") or not (media.startswith("image/") or media == "application/pdf"):
+        return []
+    found = picture(media, url.partition(",")[2], blobs)
+    return [replace(attached, name=str(part.get("filename") or attached.name)) for attached in found]
+
+
+def _summarised(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:
+    """A compaction: its answer is the summary that the context begins with from now on."""
+    text = "".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+    at = _time(info)
+    provider, model = str(info.get("providerID") or ""), str(info.get("modelID") or "")
+    summary = Message(
+        "assistant", (Text(text),), id=new_id(), kind="summary", created_at=at, provider=provider, model=model,
+        usage=_usage(info.get("tokens")),
+    )  # fmt: skip
+    if len(context.messages) > context.start:
+        replaced = context.messages[context.start :]
+        tail = context.ids.get(str(info.get("tail_start_id") or ""), len(context.messages))
+        verbatim = [message.id for message in context.messages[max(tail, context.start) :]]
+        context.records.append(compaction(at, replaced[0].id, replaced[-1].id, summary.id, verbatim, len(replaced)))
+    context.messages.append(summary)
+    context.start = len(context.messages) - 1
+
+
+def _answered(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:
+    """An answer, a message for each step of it, with the results of its calls."""
+    provider, model = str(info.get("providerID") or ""), str(info.get("modelID") or "")
+    at = _time(info)
+    said: list[Part] = []
+    results: list[Part] = []
+    pruned: list[tuple[float, str]] = []
+
+    def finish(tokens: Any, reason: str | None) -> None:
+        if said:
+            usage = _usage(tokens)
+            failed = usage is None and bool(info.get("error"))
+            context.messages.append(
+                Message(
+                    "assistant", tuple(said), id=new_id(), created_at=at, provider=provider, model=model,
+                    finish_reason=reason, usage=usage, status="failed" if failed else "complete",
+                )
+            )  # fmt: skip
+        if results:
+            message = Message("tool", tuple(results), id=new_id(), created_at=at)
+            context.messages.append(message)
+            context.pruned += [(when, message.id, call) for when, call in pruned]
+        said.clear()
+        results.clear()
+        pruned.clear()
+
+    for part in parts:
+        match part.get("type"):
+            case "text" if part.get("text"):
+                said.append(Text(str(part["text"])))
+            case "reasoning":
+                said.append(_reasoning(part, provider, model))
+            case "tool":
+                call, result = _tool(part)
+                said.append(call)
+                results.append(result)
+                if when := ((part.get("state") or {}).get("time") or {}).get("compacted"):
+                    pruned.append((seconds(when), call.id))
+            case "step-finish":
+                finish(part.get("tokens"), part.get("reason"))
+    finish(info.get("tokens"), info.get("finish"))
+
+
+def _reasoning(part: Mapping[str, Any], provider: str, model: str) -> Reasoning:
+    metadata = next((value for value in (part.get("metadata") or {}).values() if isinstance(value, dict)), {})
+    signature = metadata.get("signature")
+    sealed = metadata.get("reasoningEncryptedContent") or metadata.get("reasoningOpaque")
+    return Reasoning(
+        str(part.get("text") or ""),
+        provider,
+        model,
+        signature=str(signature) if signature else None,
+        encrypted="" if sealed and "REDACTED" in str(sealed) else str(sealed) if sealed else None,
+    )
+
+
+def _tool(part: Mapping[str, Any]) -> tuple[ToolCall, ToolResult]:
+    state = part.get("state") or {}
+    ident, name = str(part.get("callID") or new_id()), str(part.get("tool") or "")
+    text = str(state.get("output") or state.get("error") or "")
+    call = ToolCall(ident, name, json.dumps(state.get("input") or {}, ensure_ascii=False))
+    return call, ToolResult(ident, name, text, state.get("status") == "error")
+
+
+def _usage(tokens: Any) -> Usage | None:
+    """`input` leaves out what came from or went to the cache. `output` held the reasoning until 1.4: `total` tells."""
+    if not isinstance(tokens, dict):
+        return None
+    cache = tokens.get("cache") or {}
+    read, write = int(cache.get("read") or 0), int(cache.get("write") or 0)
+    whole = int(tokens.get("input") or 0) + read + write
+    output, reasoning = int(tokens.get("output") or 0), int(tokens.get("reasoning") or 0)
+    if not whole:
+        return None
+    total = tokens.get("total")
+    inside = total is not None and int(total) == whole + output
+    return Usage(whole, output if inside else output + reasoning, read, write, reasoning)

@@ -1,0 +1,113 @@
+"""Chats of qwen-code: one record a line, a tree by `uuid` and `parentUuid`, with Gemini's content parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tui.chat.conversation.history import RecordKind
+from tui.chat.interchange.foreign.gemini import contents
+from tui.chat.interchange.foreign.source import Line, SourceFile
+from tui.chat.interchange.recording import Recording, compaction, first_words, seconds
+from tui.chat.store.ids import new_id
+from tui.chat.store.store import Record
+from tui.messages import Message, Text, Usage
+
+SOURCE, NAME = "qwen-code", "qwen-code"
+PROVIDER = "qwen"
+
+
+def detect(file: SourceFile) -> bool:
+    """Whether `file` is a chat: like Claude Code's, but with `message.parts`."""
+    return any(
+        "parentUuid" in line and isinstance(line.get("message"), dict) and "parts" in line["message"]
+        for line in file.lines[:5]
+    )
+
+
+def read(file: SourceFile) -> list[Recording]:
+    """The conversation in `file`: every branch, of which only the last one is not set aside."""
+    path = _path(file.lines)
+    messages: list[Message] = []
+    records: list[Record] = []
+    aside: list[str] = []
+    answers: dict[str, int] = {}  # uuid -> position of the answer that began with it
+    window: int | None = None
+    start = 0
+    for line in file.lines:
+        if line.get("isSidechain") or line.get("agentId"):
+            continue
+        at = seconds(line.get("timestamp"))
+        if line.get("type") == "system" and line.get("subtype") == "chat_compression":
+            summary = _summary(line, at)
+            if len(messages) > start:
+                replaced = messages[start:]
+                records.append(compaction(at, replaced[0].id, replaced[-1].id, summary.id, (), len(replaced)))
+            messages.append(summary)
+            start = len(messages) - 1
+            continue
+        window = line.get("contextWindowSize") or window
+        uuid = str(line.get("uuid"))
+        for message in _messages(line, at):
+            if message.role == "assistant" and uuid in answers:
+                before = messages[answers[uuid]]
+                usage = message.usage or before.usage
+                messages[answers[uuid]] = replace(before, parts=(*before.parts, *message.parts), usage=usage)
+                continue
+            if message.role == "assistant":
+                answers[uuid] = len(messages)
+            messages.append(message)
+            if uuid not in path:
+                aside.append(message.id)
+    if aside:
+        records.append(Record(new_id(), RecordKind.SET_ASIDE, messages[-1].created_at, {"ids": aside}))
+    title = first_words(messages, file.stem)
+    unscored = "" if any(message.usage for message in messages) else "no usage in this chat"
+    return [Recording(SOURCE, title, tuple(messages), tuple(records), window=window, unscored=unscored)]
+
+
+def _path(lines: Sequence[Line]) -> set[str]:
+    """The uuids from the last record back to the root."""
+    own = [line for line in lines if not line.get("isSidechain")]
+    parents = {str(line.get("uuid")): str(line.get("parentUuid") or "") for line in own}
+    found: set[str] = set()
+    at = next(reversed(parents), "")
+    while at in parents and at not in found:
+        found.add(at)
+        at = parents[at]
+    return found
+
+
+def _messages(line: Line, at: float) -> list[Message]:
+    """The messages that a record stands for; records of the program itself stand for none."""
+    message = line.get("message")
+    kind = line.get("type")
+    if not isinstance(message, dict) or kind not in ("user", "assistant", "tool_result"):
+        return []
+    role = "model" if kind == "assistant" else "user"
+    found = contents([{"role": role, "parts": message.get("parts") or []}], PROVIDER)
+    model = str(line.get("model") or "")
+    return [
+        replace(m, created_at=at, provider=PROVIDER, model=model, usage=_usage(line.get("usageMetadata")))
+        if m.role == "assistant"
+        else replace(m, created_at=at)
+        for m in found
+    ]
+
+
+def _summary(line: Line, at: float) -> Message:
+    payload = line.get("systemPayload") or {}
+    history = contents(payload.get("compressedHistory") or [], PROVIDER)
+    text = "\n\n".join(message.text for message in history if message.text)
+    return Message("user", (Text(text),), id=new_id(), kind="summary", created_at=at)
+
+
+def _usage(data: Any) -> Usage | None:
+    """`promptTokenCount` includes cached tokens; thoughts stand beside the candidates."""
+    if not isinstance(data, Mapping) or not data.get("promptTokenCount"):
+        return None
+    thoughts = int(data.get("thoughtsTokenCount") or 0)
+    output = int(data.get("candidatesTokenCount") or 0) + thoughts
+    cached = int(data.get("cachedContentTokenCount") or 0)
+    return Usage(int(data["promptTokenCount"]), output, cached, reasoning=thoughts)
