@@ -1,6 +1,6 @@
 """`python -m tui`: the same as the `chatctx` command."""
 
-from tui.cli import main
+from tui.cli.main import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

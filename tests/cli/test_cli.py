@@ -22,7 +22,7 @@ HEAVY = ("textual", "rich", "openai", "anthropic", "tiktoken", "genai_prices", "
 def test_version_and_help_load_nothing_heavy(tmp_path: Path) -> None:
     for args in (["--version"], ["--help"], ["ask", "--help"]):
         code = (
-            f"import sys; from tui.cli import main; code = main({args!r});"
+            f"import sys; from tui.cli.main import main; code = main({args!r});"
             f"print('LOADED', [m for m in {HEAVY!r} if m in sys.modules]); sys.exit(code)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from click.shell_completion import get_completion_class, shell_complete
 
 from tui.cli.command_line import PROGRAM, ROOT
-from tui.config.paths import is_there
-from tui.config.settings import ConfigError, Settings, load_settings
-
-if TYPE_CHECKING:
-    from tui.chat.store.store import SessionInfo
+from tui.config.settings import Settings
 
 VARIABLE = "_CHATCTX_COMPLETE"
 """Set by the scripts when they ask."""
@@ -30,40 +24,3 @@ def run(settings: Settings, *, shell: str) -> int:
 def answer(instruction: str) -> int:
     """Answer a script that asks what can come next. Returns the exit code."""
     return shell_complete(ROOT, {}, PROGRAM, VARIABLE, instruction)
-
-
-def session_ids(beginning: str) -> list[tuple[str, str]]:
-    """The ids of stored sessions with their titles, the newest first."""
-    from tui.text.cells import plain
-
-    return [(info.id, plain(info.title)) for info in _sessions() if info.id.startswith(beginning)]
-
-
-def model_names(beginning: str) -> list[str]:
-    """The models of stored sessions, the last used first, then "provider/" of every provider."""
-    from tui.providers.registry import all_configs
-
-    used = [f"{info.provider}/{info.model}" for info in _sessions()]
-    try:
-        settings = load_settings()
-        providers = [f"{name}/" for name in all_configs(settings.providers, gguf=settings.gguf)]
-    except (ConfigError, ValueError):  # the command itself will say what is wrong
-        providers = []
-    return [name for name in dict.fromkeys([*used, *providers]) if name.startswith(beginning)]
-
-
-def _sessions() -> list[SessionInfo]:
-    from tui.chat.store.database import StoreError
-    from tui.chat.store.store import SessionStore
-
-    try:
-        database = load_settings().database
-        if not is_there(database):
-            return []
-        store = SessionStore(database)
-        try:
-            return [info for info in store.sessions() if info.messages]
-        finally:
-            store.close()
-    except (ConfigError, StoreError):  # the command itself will say what is wrong
-        return []

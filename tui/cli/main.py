@@ -1,0 +1,51 @@
+"""The program's entry: what was asked for is run, and whatever happens ends in an exit code and no traceback."""
+
+from __future__ import annotations
+
+import sys
+
+from tui.cli import BAD_USAGE, FAILED, INTERRUPTED, complain, streams
+
+TYPE_CHECKING = False  # type checkers know the name: until `main` runs nothing catches ctrl+c, so little is loaded
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (without the program's name). Returns the exit code; shows no traceback."""
+    try:
+        streams.stand()
+        code = _main(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()  # here, where its failure can still be understood
+        return code
+    except KeyboardInterrupt:
+        return streams.leave(INTERRUPTED)
+    except OSError as error:
+        reason = streams.unwritable(error)
+        if reason is None:
+            raise
+        streams.give_up()
+        return complain(reason) if reason else FAILED
+
+
+def _main(argv: Sequence[str]) -> int:
+    import os
+
+    if "_CHATCTX_COMPLETE" in os.environ:
+        from tui.cli.completion import answer
+
+        return answer(os.environ["_CHATCTX_COMPLETE"])
+    import click
+
+    from tui.cli.command_line import parse
+
+    try:
+        invocation = parse(argv)
+    except click.exceptions.Exit as done:  # after --help and --version
+        return done.exit_code
+    except click.UsageError as error:
+        program = error.ctx.command_path if error.ctx else "chatctx"
+        return complain(f"{error.format_message()} See {program} --help", BAD_USAGE)
+    from tui.cli.start import run
+
+    return run(invocation)
