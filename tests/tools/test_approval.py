@@ -38,7 +38,7 @@ def test_the_most_exact_rule_holds_and_never_wins(rules: dict[str, Rule], expect
 @pytest.mark.parametrize("read_only", [True, False])
 def test_without_a_word_what_reads_runs_and_the_rest_asks(read_only: bool) -> None:
     assert verdict(tool(read_only=read_only), rules={}, remembered={}) == ("allow" if read_only else "ask")
-    assert verdict(tool(read_only=read_only), rules={}, remembered={}, wary=True) == "ask"
+    assert verdict(tool(read_only=read_only), rules={}, remembered={}, must_ask=True) == "ask"
 
 
 def test_never_wins_wherever_it_was_said() -> None:
@@ -47,7 +47,7 @@ def test_never_wins_wherever_it_was_said() -> None:
     assert verdict(tool(), rules={"gh__write": "allow"}, remembered=said, session=session) == "never"
     yes = {"gh__write": Remembered("gh__write", "allow", fingerprint(tool()))}
     assert verdict(tool(), rules={"gh__*": "never"}, remembered=yes, session=session) == "never"
-    assert verdict(tool(), rules={"gh__*": "never"}, remembered={}, wary=True) == "never"
+    assert verdict(tool(), rules={"gh__*": "never"}, remembered={}, must_ask=True) == "never"
 
 
 def test_an_answer_holds_for_the_tool_as_it_was() -> None:
@@ -56,4 +56,4 @@ def test_an_answer_holds_for_the_tool_as_it_was() -> None:
     assert verdict(tool(), rules={"*": "ask"}, remembered=yes) == "allow"
     assert verdict(tool("Writes anywhere."), rules={}, remembered=yes) == "ask"
     assert verdict(tool("Writes anywhere."), rules={}, remembered={}, session=session) == "ask"
-    assert verdict(tool(), rules={}, remembered=yes, session=session, wary=True) == "ask"
+    assert verdict(tool(), rules={}, remembered=yes, session=session, must_ask=True) == "ask"

@@ -51,10 +51,10 @@ class MemoryFiles:
 
     def find(self, name: str) -> MemoryFile | None:
         """The file of that name, or the only one whose name ends so."""
-        found = [file for file in self.files if file.name == name] or [
+        named = [file for file in self.files if file.name == name] or [
             file for file in self.files if file.name.endswith(name)
         ]
-        return found[0] if len(found) == 1 else None
+        return named[0] if len(named) == 1 else None
 
     def switched(self, name: str, on: bool) -> MemoryFiles:
         """This with one file switched on or off."""
@@ -71,17 +71,17 @@ class MemoryFiles:
         None is a session from before there were memory files, or without any.
         """
         before = {str(entry["path"]): entry for entry in (record or {}).get("files", ())}
-        said: list[str] = []
+        notices: list[str] = []
         files: list[MemoryFile] = []
         for file in self.files:
             entry = before.pop(file.path, None)
             if entry is None:
-                said.append(f"{file.name} is new: it goes with the next message (/memory switches it off).")
+                notices.append(f"{file.name} is new: it goes with the next message (/memory switches it off).")
             elif entry["sha256"] != file.digest:
-                said.append(f"{file.name} has changed: its new text goes with the next message.")
+                notices.append(f"{file.name} has changed: its new text goes with the next message.")
             files.append(file if entry is None else replace(file, on=bool(entry["on"])))
-        said += [f"{path} is not found from this folder: it is not sent any more." for path in before]
-        return MemoryFiles(tuple(files), (*self.notices, *said), bool(said))
+        notices += [f"{path} is not found from this folder: it is not sent any more." for path in before]
+        return MemoryFiles(tuple(files), (*self.notices, *notices), bool(notices))
 
 
 NO_MEMORY = MemoryFiles()
@@ -144,14 +144,14 @@ def _text(data: bytes) -> str:
 
 def project_folders(folder: Path, home: Path) -> list[Path]:
     """The folders from the project's top down to `folder`."""
-    found: list[Path] = []
+    folders: list[Path] = []
     for place in (folder, *folder.parents):
-        if place == home and found:
+        if place == home and folders:
             break
-        found.append(place)
+        folders.append(place)
         if is_there(place / ".git"):
-            return found[::-1]
-    return found[::-1] if home in folder.parents else [folder]
+            return folders[::-1]
+    return folders[::-1] if home in folder.parents else [folder]
 
 
 def short_path(path: Path, home: Path) -> str:

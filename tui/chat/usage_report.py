@@ -44,20 +44,20 @@ def totals(name: str, calls: Iterable[CallRow]) -> Totals:
     answered = [call for call in done if call.status == "success"]
     errors = sorted(_errors(answered))
     costs = [call.cost for call in done]
-    known = [cost for cost in costs if cost is not None]
-    given, cached = _sum(map(_input, done)), _sum(_either(call.passes_cached, call.input_cached) for call in done)
+    prices = [cost for cost in costs if cost is not None]
+    read, cached = _sum(map(_input, done)), _sum(_either(call.passes_cached, call.input_cached) for call in done)
     return Totals(
         name=name,
         calls=len(done),
         failed=len(done) - len(answered),
         compactions=sum(call.kind == "compaction" for call in done),
-        input=given,
-        fresh=None if given is None else max(0, given - (cached or 0)),
+        input=read,
+        fresh=None if read is None else max(0, read - (cached or 0)),
         cached=cached,
         output=_sum(map(_output, done)),
         reasoning=_sum(call.reasoning for call in done),
-        cost=sum(known) if len(known) == len(answered) or len(known) == len(costs) else None,
-        priced=sum(known),
+        cost=sum(prices) if len(prices) == len(answered) or len(prices) == len(costs) else None,
+        priced=sum(prices),
         predictions=len(errors),
         error_median=median(errors) if errors else None,
         error_p95=errors[min(len(errors) - 1, int(0.95 * len(errors)))] if errors else None,
@@ -71,11 +71,11 @@ def inherited(calls: Iterable[CallRow], session: str, messages: Iterable[str]) -
     for call in calls:
         if call.message in wanted:
             made[call.message].append(call)
-    found = []
+    inherited_calls = []
     for answers in made.values():
         if all(call.session != session for call in answers):  # else this is where they were made
-            found += [call for call in answers if call.session == answers[0].session]
-    return found
+            inherited_calls += [call for call in answers if call.session == answers[0].session]
+    return inherited_calls
 
 
 def totals_to_json(row: Totals) -> dict[str, object]:

@@ -77,9 +77,9 @@ class Workspace:
         )
         self.servers = Servers(settings, store, self.services.tools)
         self.setup = ProviderSetup(self._configs, self._drop, settings.config_file, settings.providers)
-        known, support = self.services, self.services.tools.support
+        services, support = self.services, self.services.tools.support
         self.model_list = ModelList(
-            store, known.calls, known.windows, lambda: self._configs, self.provider, support.known
+            store, services.calls, services.windows, lambda: self._configs, self.provider, support.takes_tools
         )
 
     @classmethod
@@ -136,16 +136,16 @@ class Workspace:
 
         Raises `UsageError`.
         """
-        found = "" if name in self._configs else await self.model_list.find(name)
-        return found or (await self.choose(name)).full_name
+        full_name = "" if name in self._configs else await self.model_list.find(name)
+        return full_name or (await self.choose(name)).full_name
 
     async def _limits(self, provider: str, model: str) -> ModelLimits:
         try:
-            found = self.provider(provider)
+            asked = self.provider(provider)
         except ProviderError as error:
             log.warning("window of %s/%s: %s", provider, model, error)
             return UNKNOWN_LIMITS
-        return await resolve_limits(found, model)
+        return await resolve_limits(asked, model)
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -226,8 +226,8 @@ class Workspace:
 
     async def sessions(self, query: str = "") -> list[SessionInfo]:
         """Sessions with at least one message, the newest first; with `query`, those that contain it."""
-        found = await asyncio.to_thread(self.store.sessions, query)
-        return [info for info in found if info.messages]
+        matching = await asyncio.to_thread(self.store.sessions, query)
+        return [info for info in matching if info.messages]
 
     # -- the composer's memory -----------------------------------------------------------------------------------
 

@@ -54,18 +54,18 @@ def verdict(
     rules: Mapping[str, Rule],
     remembered: Mapping[str, Remembered],
     session: AbstractSet[tuple[str, str]] = frozenset(),
-    wary: bool = False,
+    must_ask: bool = False,
 ) -> Rule:
     """What is to happen with a call of `tool`.
 
     "never" wins wherever it was said. `session` holds (name, fingerprint) of what was allowed for this
-    conversation. A call that is `wary` (a file that probably holds a secret) asks in any case.
+    conversation. `must_ask`: this call asks in any case (of a file that probably holds a secret).
     """
     name = tool.schema.name
     said, set_rule = remembered.get(name), rule_of(name, rules)
     if set_rule == "never" or (said is not None and said.rule == "never"):
         return "never"
-    if wary:
+    if must_ask:
         return "ask"
     if (name, fingerprint(tool)) in session or (said is not None and said.fingerprint == fingerprint(tool)):
         return "allow"

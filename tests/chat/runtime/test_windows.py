@@ -104,7 +104,7 @@ async def test_more_than_was_believed_raises_the_belief_also_a_setting(store: Se
 async def test_a_silent_server_does_not_make_a_known_window_unknown(store: SessionStore) -> None:
     await windows(store).find("p", "m")
     silent = windows(store, UNKNOWN_LIMITS)
-    assert silent.known("p", "m") == ASKED
+    assert silent.limits("p", "m") == ASKED
     assert await silent.find("p", "m") == ASKED
     assert (await silent.find("p", "other")).context is None
 

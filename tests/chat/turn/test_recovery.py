@@ -10,7 +10,7 @@ from tests.chat.fakes import ScriptedProvider, answer, drain, of, open_workspace
 from tests.chat.test_attachments import png
 from tui.chat.attachments import make_attachment
 from tui.chat.conversation.events import Notice, TurnFailed
-from tui.chat.turn.recovery import Action, Clamp, Recovery, Reduce, Wait, kept_text
+from tui.chat.turn.recovery import Action, Clamp, Recovery, Reduce, Wait, failure_text
 from tui.messages import Attachment, Message, Request
 from tui.providers.base import ProviderError
 
@@ -59,7 +59,7 @@ async def test_what_credit_pays_for_is_asked_for_and_is_no_limit_of_the_model(tm
 def test_a_wait_that_is_too_long_is_left_to_the_person(seconds: float, action: Action | None, words: str) -> None:
     error = ProviderError("rate_limit", "p: HTTP 429: slow down.", status=429, retry_after=seconds)
     assert decided(error) == [action]
-    assert kept_text(error) == f"p: HTTP 429: slow down. Your message is kept; {words}"
+    assert failure_text(error) == f"p: HTTP 429: slow down. Your message is kept; {words}"
 
 
 async def test_a_request_of_too_many_bytes_goes_without_its_largest_attachment(tmp_path: Path) -> None:

@@ -73,18 +73,18 @@ async def test_a_server_is_asked_once_in_a_run_and_its_word_is_kept(tmp_path: Pa
     async with replay_server() as server:
         serve(server, {"/api/show": {"capabilities": ["completion"]}})
         found, support = provider(server.url), ToolSupport(store)
-        assert support.known("mine", "m") is None
+        assert support.takes_tools("mine", "m") is None
         await support.find(found, "m")
-        assert support.known("mine", "m") is False
+        assert support.takes_tools("mine", "m") is False
         asked = len(server.asked)
         await support.find(found, "m")
         assert len(server.asked) == asked
         await found.close()
     later = ToolSupport(store)
-    assert later.known("mine", "m") is False
+    assert later.takes_tools("mine", "m") is False
     gone = provider(server.url)
     await later.find(gone, "m")  # nobody answers: what was known stays
-    assert later.known("mine", "m") is False
+    assert later.takes_tools("mine", "m") is False
     await gone.close()
     store.close()
 

@@ -9,7 +9,7 @@ import pytest
 from tui.tools.base import Tool, ToolError
 from tui.tools.files.builtin import BuiltInTools
 from tui.tools.files.confine import Confinement
-from tui.tools.files.secret_files import may_hold_secrets, wary
+from tui.tools.files.secret_files import may_hold_secrets, secret_reason
 
 SECRET = """
 .env .env.local .env-prod .env_old prod.env .envrc .dev.vars .flaskenv
@@ -45,8 +45,8 @@ def test_files_that_hold_secrets_ask(tmp_path: Path, name: str, secret: bool) ->
     (tmp_path / name).write_text("x")
     (tmp_path / "link.txt").symlink_to(name)
     assert may_hold_secrets(name) is secret
-    assert bool(wary({"path": name}, Confinement(tmp_path))) is secret
-    assert bool(wary({"path": "link.txt"}, Confinement(tmp_path))) is secret
+    assert bool(secret_reason({"path": name}, Confinement(tmp_path))) is secret
+    assert bool(secret_reason({"path": "link.txt"}, Confinement(tmp_path))) is secret
 
 
 async def test_a_search_in_a_file_that_holds_secrets_asks_as_reading_it_does(tmp_path: Path) -> None:
@@ -56,12 +56,13 @@ async def test_a_search_in_a_file_that_holds_secrets_asks_as_reading_it_does(tmp
         (tmp_path / path).write_text("needle")
     (tmp_path / "link.txt").symlink_to(".env")
     for tool in BuiltInTools(tmp_path).tools():
-        if tool.wary is not None:
+        if tool.ask_reason is not None:
             asks = [path for path in (".env", "link.txt", ".ssh/work", ".ssh/work.pub", ".ssh", "a.txt", "secret.d")
-                    if tool.wary({"path": path})]  # fmt: skip
+                    if tool.ask_reason({"path": path})]  # fmt: skip
             assert asks == [".env", "link.txt", ".ssh/work"]
-            assert not tool.wary({})
-    assert [tool.schema.name for tool in BuiltInTools(tmp_path).tools() if tool.wary] == ["read_file", "search_files"]
+            assert not tool.ask_reason({})
+    asking = [tool.schema.name for tool in BuiltInTools(tmp_path).tools() if tool.ask_reason]
+    assert asking == ["read_file", "search_files"]
     text = (await by_name(tmp_path, "search_files").run({"pattern": "needle", "path": ".ssh"})).text
     assert text.splitlines() == [".ssh/work.pub:1: needle", "[not searched: 1 file that probably holds secrets]"]
 
@@ -77,15 +78,15 @@ async def test_a_file_that_became_a_link_to_a_secret_since_it_was_asked_about_sh
     for path in (".env", "notes.txt", ".netrc"):
         (tmp_path / path).write_text("needle")
     tool = by_name(tmp_path, name)
-    assert tool.wary is not None and tool.run_agreed is not None
+    assert tool.ask_reason is not None and tool.run_agreed is not None
     arguments = {"path": "notes.txt", "pattern": "needle"}
-    assert tool.wary(arguments) == ""
+    assert tool.ask_reason(arguments) == ""
     (tmp_path / "notes.txt").unlink()
     (tmp_path / "notes.txt").symlink_to(".env")
     with pytest.raises(ToolError, match="another file when it was asked about"):
         await tool.run(arguments)
 
-    agreed = tool.wary(arguments)
+    agreed = tool.ask_reason(arguments)
     assert agreed.startswith(".env probably holds")
     assert "needle" in (await tool.run_agreed(arguments, agreed)).text
     (tmp_path / "notes.txt").unlink()

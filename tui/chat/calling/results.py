@@ -38,14 +38,14 @@ class Results:
         """The result and its images. Errors are kept whole, up to the limit. Not on the event loop."""
         readable = without_payloads(output.text)
         text = cap_text(readable, self.limit, self._count, output.more)
-        pictures, words = self._pictures(call, output.images)
-        shown = "\n".join([*([text] if text.strip() else []), *words])
+        pictures, notes = self._pictures(call, output.images)
+        shown = "\n".join([*([text] if text.strip() else []), *notes])
         full = self._keep(output.text) if text is not output.text else ""
         return ToolResult(call.id, call.name, shown, output.is_error, full), *pictures
 
     def _count(self, text: str) -> int:
-        found = self.counter.count_text(text, self.model)
-        return heuristic_count(text) if found is None else found
+        tokens = self.counter.count_text(text, self.model)
+        return heuristic_count(text) if tokens is None else tokens
 
     def _keep(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
@@ -62,27 +62,27 @@ class Results:
         return True
 
     def _pictures(self, call: ToolCall, images: Sequence[ToolImage]) -> tuple[list[Attachment], list[str]]:
-        """The images as attachments, and words in place of those that can't go along."""
-        kept: list[Attachment] = []
-        words: list[str] = []
+        """The images as attachments, and notes in place of those that can't go along."""
+        attachments: list[Attachment] = []
+        notes: list[str] = []
         for number, image in enumerate(images, 1):
             name = f"{call.name}-{number}.{image.media_type.rpartition('/')[2] or 'png'}"
             try:
                 attachment = make_attachment(name, image.data)
             except AttachmentError:
-                words.append(f"[{image.media_type}, {len(image.data):,} bytes: not a picture that can be shown]")
+                notes.append(f"[{image.media_type}, {len(image.data):,} bytes: not a picture that can be shown]")
                 continue
             if attachment.kind != "image":
-                words.append(f"[{attachment.media_type}, {attachment.size:,} bytes: not a picture]")
+                notes.append(f"[{attachment.media_type}, {attachment.size:,} bytes: not a picture]")
             elif not self.images:
-                words.append(f"[{attachment.media_type}, {_pixels(attachment)}: this model takes no images]")
-            elif attachment.size > LARGEST_IMAGE or len(kept) == MOST_IMAGES:
-                words.append(f"[{attachment.media_type}, {_pixels(attachment)}: too much to send along]")
+                notes.append(f"[{attachment.media_type}, {_pixels(attachment)}: this model takes no images]")
+            elif attachment.size > LARGEST_IMAGE or len(attachments) == MOST_IMAGES:
+                notes.append(f"[{attachment.media_type}, {_pixels(attachment)}: too much to send along]")
             elif self._put(attachment.sha256, image.data):
-                kept.append(attachment)
+                attachments.append(attachment)
             else:
-                words.append(f"[{attachment.media_type}, {_pixels(attachment)}: it could not be kept]")
-        return kept, words
+                notes.append(f"[{attachment.media_type}, {_pixels(attachment)}: it could not be kept]")
+        return attachments, notes
 
 
 def _pixels(attachment: Attachment) -> str:

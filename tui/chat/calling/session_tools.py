@@ -114,7 +114,7 @@ class SessionTools:
 
     def takes_tools(self, target: Target) -> bool:
         """Whether the model calls tools, as far as that is known."""
-        return target.capabilities.tools and self.box.support.known(target.provider, target.model) is not False
+        return target.capabilities.tools and self.box.support.takes_tools(target.provider, target.model) is not False
 
     async def without(self) -> None:
         """The server refused the tools: the model is offered none from now on."""
@@ -152,14 +152,14 @@ class SessionTools:
 
     # -- approval ------------------------------------------------------------------------------------------------
 
-    def rule(self, tool: Tool, *, wary: bool = False, remembered: Mapping[str, Remembered] | None = None) -> Rule:
+    def rule(self, tool: Tool, *, must_ask: bool = False, remembered: Mapping[str, Remembered] | None = None) -> Rule:
         """Whether a call runs, asks or is refused, by what is `remembered` now. Not on the event loop."""
         return verdict(
             tool,
             rules=self.box.settings.rules,
             remembered=self.box.remembered() if remembered is None else remembered,
             session=self._allowed,
-            wary=wary,
+            must_ask=must_ask,
         )
 
     async def ask(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], why: str) -> Decision:
@@ -195,8 +195,8 @@ class SessionTools:
 
     async def remembered(self) -> Sequence[Remembered]:
         """The answers that hold for all conversations, by tool."""
-        found = await asyncio.to_thread(self.box.remembered)
-        return [found[name] for name in sorted(found)]
+        answers = await asyncio.to_thread(self.box.remembered)
+        return [answers[name] for name in sorted(answers)]
 
     async def forget(self, name: str) -> None:
         """Ask again for this tool, here and everywhere."""
@@ -217,12 +217,12 @@ class SessionTools:
         """Every tool there is; `items` are the tools' rows of the latest measure."""
         return await asyncio.to_thread(self._lines, {item.ref: item for item in items})
 
-    def _lines(self, known: Mapping[str, UsageItem]) -> Sequence[ToolLine]:
-        used, said = self.box.last_used(), self.box.remembered()
-        return [self._line(tool, known.get(tool.schema.name), used, said) for tool in self.box.tools()]
+    def _lines(self, items: Mapping[str, UsageItem]) -> Sequence[ToolLine]:
+        used, answers = self.box.last_used(), self.box.remembered()
+        return [self._line(tool, items.get(tool.schema.name), used, answers) for tool in self.box.tools()]
 
     def _line(
-        self, tool: Tool, item: UsageItem | None, used: Mapping[str, Any], said: Mapping[str, Remembered]
+        self, tool: Tool, item: UsageItem | None, used: Mapping[str, Any], answers: Mapping[str, Remembered]
     ) -> ToolLine:
         schema, target = tool.schema, self._conversation.target
         tokens = item.tokens if item else self._services.counter.count_tool(schema, target.model)
@@ -233,7 +233,7 @@ class SessionTools:
             tokens,
             item.source if item else "estimated",
             self.takes_tools(target) and self.is_on(schema.name, target),
-            self.rule(tool, remembered=said),
+            self.rule(tool, remembered=answers),
             tool.read_only,
             float(used.get(schema.name, 0.0)),
         )

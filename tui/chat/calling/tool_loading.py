@@ -43,7 +43,7 @@ class ToolLoading:
         return plan_tools(
             tools,
             [self._cost(tool, target.model) for tool in tools],
-            schema_budget(self._services.windows.known(target.provider, target.model), setting),
+            schema_budget(self._services.windows.limits(target.provider, target.model), setting),
             loaded=self._conversation.state.loaded,
             search=search_schema,
         )
@@ -54,8 +54,8 @@ class ToolLoading:
         tools = [t for t in self._offered(target) if t.origin != BUILT_IN and (model, t) not in self._costs]
         if tools:
             counts = await asyncio.to_thread(lambda: [self._services.counter.count_tool(t, model) for t in tools])
-            known = {(model, t): count for t, count in zip(tools, counts, strict=True) if count is not None}
-            self._costs.update(known)
+            counted = {(model, t): count for t, count in zip(tools, counts, strict=True) if count is not None}
+            self._costs.update(counted)
             self._update_offer()
 
     def _cost(self, tool: ToolSchema, model: str) -> int:
@@ -68,14 +68,14 @@ class ToolLoading:
         return None if schema is None else Tool(schema, read_only=True, run=self._search)
 
     async def _search(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        """Loading changes what is sent and what it costs, nothing else: the tools found still ask before they run."""
+        """Loading changes what is sent and what it costs, nothing else: a loaded tool still asks before it runs."""
         query, limit = str(arguments["query"]), min(MOST, max(1, int(arguments.get("limit", DEFAULT))))
         target = self._conversation.target
         eager = {tool.name for tool in self.plan(target).sent} - set(self._conversation.state.loaded)
         tools = [tool for tool in self._offered(target) if tool.origin != BUILT_IN and tool.name not in eager]
-        found = await asyncio.to_thread(search, query, tools, limit)
+        matching = await asyncio.to_thread(search, query, tools, limit)
         before = self._conversation.state.loaded
-        if new := [tool.name for tool in found if tool.name not in before]:
+        if new := [tool.name for tool in matching if tool.name not in before]:
             await self._conversation.add_record(RecordKind.LOADED, {"names": new})
             self._update_offer()
-        return ToolOutput(answer(query, found, tools, before))
+        return ToolOutput(answer(query, matching, tools, before))

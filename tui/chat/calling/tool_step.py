@@ -124,12 +124,12 @@ class ToolStep:
 
     def _examine(self, number: int, call: ToolCall, tool: Tool) -> Pending:
         arguments = read_arguments(call.arguments, tool.schema)
-        reason = tool.wary(arguments) if tool.wary is not None else ""
-        return Pending(number, call, tool, arguments, self._tools.rule(tool, wary=bool(reason)), reason)
+        reason = tool.ask_reason(arguments) if tool.ask_reason is not None else ""
+        return Pending(number, call, tool, arguments, self._tools.rule(tool, must_ask=bool(reason)), reason)
 
     async def _decision(self, pending: Pending) -> Decision:
         """The person's word on a call; what they said of the one before may hold for it too."""
-        match await asyncio.to_thread(self._tools.rule, pending.tool, wary=bool(pending.reason)):
+        match await asyncio.to_thread(self._tools.rule, pending.tool, must_ask=bool(pending.reason)):
             case "allow":
                 return "once"
             case "never":

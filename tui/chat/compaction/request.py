@@ -77,9 +77,9 @@ def source_capacity(
     if budget.max_input is None:
         return UNKNOWN_CAPACITY
     carried = most_output(budget, goal)
-    room = budget.max_input if budget.context is None else min(budget.max_input, budget.context - carried)
+    space = budget.max_input if budget.context is None else min(budget.max_input, budget.context - carried)
     overhead = count(ROLE) + count(summary_prompt(instructions)) + 60  # tags, message structure
-    return int((room - overhead - carried) * FILL)
+    return int((space - overhead - carried) * FILL)
 
 
 def most_output(budget: Budget, goal: Budget | None) -> int:

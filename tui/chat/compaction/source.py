@@ -106,17 +106,17 @@ def _end(text: str, start: int, step: int) -> int:
     if most >= len(text):
         return len(text)
     for mark in ("\n", " "):
-        found = text.rfind(mark, start + step // 2, most)
-        if found >= 0:
-            return found + 1
+        at = text.rfind(mark, start + step // 2, most)
+        if at >= 0:
+            return at + 1
     return most
 
 
-def _shortened(sized: Sequence[tuple[Piece, int]], room: int, count: Callable[[str], int]) -> list[tuple[Piece, int]]:
-    """The same pieces with the longest outputs shortened so that all of them together need `room` tokens."""
+def _shortened(sized: Sequence[tuple[Piece, int]], tokens: int, count: Callable[[str], int]) -> list[tuple[Piece, int]]:
+    """The same pieces with the longest outputs shortened so that all of them together take `tokens`."""
     fixed = sum(size for piece, size in sized if not piece.long_tail)
     sizes = sorted(size for piece, size in sized if piece.long_tail)
-    rest, cap = room - fixed, LEAST_PIECE
+    rest, cap = tokens - fixed, LEAST_PIECE
     for index, size in enumerate(sizes):
         if size * (len(sizes) - index) > rest:
             cap = max(LEAST_PIECE, rest // (len(sizes) - index))

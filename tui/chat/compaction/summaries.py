@@ -165,8 +165,8 @@ class Summaries:
                     raise CompactionRefusedError("The conversation has gone on since this summary was made.")
                 accept_compaction(before, after, usage.budget.compaction_at or usage.budget.max_input)
             case StandingSummary(record=record):
-                found = self.standing(subject.message.id)
-                if found is None or found.record.id != record.id:
+                in_force = self.standing(subject.message.id)
+                if in_force is None or in_force.record.id != record.id:
                     raise CompactionRefusedError("This summary is not in force any more.")
                 budget = self._meter.measure(self._conversation.request()).budget
                 accept_edit(before, after, budget.compaction_at or budget.max_input)

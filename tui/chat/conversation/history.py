@@ -78,7 +78,7 @@ class _Fold:
     left_out: set[tuple[str, str]] = field(default_factory=set)
     memory_files: Mapping[str, Any] | None = None
     switches: list[tuple[str, bool]] = field(default_factory=list)
-    found: dict[str, None] = field(default_factory=dict)
+    loaded_names: dict[str, None] = field(default_factory=dict)
 
     def checkpoint(self, record: Record) -> None:
         if record.data.get("answer"):  # one made by OpenAI, which is not sent any more
@@ -116,7 +116,7 @@ class _Fold:
         self.switches.append((str(record.data["name"]), bool(record.data["on"])))
 
     def loaded(self, record: Record) -> None:
-        self.found.update(dict.fromkeys(map(str, record.data["names"])))
+        self.loaded_names.update(dict.fromkeys(map(str, record.data["names"])))
 
     def leave_out(self, record: Record) -> None:
         self.left_out.add((str(record.data["message"]), str(record.data["sha256"])))
@@ -137,7 +137,7 @@ class _Fold:
             left_out=frozenset(self.left_out),
             memory=self.memory_files,
             tools=tuple(self.switches),
-            loaded=tuple(self.found),
+            loaded=tuple(self.loaded_names),
         )
 
 

@@ -73,7 +73,7 @@ class Meter:
 
     def limits(self) -> ModelLimits:
         """What is known of the window now."""
-        return self._services.windows.known(self.target.provider, self.target.model)
+        return self._services.windows.limits(self.target.provider, self.target.model)
 
     def budget_settings(self) -> BudgetSettings:
         """The person's settings for the model in use."""
@@ -221,7 +221,7 @@ def usage_notice(usage: ContextUsage, reply: Message, windows: Windows) -> Notic
     reported = reply.usage
     if reported is None or reported.source != "provider" or reported.input_total is None:
         return None
-    if truncated(usage, reported, windows.known(reply.provider, reply.model).context):
+    if truncated(usage, reported, windows.limits(reply.provider, reply.model).context):
         return Notice(
             "warning",
             f"The server cut the prompt: it read {reported.input_total:,} of about {usage.total:,} tokens. "
@@ -234,9 +234,7 @@ def usage_notice(usage: ContextUsage, reply: Message, windows: Windows) -> Notic
             f"{reply.provider} cleared {reported.cleared:,} tokens{uses} from the prompt by itself "
             "(context_management)",
         )
-    given, output = reported.input_total, reported.output_total or 0
-    if reply.status == "complete" and windows.seen(reply.provider, reply.model, given, output):
-        return Notice(
-            "info", f"This window is larger than believed: {given + output:,} tokens fitted. /window shows it"
-        )
+    read, output = reported.input_total, reported.output_total or 0
+    if reply.status == "complete" and windows.seen(reply.provider, reply.model, read, output):
+        return Notice("info", f"This window is larger than believed: {read + output:,} tokens fitted. /window shows it")
     return None

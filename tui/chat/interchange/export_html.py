@@ -115,12 +115,12 @@ def _speaker(message: Message) -> str:
 
 def _aside(message: Message) -> str:
     """Time and, for an answer, its tokens."""
-    found = [timestamp(message.created_at)] if message.created_at else []
+    facts = [timestamp(message.created_at)] if message.created_at else []
     usage = message.usage
     if usage is not None and usage.input_total is not None and usage.output_total is not None:
         mark = "" if usage.source == "provider" else "~"
-        found.append(f"{mark}{usage.input_total:,} in, {mark}{usage.output_total:,} out")
-    return " · ".join(found)
+        facts.append(f"{mark}{usage.input_total:,} in, {mark}{usage.output_total:,} out")
+    return " · ".join(facts)
 
 
 def _part(part: Part, message: Message, blobs: Mapping[str, bytes]) -> str:

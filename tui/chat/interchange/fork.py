@@ -26,8 +26,8 @@ def fork_session(store: SessionStore, session: str, message_id: str) -> SessionI
         info = store.session(session)
         if info is None:
             raise ForkError("This conversation is not stored any more: nothing was forked.")
-        found = db.execute("SELECT id, role, status, kind FROM messages WHERE session = ? ORDER BY id", (info.id,))
-        rows = found.fetchall()
+        cursor = db.execute("SELECT id, role, status, kind FROM messages WHERE session = ? ORDER BY id", (info.id,))
+        rows = cursor.fetchall()
         at = next((i for i, row in enumerate(rows) if row[0] == message_id), -1)
         if at < 0 or rows[at][2] == "streaming":
             raise ForkError("This message is not complete yet: fork from it when it is.")

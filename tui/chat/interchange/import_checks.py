@@ -37,7 +37,7 @@ def checked_messages(messages: Sequence[Message]) -> list[Message]:
 
     Raises `RecordingError` for a message that can't be one.
     """
-    found: list[Message] = []
+    checked: list[Message] = []
     seen: set[str] = set()
     for number, message in enumerate(messages, 1):
         reason = _fault(message) or ("its id stands twice" if message.id in seen else "")
@@ -46,7 +46,7 @@ def checked_messages(messages: Sequence[Message]) -> list[Message]:
         seen.add(message.id)
         if message.status == "streaming":
             message = replace(message, status="interrupted", error="it was still being written when it was exported")
-        found.append(
+        checked.append(
             replace(
                 message,
                 provider=storable(message.provider) or "",
@@ -55,7 +55,7 @@ def checked_messages(messages: Sequence[Message]) -> list[Message]:
                 error=storable(message.error),
             )
         )
-    return found
+    return checked
 
 
 def checked_row(row: Row) -> Row:

@@ -31,8 +31,8 @@ class AlreadyHereError(RecordingError):
 
 def chained(messages: Sequence[Message]) -> list[str]:
     """One digest for each beginning of a conversation: of what was said and what was measured."""
-    found = (sha256(message_digest(message).full + repr(message.usage).encode()).digest() for message in messages)
-    return [digest.hex() for digest in chain(CHAIN_START, found)]
+    digests = (sha256(message_digest(message).full + repr(message.usage).encode()).digest() for message in messages)
+    return [digest.hex() for digest in chain(CHAIN_START, digests)]
 
 
 def check_new(store: SessionStore, own: SessionInfo | None, messages: Sequence[Message]) -> None:
@@ -64,8 +64,8 @@ def _is_here(store: SessionStore, session: str) -> bool:
 
 def _imported(store: SessionStore) -> dict[str, tuple[int, str]]:
     text = store.get_state(IMPORTED)
-    found: dict[str, tuple[int, str]] = {} if text is None else json.loads(text)
-    return found
+    imported: dict[str, tuple[int, str]] = {} if text is None else json.loads(text)
+    return imported
 
 
 def remember(store: SessionStore, session: str, messages: Sequence[Message]) -> None:

@@ -154,19 +154,19 @@ def _call(call: CallRow, info: SessionInfo, recording: Recording, taken: Abstrac
     return replace(call, id=new_id(), session=info.id)
 
 
-def provider_name(provider: str, model: str, known: Collection[str]) -> str:
+def provider_name(provider: str, model: str, providers: Collection[str]) -> str:
     """What another program's provider is called here; one that takes any model where it has no like."""
     name = _PROVIDERS.get(provider, provider)
-    if name in known:
+    if name in providers:
         return name
     return next((ours for start, ours in _FAMILIES if model.startswith(start)), "openrouter")
 
 
-def _renamed(message: Message, known: Collection[str]) -> Message:
+def _renamed(message: Message, providers: Collection[str]) -> Message:
     """`message` under our provider's name, also in its reasoning: that goes back only to whom it came from."""
     if message.role != "assistant":
         return message
-    name = provider_name(message.provider, message.model, known)
+    name = provider_name(message.provider, message.model, providers)
     if name == message.provider:
         return message
     parts = tuple(
@@ -213,8 +213,8 @@ class _Counts:
     def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> dict[bytes, tuple[int, ...]]:
         """What is known of `digests`."""
         new = self._new.get((tokenizer, version), {})
-        found = self._stored.get_many(tokenizer, version, [digest for digest in digests if digest not in new])
-        return found | {digest: new[digest] for digest in digests if digest in new}
+        stored = self._stored.get_many(tokenizer, version, [digest for digest in digests if digest not in new])
+        return stored | {digest: new[digest] for digest in digests if digest in new}
 
     def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
         """Keep them."""

@@ -134,10 +134,10 @@ class _Chars4:
 
 
 def _characters(message: Message) -> int:
-    found = 0
+    length = 0
     for part in message.parts:
-        found += len(getattr(part, "text", "")) + len(getattr(part, "arguments", ""))
-    return found
+        length += len(getattr(part, "text", "")) + len(getattr(part, "arguments", ""))
+    return length
 
 
 def summary(name: str, calls: int, scored: Sequence[Scored], seconds: float) -> dict[str, object]:

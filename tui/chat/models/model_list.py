@@ -98,9 +98,9 @@ class ModelList:
         """
         names = self._with_key()
         names += [name for name in await answering(self._configs()) if name not in names]
-        found = await asyncio.gather(*(self._ask_one(name) for name in names))
-        problems = tuple(line for _, line in found if line)
-        lists = dict(zip(names, (infos for infos, _ in found), strict=True))
+        answers = await asyncio.gather(*(self._ask_one(name) for name in names))
+        problems = tuple(line for _, line in answers if line)
+        lists = dict(zip(names, (infos for infos, _ in answers), strict=True))
         return await asyncio.to_thread(self._listing, lists, problems)
 
     async def find(self, name: str) -> str:
@@ -108,9 +108,9 @@ class ModelList:
 
         Everybody is asked only where the list as it was has no such model, and the name no known provider.
         """
-        found = best_match(name, (await self.cached()).models)
-        if found or name.partition("/")[0] in self._configs():
-            return found
+        match = best_match(name, (await self.cached()).models)
+        if match or name.partition("/")[0] in self._configs():
+            return match
         return best_match(name, (await self.ask()).models)
 
     def _with_key(self) -> list[str]:
@@ -172,7 +172,7 @@ class ModelList:
         return infos, at
 
     def _listed(self, provider: Provider, info: ModelInfo, used: Mapping[str, float]) -> ListedModel:
-        known = self._windows.known(provider.name, info.id)
+        known = self._windows.limits(provider.name, info.id)
         if info.limits is not None and (
             known.context is None or (info.limits.source == "probe" and known.source not in ("setting", "learned"))
         ):

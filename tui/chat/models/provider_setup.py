@@ -39,12 +39,12 @@ class Draft:
     def values(self) -> dict[str, str]:
         """What the config file has to say: nothing for a preset with its usual variable."""
         usual = () if self.own or self.name not in PRESETS else PRESETS[self.name].key_env
-        found = {"kind": self.kind, "base_url": self.base_url} if self.own else {}
+        lines = {"kind": self.kind, "base_url": self.base_url} if self.own else {}
         if self.api_key_command:
-            found["api_key_command"] = self.api_key_command
+            lines["api_key_command"] = self.api_key_command
         elif self.api_key_env and self.api_key_env not in usual:
-            found["api_key_env"] = self.api_key_env
-        return found
+            lines["api_key_env"] = self.api_key_env
+        return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class ProviderSetup:
 
     def choices(self) -> list[ProviderChoice]:
         """Those with a key at hand first, then those that want one, then servers of one's own."""
-        found = [
+        choices = [
             ProviderChoice(
                 name,
                 config.label,
@@ -97,7 +97,7 @@ class ProviderSetup:
             for name, config in self._configs.items()
             if config.dialect not in ("local", "demo")
         ]
-        return sorted(found, key=lambda choice: (not choice.has_key, choice.name in LOCAL_SERVERS))
+        return sorted(choices, key=lambda choice: (not choice.has_key, choice.name in LOCAL_SERVERS))
 
     async def test(self, draft: Draft) -> list[ModelInfo]:
         """Ask the provider for its models with the key from where the draft says. Changes nothing.

@@ -1,4 +1,4 @@
-"""The toolbox: all tools of a running program, from every source, and what a person said of them for good."""
+"""The toolbox: all tools of a running program, from every source, and what a person answered about them for good."""
 
 from __future__ import annotations
 
@@ -73,17 +73,17 @@ class Toolbox:
 
         Of two with the same name the first counts.
         """
-        found: dict[str, Tool] = {}
+        tools: dict[str, Tool] = {}
         for name in sorted(self._sources, key=lambda name: (name != BUILT_IN, name)):
             for tool in sorted(self._sources[name].tools(), key=lambda tool: tool.schema.name):
-                found.setdefault(tool.schema.name, tool)
-        return tuple(found.values())
+                tools.setdefault(tool.schema.name, tool)
+        return tuple(tools.values())
 
     def find(self, name: str) -> Tool | None:
         """The tool of that name."""
         return next((tool for tool in self.tools() if tool.schema.name == name), None)
 
-    # -- what a person said for good (not on the event loop) --------------------------------------------------------
+    # -- answers that hold for good (not on the event loop) --------------------------------------------------------
 
     def remembered(self) -> Mapping[str, Remembered]:
         """The answers "always" and "never", by tool: read anew, for another running program may have asked too."""
@@ -98,18 +98,18 @@ class Toolbox:
     def remember(self, answer: Remembered) -> None:
         """Keep an answer, in place of an earlier one for that tool. Raises `StoreError`: it holds in this program."""
         self._unsaved[answer.tool] = answer
-        self._change(lambda said: said)
+        self._change(lambda answers: answers)
 
     def forget(self, name: str) -> None:
         """Ask again from now on. Raises `StoreError`."""
         self._unsaved.pop(name, None)
-        self._change(lambda said: {tool: answer for tool, answer in said.items() if tool != name})
+        self._change(lambda answers: {tool: answer for tool, answer in answers.items() if tool != name})
 
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         unsaved = {
             name: {"rule": answer.rule, "fingerprint": answer.fingerprint} for name, answer in self._unsaved.items()
         }
-        self._store.change_state(APPROVALS, lambda said: {**change(said), **unsaved})
+        self._store.change_state(APPROVALS, lambda answers: {**change(answers), **unsaved})
         self._unsaved.clear()
 
     # -- when each was used last (not on the event loop) ------------------------------------------------------------
@@ -132,7 +132,7 @@ class ToolSupport:
         self._known: dict[str, bool | None] = {}
         self._asked: set[str] = set()
 
-    def known(self, provider: str, model: str) -> bool | None:
+    def takes_tools(self, provider: str, model: str) -> bool | None:
         """What is known without asking; None is nothing."""
         name = f"{provider}/{model}"
         if name not in self._known:
@@ -146,17 +146,17 @@ class ToolSupport:
         if name in self._asked:
             return
         try:
-            said = await provider.takes_tools(model)
+            takes_tools = await provider.takes_tools(model)
         except ProviderError as error:
-            said = None
+            takes_tools = None
             log.info("whether %s calls tools is not known: %s", name, error)
         self._asked.add(name)
-        if said is not None:
-            await asyncio.to_thread(self.learn, provider.name, model, said)
+        if takes_tools is not None:
+            await asyncio.to_thread(self.learn, provider.name, model, takes_tools)
 
-    def learn(self, provider: str, model: str, said: bool) -> None:
+    def learn(self, provider: str, model: str, takes_tools: bool) -> None:
         """From now on this holds. Raises `StoreError`. Not on the event loop."""
         name = f"{provider}/{model}"
-        if self.known(provider, model) is not said:
-            self._store.put_state(SUPPORT + name, json.dumps(said))
-            self._known[name] = said
+        if self.takes_tools(provider, model) is not takes_tools:
+            self._store.put_state(SUPPORT + name, json.dumps(takes_tools))
+            self._known[name] = takes_tools

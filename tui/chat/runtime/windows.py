@@ -37,7 +37,7 @@ class Windows:
         self._silent: set[tuple[str, str]] = set()  # asked in this run, and nothing was said
         self._asked_again: set[tuple[str, str]] = set()
 
-    def known(self, provider: str, model: str) -> ModelLimits:
+    def limits(self, provider: str, model: str) -> ModelLimits:
         """What is known without asking anybody."""
         limits = self._window(provider, model)
         most = self._kept(provider, model).get("answer")
@@ -55,16 +55,16 @@ class Windows:
         return base
 
     async def find(self, provider: str, model: str) -> ModelLimits:
-        """As `known`, after asking the server once in a run. Raises nothing: what can't be found is unknown."""
+        """As `limits`, after asking the server once in a run. Raises nothing: what nobody says is unknown."""
         if (provider, model) not in self._looked_up:
-            found = await self._lookup(provider, model)
-            if found.context is None:
+            limits = await self._lookup(provider, model)
+            if limits.context is None:
                 self._silent.add((provider, model))
-                found = self._asked_before(provider, model)  # the server is silent now; it was not always
+                limits = self._asked_before(provider, model)  # the server is silent now; it was not always
             else:
-                await asyncio.to_thread(self._remember, _key(provider, model, "asked"), found)
-            self._looked_up[provider, model] = found
-        return self.known(provider, model)
+                await asyncio.to_thread(self._remember, _key(provider, model, "asked"), limits)
+            self._looked_up[provider, model] = limits
+        return self.limits(provider, model)
 
     async def answered(self, provider: str, model: str) -> None:
         """An answer came. A server that loads models when they are asked (Ollama, LM Studio) knows the window only now.
@@ -81,9 +81,9 @@ class Windows:
         except TimeoutError:
             log.info("%s does not say the window of %s", provider, model)
 
-    def _remember(self, key: str, found: ModelLimits) -> None:
+    def _remember(self, key: str, limits: ModelLimits) -> None:
         try:
-            self._store.put_state(key, json.dumps(asdict(found)))
+            self._store.put_state(key, json.dumps(asdict(limits)))
         except StoreError as error:
             log.warning("window not remembered: %s", error)
 
@@ -118,23 +118,23 @@ class Windows:
         """A server named the longest answer of a model, `most` tokens, when it was asked for more."""
         self._change(provider, model, lambda kept: {**kept, "answer": most})
 
-    def seen(self, provider: str, model: str, given: int, output: int) -> bool:
-        """An input of `given` tokens was answered with `output`. True where both together are more than was believed
+    def seen(self, provider: str, model: str, read: int, output: int) -> bool:
+        """An input of `read` tokens was answered with `output`. True where both together are more than was believed
         possible: the belief is raised.
 
         Only the input counts against limits named later: some servers write on past their window.
         """
-        whole = given + output
-        believed = self.known(provider, model).context
+        whole = read + output
+        believed = self.limits(provider, model).context
         raised = believed is not None and whole > believed
 
         def taken(kept: dict[str, Any]) -> dict[str, Any]:
             if raised:
                 kept.pop("set", None)
                 kept |= {"learned": whole, "raised": True, "how": "a request of that size was answered"}
-            return {**kept, "taken": max(given, int(kept.get("taken", 0)))}
+            return {**kept, "taken": max(read, int(kept.get("taken", 0)))}
 
-        if raised or given > int(self._kept(provider, model).get("taken", 0)):
+        if raised or read > int(self._kept(provider, model).get("taken", 0)):
             self._change(provider, model, taken)
         return raised
 

@@ -36,7 +36,7 @@ class StoredCounts:
 
     def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> dict[bytes, tuple[int, ...]]:
         """The stored values of `digests`."""
-        found: dict[bytes, tuple[int, ...]] = {}
+        values: dict[bytes, tuple[int, ...]] = {}
         for start in range(0, len(digests), _BATCH):
             batch = digests[start : start + _BATCH]
             marks = ",".join("?" * len(batch))
@@ -44,8 +44,8 @@ class StoredCounts:
                 f"SELECT digest, value FROM counts WHERE tokenizer = ? AND version = ? AND digest IN ({marks})",
                 (tokenizer, version, *batch),
             )
-            found.update((digest, tuple(map(int, value.split()))) for digest, value in rows)
-        return found
+            values.update((digest, tuple(map(int, value.split()))) for digest, value in rows)
+        return values
 
     def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
         """Store `values`, replacing earlier ones."""

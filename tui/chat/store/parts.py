@@ -120,12 +120,12 @@ class PartsBuilder:
         if total == 0:
             blocks = [(key, int(position == 0)) for position, (key, _) in enumerate(blocks)]
             total = 1
-        shares, given, seen = {}, 0, 0
+        shares, shared, seen = {}, 0, 0
         for key, size in blocks:
             seen += size
             upto = self.usage.reasoning * seen // total
-            shares[key] = upto - given
-            given = upto
+            shares[key] = upto - shared
+            shared = upto
         return shares
 
 

@@ -75,10 +75,10 @@ class SessionStore(Database):
 
     def session(self, session: str) -> SessionInfo | None:
         """A session by its id, or by an unambiguous beginning of it; None if there is none."""
-        found = self._sessions("s.id = :id", {"id": session}, 1)
-        if not found and session:
-            found = self._sessions("s.id GLOB :id AND s.deleted_at IS NULL", {"id": _glob(session) + "*"}, 2)
-        return found[0] if len(found) == 1 else None
+        matches = self._sessions("s.id = :id", {"id": session}, 1)
+        if not matches and session:
+            matches = self._sessions("s.id GLOB :id AND s.deleted_at IS NULL", {"id": _glob(session) + "*"}, 2)
+        return matches[0] if len(matches) == 1 else None
 
     def sessions(self, query: str = "", limit: int = 1000) -> list[SessionInfo]:
         """Sessions, the newest first; with `query`, those whose title or message text contains it."""
@@ -306,8 +306,8 @@ def _message(row: Sequence[Any]) -> Message:
 
 def find_session(store: SessionStore, ident: str) -> SessionInfo:
     """The session of this id, or of this beginning of one. Raises `UsageError`."""
-    if (found := store.session(ident)) is not None:
-        return found
+    if (info := store.session(ident)) is not None:
+        return info
     if ident and sum(info.id.startswith(ident) for info in store.sessions()) > 1:
         raise UsageError(f"several sessions begin with {ident!r}: write more of the id (chatctx sessions)")
     raise UsageError(f"no session {ident!r}; list them with: chatctx sessions")

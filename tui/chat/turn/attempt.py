@@ -88,12 +88,12 @@ class Attempt:
         """The reply with its usage; the accounting has learned from it."""
         request, reply, usage = self.request, self._processor.message, self._usage
         if reply.usage is None or not reply.usage.input_total:
-            told = reply.usage is not None and reply.usage.passes  # a sum that measures no single request, but is paid
-            if reply.parts and not told:
+            only_the_sum = reply.usage is not None and reply.usage.passes  # measures no single request, but is paid
+            if reply.parts and not only_the_sum:
                 output = await self._meter.in_thread(self._meter.count, reply)
                 reply = replace(reply, usage=Usage(usage.total, output, source="estimated"))
             return reply
-        cut = truncated(usage, reply.usage, self._services.windows.known(request.provider, request.model).context)
+        cut = truncated(usage, reply.usage, self._services.windows.limits(request.provider, request.model).context)
         await self._meter.in_thread(
             self._services.estimator.record,
             request,

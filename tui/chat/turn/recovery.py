@@ -130,10 +130,10 @@ class Recovery:
         return Wait(seconds, self.waits)
 
 
-def kept_text(error: ProviderError) -> str:
+def failure_text(error: ProviderError) -> str:
     """What a person is told of a failure that nothing more is done about: why, what is kept, what to do next."""
-    told = error.kind != "auth" or "/provider" in str(error)
-    step = "/retry asks again" if told else "/provider tries the key, /retry asks again"
+    names_the_step = error.kind != "auth" or "/provider" in str(error)
+    step = "/retry asks again" if names_the_step else "/provider tries the key, /retry asks again"
     if error.retry_after is not None and error.retry_after > LONGEST_WAIT:
         step += f"; the server wants {duration(60 * ceil(error.retry_after / 60))}"
     return f"{str(error).rstrip('.')}. Your message is kept; {step}."

@@ -27,7 +27,7 @@ from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.chat.turn.fit import RequestFitter
-from tui.chat.turn.recovery import kept_text
+from tui.chat.turn.recovery import failure_text
 from tui.chat.turn.turn import Turn, TurnError
 from tui.context.reduction.compaction_rules import CompactionRefusedError, compaction_report
 from tui.context.reduction.rolling import ContextOverflowError
@@ -158,7 +158,7 @@ class ChatSession:
         except (TurnError, ContextOverflowError, StoreError) as error:
             self._emit(TurnFailed(str(error)))
         except ProviderError as error:
-            self._emit(TurnFailed(kept_text(error)))
+            self._emit(TurnFailed(failure_text(error)))
 
     def _remember(self) -> None:
         """The number for the next time this is opened; the model for the next session: it answered."""

@@ -39,7 +39,7 @@ from tui.chat.turn.recovery import (
     WithoutImages,
     WithoutReasoning,
     WithoutTools,
-    kept_text,
+    failure_text,
 )
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolCall
@@ -153,7 +153,7 @@ class Turn:
         if reply.status == "failed":
             error = attempt.error
             unknown = "The server ended the answer before it began. Your message is kept; /retry asks again."
-            raise TurnError(kept_text(error) if error else unknown)
+            raise TurnError(failure_text(error) if error else unknown)
         return reply
 
     async def _received(self, attempt: Attempt, reply: Message, known: Sequence[str]) -> Action | None:

@@ -11,7 +11,7 @@ from tui.context.reduction.deferral import BUILT_IN
 from tui.tools.base import Tool, ToolError, ToolOutput
 from tui.tools.files import list_files, read_file, search_files
 from tui.tools.files.confine import Confinement
-from tui.tools.files.secret_files import wary
+from tui.tools.files.secret_files import secret_reason
 
 P = ParamSpec("P")
 
@@ -36,7 +36,7 @@ class BuiltInTools:
         return self._tools
 
     def _wary(self, arguments: Mapping[str, Any]) -> str:
-        return wary(arguments, self._confinement)
+        return secret_reason(arguments, self._confinement)
 
     async def _list(self, arguments: Mapping[str, Any]) -> ToolOutput:
         return await _in_thread(list_files.list_files, arguments, self._confinement)

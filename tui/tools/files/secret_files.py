@@ -98,7 +98,7 @@ def _says_so(name: str, suffix: str) -> bool:
     return name.startswith(_ACCOUNTS) or not _WORDS.isdisjoint(re.split(r"[._\s-]", name))
 
 
-def wary(arguments: Mapping[str, Any], confinement: Confinement) -> str:
+def secret_reason(arguments: Mapping[str, Any], confinement: Confinement) -> str:
     """Why a call that shows what is in this file asks first; "" if it does not, and for a folder."""
     path = str(arguments.get("path", "."))
     try:
