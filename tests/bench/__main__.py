@@ -16,7 +16,17 @@ from tests.bench.rows import BenchRow, table
 # One module for each group of rows: it has `rows() -> Iterable[BenchRow]`. Add yours here.
 GROUPS = ("accounting", "transcript", "startup")
 # One module for each program: it has `main(arguments) -> int`.
-PROGRAMS = ("actions", "fit_priors", "real_windows", "simulate", "structure", "tools", "trace")
+PROGRAMS = (
+    "actions",
+    "fit_classes",
+    "fit_priors",
+    "real_windows",
+    "simulate",
+    "structure",
+    "tools",
+    "trace",
+    "vocabularies",
+)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -91,7 +91,14 @@ def rows() -> Iterable[BenchRow]:
 
 def _counting() -> Iterable[BenchRow]:
     """New text against the bare encoder: typical messages, and one of a megabyte."""
-    encode = O200K.load().encode_ordinary
+    from tiktoken import Encoding
+
+    from tui.context.counting.bpe import load_ranks
+    from tui.context.counting.encodings import ENCODINGS
+
+    ranks = dict(load_ranks("o200k_base").items())
+    (pattern,) = ENCODINGS["o200k"].patterns
+    encode = Encoding("o200k", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}).encode_ordinary
     small = [Message("user", (Text(text_of(300, seed)),)) for seed in range(500)]
     texts = [message.text for message in small]
 

@@ -4,9 +4,8 @@ Source: recorded request bodies with the provider's count of their input (`reque
 for each family, each a fit of least absolute relative error:
 
 1. Pairs of requests of one conversation, the later one longer by a reply and what followed it:
-   input' - input - output = per_result x results + after_calls (or after_reply + per_message) + factor x content.
-2. Requests without tools: input = per_request + per_message x messages + factor x content.
-   + thinking, where it is on
+   input' - input - output = per_result x results + after_calls (or after_reply + per_message) + content.
+2. Requests without tools: input = per_request + per_message x messages + content + thinking, where it is on.
 3. Requests with tools, given 1 and 2: the rest = tools_fixed + per_tool x tools + schema_factor x schemas
    + per_call x calls + per_argument x arguments. (Requests that force a tool call get a term of their own, which the
    program has no use for.)
@@ -23,13 +22,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
+from tests.bench.corpus import corpus_path
 from tests.bench.linear import least_absolute
 from tests.bench.wire_requests import Row, Skipped, read_rows
 from tui.context.counting import priors
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.priors import Prior
 from tui.context.counting.schemas import schema_text
-from tui.context.counting.tokenizers import O200K, get_tokenizer, plain_name
+from tui.context.counting.tokenizers import get_tokenizer, plain_name
 from tui.messages import Attachment, Message, Reasoning, Request, Text, ToolCall, ToolResult
 
 
@@ -43,7 +43,6 @@ class Family:
     name: str
     kin: Callable[[str], bool]
     start: Prior
-    factor: float | None  # None: the tokenizer is the models' own
     holds: Callable[[str], bool] = lambda name: True
 
 
@@ -60,9 +59,16 @@ def _claude_4_5(name: str) -> bool:
 
 
 def _newer_claude(name: str) -> bool:
-    return name.startswith("claude") and any(
-        mark in name for mark in ("opus-4-7", "opus-4-8", "opus-5", "sonnet-5", "haiku-5", "fable", "mythos")
-    )
+    return _claude_4_7(name) or _newest_claude(name)
+
+
+def _claude_4_7(name: str) -> bool:
+    return name.startswith("claude") and "-4-7" in name
+
+
+def _newest_claude(name: str) -> bool:
+    marks = ("opus-4-8", "opus-5", "sonnet-5", "haiku-5", "fable", "mythos")
+    return name.startswith("claude") and any(mark in name for mark in marks)
 
 
 def _named(family: str) -> Callable[[str], bool]:
@@ -75,15 +81,17 @@ def _older_gpt(name: str) -> bool:
 
 
 _GPT = Prior(schema_style="typescript", schema_factor=1.0, per_tool=0.0)
-_CLAUDE = Prior(factor=1.2, tools_fixed=350.0, per_tool=20.0, per_argument=10.0)  # 346: Anthropic's own table
-_OPEN = Prior(factor=1.1, tools_fixed=60.0, per_tool=20.0)
+# 346 tokens for having tools: Anthropic's own table.
+_CLAUDE = Prior(per_request=4.0, per_message=3.0, tools_fixed=350.0, per_tool=20.0, schema_factor=1.0)
+_OPEN = Prior(tools_fixed=60.0, per_tool=20.0)
 FAMILIES = (
-    Family("gpt-4", _older_gpt, _GPT, None),
-    Family("gpt", _newer_gpt, _GPT, None),
-    Family("claude", _older_claude, _CLAUDE, 1.2, lambda name: not _claude_4_5(name)),
-    Family("claude-4.5+", _older_claude, _CLAUDE, 1.2, _claude_4_5),
-    Family("claude-4.7+", _newer_claude, replace(_CLAUDE, factor=1.45), 1.45),
-    *(Family(name, _named(name), _OPEN, 1.1) for name in ("gpt-oss", "llama", "qwen", "deepseek", "mistral", "glm")),
+    Family("gpt-4", _older_gpt, _GPT),
+    Family("gpt", _newer_gpt, _GPT),
+    Family("claude", _older_claude, _CLAUDE, lambda name: not _claude_4_5(name)),
+    Family("claude-4.5+", _older_claude, _CLAUDE, _claude_4_5),
+    Family("claude-4.7", _claude_4_7, _CLAUDE),
+    Family("claude-4.8+", _newest_claude, _CLAUDE),
+    *(Family(name, _named(name), _OPEN) for name in ("gpt-oss", "llama", "qwen", "deepseek", "mistral", "glm")),
 )
 
 
@@ -168,18 +176,15 @@ def _pair(earlier: Row, later: Row, fresh: Sequence[Message]) -> Pair:
 def fit(family: Family, rows: Sequence[Row], links: Sequence[Pair]) -> Prior:
     """The prior of `family` from these rows and pairs."""
     style = family.start.schema_style
-    prior = replace(family.start, factor=family.factor or 1.0)
+    prior = family.start
     plain = [(facts(row.request, style), row.actual) for row in rows if not row.request.tools]
     plain = [(f, actual) for f, actual in plain if not f.calls]
-    exact = family.factor is None
     if plain:
-        table = [[1.0, f.messages, 0.0 if exact else f.content, f.thinks] for f, _ in plain]
-        goal = [float(actual - (f.content if exact else 0)) for f, actual in plain]
-        drawn = [(3.0, 2.0), (4.0, 1.0), (prior.factor, 0.03), (0.0, 0.01 if exact else 30.0)]
-        request, message, factor, thinking = least_absolute(table, goal, [1 / max(a, 20) for _, a in plain], drawn)
-        prior = replace(
-            prior, per_request=request, per_message=message, factor=1.0 if exact else factor, thinking=thinking
-        )
+        table = [[1.0, f.messages, f.thinks] for f, _ in plain]
+        goal = [float(actual - f.content) for f, actual in plain]
+        drawn = [(prior.per_request, 2.0), (prior.per_message, 1.0), (0.0, 30.0)]
+        request, message, thinking = least_absolute(table, goal, [1 / max(a, 20) for _, a in plain], drawn)
+        prior = replace(prior, per_request=request, per_message=message, thinking=thinking)
     prior = _fit_links(prior, links)
     chosen = [row for row in rows if row.request.tools and family.holds(plain_name(row.model))]
     tooled = [(facts(row.request, style), row.actual, float(row.forced)) for row in chosen]
@@ -190,7 +195,7 @@ def fit(family: Family, rows: Sequence[Row], links: Sequence[Pair]) -> Prior:
             - prior.per_request
             - prior.thinking * f.thinks
             - prior.per_message * f.messages
-            - prior.factor * f.content
+            - f.content
             - prior.per_result * f.results
             for f, actual, _ in tooled
         ]
@@ -200,7 +205,7 @@ def fit(family: Family, rows: Sequence[Row], links: Sequence[Pair]) -> Prior:
             (prior.schema_factor, 0.1),
             (prior.per_call, 6.0),
             (prior.per_argument, 4.0),
-            (0.0, 0.01 if exact else 100.0),
+            (0.0, 100.0),
         ]
         weights = [1 / max(actual, 20) for _, actual, _ in tooled]
         fixed_cost, tool, schema, call, argument, _ = least_absolute(table, goal, weights, drawn)
@@ -213,11 +218,11 @@ def fit(family: Family, rows: Sequence[Row], links: Sequence[Pair]) -> Prior:
 def _fit_links(prior: Prior, links: Sequence[Pair]) -> Prior:
     called = [pair for pair in links if pair.results and not pair.users]
     if called:
-        goal = [pair.rest - prior.factor * pair.content for pair in called]
+        goal = [pair.rest - pair.content for pair in called]
         table = [[float(pair.results), 1.0] for pair in called]
         result, closing = least_absolute(table, goal, [1 / 50] * len(called), [(8.0, 10.0), (0.0, 20.0)])
         prior = replace(prior, per_result=result, after_calls=closing)
-    said = [pair.rest - prior.factor * pair.content - prior.per_message for pair in links if not pair.results]
+    said = [pair.rest - pair.content - prior.per_message for pair in links if not pair.results]
     whole = [float(rest) for rest in said if rest > -20]  # below: reasoning of the earlier turn left
     return replace(prior, after_reply=median(whole)) if whole else prior
 
@@ -230,7 +235,7 @@ def predicted(request: Request, prior: Prior) -> float:
         prior.per_request
         + prior.thinking * f.thinks
         + prior.per_message * f.messages
-        + prior.factor * f.content
+        + f.content
         + prior.per_call * f.calls
         + prior.per_argument * f.arguments
         + prior.per_result * f.results
@@ -274,11 +279,10 @@ def evaluate(rows: Sequence[Row]) -> list[tuple[Row, float]]:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Print the fit. `arguments`: the path of `requests.jsonl`, else the corpus beside the repository."""
-    path = Path(arguments[0]) if arguments else _default_path()
+    path = Path(arguments[0]) if arguments else corpus_path("requests.jsonl")
     if not path.is_file():
         print(f"{path} is not there: set CHATCTX_CORPUS or give the path", file=sys.stderr)
         return 2
-    O200K.load()
     everything = list(read_rows(path))
     rows = [row for row in everything if isinstance(row, Row)]
     skipped = [row for row in everything if isinstance(row, Skipped)]
@@ -318,13 +322,6 @@ def _thinks(request: Request) -> bool:
 def _shown(prior: Prior) -> str:
     numbers = {name: getattr(prior, name) for name in Prior.__dataclass_fields__ if name != "schema_style"}
     return ", ".join(f"{name}={value:.4g}" for name, value in numbers.items())
-
-
-def _default_path() -> Path:
-    import os
-
-    root = Path(__file__).resolve().parents[2]
-    return Path(os.environ.get("CHATCTX_CORPUS") or root.parent / "shared" / "corpus") / "requests.jsonl"
 
 
 if __name__ == "__main__":

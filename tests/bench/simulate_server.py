@@ -9,7 +9,9 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from tui.context.counting.classes import LATIN, pack
 from tui.context.counting.images import attachment_tokens
+from tui.context.counting.tokenizers import CountMethod
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.usage import ContextUsage
 from tui.messages import (
@@ -60,7 +62,7 @@ def text_tokens(text: str) -> int:
 class SimTokenizer:
     """The client's tokenizer: off by a fixed share from the truth."""
 
-    exact = False
+    how: CountMethod = "estimated"
 
     def __init__(self, name: str, off: float) -> None:
         self.name = name
@@ -69,6 +71,10 @@ class SimTokenizer:
     def count(self, text: str) -> int:
         """Tokens as the client believes."""
         return round(text_tokens(text) * self._factor)
+
+    def classes(self, text: str) -> int:
+        """The same, as if all text were of one class."""
+        return pack({LATIN: self.count(text)})
 
 
 def part_tokens(part: Part, model: str) -> float:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tui.context.counting import tokenizers
+from tui.context.counting.classes import LATIN, pack
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.tokenizers import Tokenizer, TokenizerError, register_tokenizer
+from tui.context.counting.tokenizers import CountMethod, Tokenizer, get_tokenizer, register_tokenizer
+from tui.context.counting.words import TokenizerError
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
@@ -21,19 +23,25 @@ class WordTokenizer:
     """A word is a token, exactly."""
 
     name = "words"
-    exact = True
+    how: CountMethod = "vocabulary"
 
     def count(self, text: str) -> int:
         return len(text.split())
+
+    def classes(self, text: str) -> int:
+        return pack({LATIN: self.count(text)})
 
 
 class BrokenTokenizer:
     """Never counts."""
 
     name = "broken"
-    exact = False
+    how: CountMethod = "estimated"
 
     def count(self, text: str) -> int:
+        raise TokenizerError("out of order")
+
+    def classes(self, text: str) -> int:
         raise TokenizerError("out of order")
 
 
@@ -47,7 +55,7 @@ def registered(name: str, tokenizer: Tokenizer) -> Iterator[None]:
     finally:
         tokenizers._registry.clear()
         tokenizers._registry.update(before)
-        tokenizers._found.clear()
+        get_tokenizer.cache_clear()
 
 
 def estimator(

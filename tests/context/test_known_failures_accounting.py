@@ -28,7 +28,8 @@ from tests.context.helpers import (
     without_reasoning,
 )
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.tokenizers import O200K
+from tui.context.counting.tokenizers import O200K, ShippedTokenizer
+from tui.context.counting.words import TokenizerError, WordCounter
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
 from tui.context.usage.limits import BudgetSettings, ModelLimits, Percent, check_budget
@@ -268,15 +269,11 @@ def test_i86_i87_repeated_characters_are_counted(char: str, capfd: pytest.Captur
     assert capfd.readouterr().err == ""
 
 
-def test_i88_no_ranks_means_an_estimate_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tui.context.counting import tokenizers
-    from tui.context.counting.tokenizers import BpeTokenizer, TokenizerError
-
-    def gone(encoding: str) -> dict[bytes, int]:
+def test_i88_no_ranks_means_an_estimate_that_says_so() -> None:
+    def gone() -> WordCounter:
         raise TokenizerError("no file")
 
-    monkeypatch.setattr(tokenizers, "load_ranks", gone)
-    with registered("bare-1", BpeTokenizer("o200k_base")):
+    with registered("bare-1", ShippedTokenizer("bare", gone)):
         found = estimator().estimate(request(user("x" * 400), model="bare-1"))
     assert found.tokens >= 100
     assert found.heuristic_tokens >= 100

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.helpers import MODEL, BrokenTokenizer, WordTokenizer, call, registered, result, user
+from tui.context.counting.classes import CLASSES, unpack
 from tui.context.counting.counting import TokenCounter, reasoning_tokens
 from tui.context.counting.priors import Prior, prior_of
 from tui.context.counting.schemas import schema_text
@@ -136,14 +137,19 @@ def test_a_text_file_costs_its_text() -> None:
         assert TokenCounter().count_message(message, MODEL).split["attachments"] == 3 + Prior().per_message
 
 
-def test_the_factor_of_a_family_applies_unless_the_tokenizer_is_the_models_own() -> None:
-    text = "word " * 1_000
-    counter = TokenCounter()
-    plain = counter.count_text(text, "unheard-of")
-    assert plain is not None
-    assert counter.count_text(text, "claude-sonnet-4-5") == round(plain * prior_of("claude-sonnet-4-5").factor)
-    with registered("claude-local", WordTokenizer()):
-        assert counter.count_text(text, "claude-local") == 1_000
+def test_the_classes_of_a_message_are_those_of_its_text() -> None:
+    message = Message("user", (Text("hello, world"), Text("привет мир"), Reasoning("не", tokens=3)))
+    count = TokenCounter().count_message(message, "gpt-5")
+    kinds = {CLASSES[kind]: tokens for kind, tokens in unpack(count.classes)}
+    assert set(kinds) == {"latin", "punctuation", "cyrillic"}
+    assert sum(kinds.values()) == pytest.approx(count.content)
+
+
+def test_classes_outlive_the_process() -> None:
+    cache = Cache()
+    message = user("hello, мир")
+    first = TokenCounter(cache).count_message(message, "gpt-5")
+    assert TokenCounter(cache).count_message(message, "gpt-5") == first
 
 
 @given(st.text(max_size=60))

@@ -1,23 +1,25 @@
 """`TokenCounter`: what a message, a tool or a text costs by a tokenizer, each distinct content counted once.
 
 Two layers. `RawCount` is what the tokenizer said about one message body, and depends on nothing else: it is cached by
-(tokenizer, `PROJECTION_VERSION`, digest). `MessageCount` puts the family's factor, markup and images on top, which is
+(tokenizer, `PROJECTION_VERSION`, digest). `MessageCount` puts the family's markup and images on top, which is
 arithmetic and may change from release to release without a recount.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple, Protocol
 
+from tui.context.counting.classes import LATIN, pack, total, unpack
 from tui.context.counting.digests import MessageDigest, message_digest, system_digest, tool_digest
 from tui.context.counting.images import attachment_tokens
 from tui.context.counting.priors import Prior, prior_of
 from tui.context.counting.schemas import schema_text
-from tui.context.counting.tokenizers import Tokenizer, TokenizerError, get_tokenizer, heuristic_count
+from tui.context.counting.tokenizers import Tokenizer, get_tokenizer, heuristic_count
+from tui.context.counting.words import TokenizerError
 from tui.messages import (
     Attachment,
     Message,
@@ -31,7 +33,7 @@ from tui.messages import (
 )
 from tui.text.json_text import parse_json
 
-PROJECTION_VERSION = 2  # raise when `_raw_count` counts other text of a message than before
+PROJECTION_VERSION = 3  # raise when `_raw_count` counts other text of a message than before
 MEMORY_ENTRIES = 65_536  # cached counts held in memory, the least recently used leave first
 
 
@@ -51,7 +53,8 @@ class RawCount(NamedTuple):
     """Tokens of one message as the tokenizer counts them, by kind of part.
 
     `calls`, `arguments` (of those calls) and `results` are numbers of things. `failed` is 1 where the tokenizer could
-    not count and the character heuristic stands in.
+    not count and the character heuristic stands in. `classes` are the tokens by class of text, packed, but for those
+    of reasoning, which are `reasoning_classes`.
     """
 
     text: int
@@ -63,6 +66,8 @@ class RawCount(NamedTuple):
     arguments: int
     results: int
     failed: int = 0
+    classes: int = 0
+    reasoning_classes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +77,8 @@ class MessageCount:
     `split` is by kind of content ("text", "reasoning", "tool_calls", "tool_results", "attachments") and adds up to
     `size`; a message's markup goes to its largest kind but reasoning. Of `size`, `markup` is what roles and wrappers
     cost, `media` images and PDFs by formula, `fixed` reasoning whose tokens the provider reported; the rest is content
-    that the tokenizer counted. `tokens` is `size` rounded, or None where the tokenizer failed; `size` then comes from
-    the character heuristic.
+    that the tokenizer counted, by class of text in `classes` (see `tui.context.counting.classes`). `tokens` is `size`
+    rounded, or None where the tokenizer failed; `size` then comes from the character heuristic.
     """
 
     size: float
@@ -82,6 +87,7 @@ class MessageCount:
     media: float = 0.0
     fixed: float = 0.0
     failed: bool = False
+    classes: int = 0
 
     @property
     def content(self) -> float:
@@ -114,10 +120,9 @@ class TokenCounter:
         self._lock = Lock()
 
     def count_text(self, text: str, model: str) -> int | None:
-        """Tokens of `text` for `model` (the family's factor included), or None where counting failed. Not cached."""
-        tokenizer = get_tokenizer(model)
+        """Tokens of `text` for `model`, or None where counting failed. Not cached."""
         try:
-            return round(tokenizer.count(text) * factor_of(tokenizer, prior_of(model)))
+            return get_tokenizer(model).count(text)
         except TokenizerError:
             return None
 
@@ -132,28 +137,26 @@ class TokenCounter:
         tokenizer, prior = get_tokenizer(model), prior_of(model)
         keys = [digest.full for digest in digests or map(message_digest, messages)]
         raws = self._raws(tokenizer, keys, messages)
-        return [_priced(message, raw, tokenizer, prior, model) for message, raw in zip(messages, raws, strict=True)]
+        return [_priced(message, raw, prior, model) for message, raw in zip(messages, raws, strict=True)]
 
     def count_section(self, section: SystemSection, model: str) -> int | None:
         """Tokens of one piece of the system prompt, or None where counting failed."""
-        tokenizer = get_tokenizer(model)
-        raw = self._text_count(tokenizer, system_digest(section), (section.text,))
-        return None if raw is None else round(raw * factor_of(tokenizer, prior_of(model)))
+        return self._text_count(get_tokenizer(model), system_digest(section), section.text)
 
     def count_tool(self, tool: ToolSchema, model: str) -> int | None:
         """Tokens of one tool's schema, without the family's fixed cost of having tools at all; None where it failed."""
         tokenizer, prior = get_tokenizer(model), prior_of(model)
         style = prior.schema_style
         key = tool_digest(tool) + style.encode()
-        raw = self._text_count(tokenizer, key, (schema_text(tool, style),))
+        raw = self._text_count(tokenizer, key, schema_text(tool, style))
         return None if raw is None else max(1, round(prior.per_tool + raw * prior.schema_factor))
 
-    def _text_count(self, tokenizer: Tokenizer, digest: bytes, texts: Iterable[str]) -> int | None:
+    def _text_count(self, tokenizer: Tokenizer, digest: bytes, text: str) -> int | None:
         found = self._lookup(tokenizer.name, [digest]).get(digest)
         if found is not None:
             return found[0]
         try:
-            count = sum(tokenizer.count(text) for text in texts)
+            count = tokenizer.count(text)
         except TokenizerError:
             return None
         self._keep(tokenizer.name, {digest: (count,)})
@@ -207,41 +210,49 @@ class TokenCounter:
                 self._memory.popitem(last=False)
 
 
-def factor_of(tokenizer: Tokenizer, prior: Prior) -> float:
-    """The family's factor, or 1 for a tokenizer whose counts are the model's own."""
-    return 1.0 if tokenizer.exact else prior.factor
-
-
 def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
     failed = 0
+    classes = reasoning_classes = 0
 
     def count(text: str) -> int:
+        """Tokens by class, packed."""
         nonlocal failed
         if not text:
             return 0
         try:
-            return tokenizer.count(text)
+            return tokenizer.classes(text)
         except TokenizerError:
             failed = 1
-            return heuristic_count(text)
+            return pack({LATIN: heuristic_count(text)})
+
+    def add(text: str) -> int:
+        """Tokens, added to `classes`."""
+        nonlocal classes
+        counted = count(text)
+        classes += counted
+        return round(total(counted))
 
     text = reasoning = tool_calls = tool_results = files = calls = arguments = results = 0
     for part in message.parts:
         match part:
             case Text() | Refusal():
-                text += count(part.text)
+                text += add(part.text)
             case Reasoning():
-                reasoning += _reasoning_count(part, count(part.text))
+                counted = _reasoning_classes(part, count(part.text))
+                reasoning_classes += counted
+                reasoning += round(total(counted))
             case ToolCall():
-                tool_calls += count(part.name) + count(part.arguments)
+                tool_calls += add(part.name) + add(part.arguments)
                 calls += 1
                 arguments += _argument_count(part.arguments)
             case ToolResult():
-                tool_results += count(part.text)
+                tool_results += add(part.text)
                 results += 1
             case Attachment():
-                files += count(part.text)
-    return RawCount(text, reasoning, tool_calls, tool_results, files, calls, arguments, results, failed)
+                files += add(part.text)
+    return RawCount(
+        text, reasoning, tool_calls, tool_results, files, calls, arguments, results, failed, classes, reasoning_classes
+    )
 
 
 # Bytes of an encrypted block that are not reasoning: in 700 recorded blocks Claude's signatures have 165 to 185.
@@ -249,18 +260,19 @@ ENVELOPE_BYTES = 175
 BYTES_PER_TOKEN = 4.3  # of reasoning nobody can read; English prose in o200k_base
 
 
-def _reasoning_count(part: Reasoning, visible: int) -> int:
-    """Tokens of a reasoning block. Its text may be a summary, or missing: the encrypted original says how long it is.
+def _reasoning_classes(part: Reasoning, visible: int) -> int:
+    """Tokens of a reasoning block by class, packed; `visible` are those of its text.
 
-    That (signature, redacted or encrypted content) is base64 of the whole reasoning and about `ENVELOPE_BYTES`.
+    Its text may be a summary, or missing: the encrypted original says how long it is. That (signature, redacted or
+    encrypted content) is base64 of the whole reasoning and about `ENVELOPE_BYTES`.
     """
     original = _reasoning_bytes(part.redacted or part.encrypted or part.signature or "")
     shown = len(part.text.encode("utf-8", "surrogatepass"))
     if original <= shown:
         return visible
     if not shown:
-        return round(original / BYTES_PER_TOKEN)
-    return round(visible * original / shown)
+        return pack({LATIN: original / BYTES_PER_TOKEN})
+    return pack({kind: tokens * original / shown for kind, tokens in unpack(visible)})
 
 
 def _reasoning_bytes(encrypted: str) -> int:
@@ -279,32 +291,33 @@ def _argument_count(arguments: str) -> int:
     return len(found) if isinstance(found, dict) else 0
 
 
-def _priced(message: Message, raw: RawCount, tokenizer: Tokenizer, prior: Prior, model: str) -> MessageCount:
-    factor = factor_of(tokenizer, prior)
+def _priced(message: Message, raw: RawCount, prior: Prior, model: str) -> MessageCount:
+    classes = raw.classes
     split: dict[str, float] = {}
     fixed = media = 0.0
     markup = 0.0 if raw.results and message.role == "tool" else prior.per_message
     if raw.text:
-        split["text"] = raw.text * factor
+        split["text"] = float(raw.text)
     known = reasoning_tokens(message)
     if known is None:
-        split["reasoning"] = raw.reasoning * factor
+        split["reasoning"] = float(raw.reasoning)
+        classes += raw.reasoning_classes
     elif known:
         split["reasoning"] = fixed = float(known)
     if raw.calls:
         wrapped = raw.calls * prior.per_call + raw.arguments * prior.per_argument
-        split["tool_calls"] = raw.tool_calls * factor + wrapped
+        split["tool_calls"] = raw.tool_calls + wrapped
         markup += wrapped
     if raw.results:
-        split["tool_results"] = raw.tool_results * factor + raw.results * prior.per_result
+        split["tool_results"] = raw.tool_results + raw.results * prior.per_result
         markup += raw.results * prior.per_result
     for part in message.parts:
         if isinstance(part, Attachment):
             media += attachment_tokens(part, model)
     if media or raw.files:
-        split["attachments"] = raw.files * factor + media
+        split["attachments"] = raw.files + media
     if not raw.results or message.role != "tool":
         shown = [kind for kind in split if kind != "reasoning"]  # which may leave while the message stays
         largest = max(shown, key=lambda kind: split[kind], default="text")
         split[largest] = split.get(largest, 0.0) + prior.per_message
-    return MessageCount(sum(split.values()), split, markup, media, fixed, bool(raw.failed))
+    return MessageCount(sum(split.values()), split, markup, media, fixed, bool(raw.failed), classes)

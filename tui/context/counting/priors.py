@@ -1,9 +1,9 @@
-"""What is known of a model family before its first call: how its counts relate to the tokenizer's, and its markup.
+"""What is known of a model family before its first call: what roles, wrappers and tools cost beside the text.
 
-The numbers were fitted by `python -m tests.bench.fit_priors` on recorded request bodies with the provider's own input
+The numbers were fitted by `python -m tests.bench fit_priors` on recorded request bodies with the provider's own input
 counts (requests.jsonl of the corpus; rows whose size is not in the request, such as server-run tools, left out); it
-prints how many rows each number stands on. The factor of Claude is drawn to what Anthropic says of its tokenizers
-(15 to 20 % more tokens than tiktoken up to 4.6, about 30 % more than that from 4.7 on).
+prints how many rows each number stands on. A single message in Claude's frame: 7 tokens up to 4.6, 11 for 4.7, 6 from
+4.8 on, measured with the counting endpoint (ctok).
 """
 
 from __future__ import annotations
@@ -12,24 +12,23 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from tui.context.counting.tokenizers import plain_name
+from tui.context.counting.tokenizers import family_of, plain_name
 
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """Starting values of a family; all but the factors in tokens.
+    """Starting values of a family, in tokens but for `schema_factor`.
 
     A request costs `per_request`, and `thinking` where reasoning is asked for. A message costs `per_message` (one with
-    tool results `per_result` for each result) and `factor` times what the tokenizer counts in it; a tool call
-    `per_call`, and `per_argument` for each of its arguments. A reply whose output was measured costs `after_reply` more
-    than that output when something follows, `after_calls` if it called tools: closing marks are output but no input,
-    role marks the other way round.
+    tool results `per_result` for each result) and what the tokenizer counts in it; a tool call `per_call`, and
+    `per_argument` for each of its arguments. A reply whose output was measured costs `after_reply` more than that
+    output when something follows, `after_calls` if it called tools: closing marks are output but no input, role marks
+    the other way round.
 
     Tools cost `tools_fixed` once (a hidden preamble), `per_tool` each and `schema_factor` times what the tokenizer
     counts in them, written as JSON or as TypeScript (OpenAI renders them so).
     """
 
-    factor: float = 1.0
     per_request: float = 3.0
     thinking: float = 0.0
     per_message: float = 4.0
@@ -50,43 +49,47 @@ _GPT = Prior(
     per_request=1.9,
     per_message=4.1,
     per_call=9.2,
-    per_argument=-2.7,
+    per_argument=-3.0,
     per_result=8.5,
     after_calls=2.0,
     tools_fixed=6.8,
-    per_tool=6.0,
-    schema_factor=1.14,
+    per_tool=5.8,
+    schema_factor=1.17,
     schema_style="typescript",
 )
 _GPT_4 = Prior(
     per_request=3.1,
     per_message=4.0,
-    per_call=8.8,
-    per_argument=-2.2,
+    per_call=10.2,
+    per_argument=-3.5,
     per_result=5.9,
     after_reply=3.0,
     after_calls=2.3,
     tools_fixed=15.5,
-    per_tool=-1.1,
-    schema_factor=0.97,
+    per_tool=-1.4,
+    schema_factor=0.98,
     schema_style="typescript",
 )
 _CLAUDE = Prior(
-    factor=1.14,
-    per_request=3.4,
-    thinking=28.0,
-    per_message=2.7,
-    per_call=10.0,
-    per_argument=10.0,
-    per_result=34.0,
-    after_reply=0.4,
-    after_calls=-21.0,
-    tools_fixed=315.0,
+    per_request=4.8,
+    thinking=28.3,
+    per_message=2.2,
+    per_call=11.7,
+    per_argument=0.8,
+    per_result=36.0,
+    after_reply=1.3,
+    after_calls=-23.5,
+    tools_fixed=314.0,
     per_tool=20.0,
-    schema_factor=1.1,
+    schema_factor=1.0,
 )
-_CLAUDE_4_5 = replace(_CLAUDE, per_call=8.6, per_argument=11.0, tools_fixed=491.0, per_tool=22.0, schema_factor=1.13)
-_CLAUDE_4_7 = replace(_CLAUDE, factor=1.42, per_request=3.5, thinking=0.0, per_message=2.0)
+_CLAUDE_4_5 = replace(_CLAUDE, per_call=11.2, per_argument=2.4, tools_fixed=492.0, per_tool=19.2, schema_factor=1.06)
+_CLAUDE_4_7 = replace(_CLAUDE, per_request=8.0, thinking=0.0, per_message=3.0)
+_CLAUDE_4_8 = replace(_CLAUDE, per_request=4.0, thinking=0.0, per_message=2.0)
+_GLM = Prior(
+    per_request=2.3, per_message=2.9, per_call=13.2, per_argument=1.4, per_result=12.2, tools_fixed=100.0, per_tool=20.0
+)
+_LLAMA = Prior(per_request=7.3, per_message=4.8, tools_fixed=60.0, per_tool=15.0)
 
 PRIORS: dict[str, Prior] = {
     "gpt": _GPT,
@@ -97,32 +100,62 @@ PRIORS: dict[str, Prior] = {
     "gpt-4": _GPT_4,
     "gpt-3.5": _GPT_4,
     "chatgpt-4o": _GPT_4,
-    "claude": _CLAUDE_4_7,  # a name nobody knows yet follows the newest
+    "claude": _CLAUDE_4_8,  # a name nobody knows yet follows the newest
     "claude-2": _CLAUDE,
     "claude-3": _CLAUDE,
     "claude-opus-4": _CLAUDE,
     "claude-sonnet-4": _CLAUDE,
+    "claude-haiku-4": _CLAUDE_4_5,
     "claude-opus-4-5": _CLAUDE_4_5,
     "claude-opus-4-6": _CLAUDE_4_5,
     "claude-sonnet-4-5": _CLAUDE_4_5,
     "claude-sonnet-4-6": _CLAUDE_4_5,
-    "claude-haiku-4-5": _CLAUDE_4_5,
     "claude-opus-4-7": _CLAUDE_4_7,
-    "claude-opus-4-8": _CLAUDE_4_7,
     "claude-sonnet-4-7": _CLAUDE_4_7,
+    "claude-opus-4-8": _CLAUDE_4_8,
     "gpt-oss": Prior(
-        factor=1.13, per_request=13.5, per_message=7.1, per_call=1.5, per_result=7.0, tools_fixed=24.0, per_tool=20.0
+        per_request=13.5,
+        per_message=7.1,
+        per_call=2.1,
+        per_argument=-3.5,
+        per_result=7.1,
+        tools_fixed=33.9,
+        per_tool=20.0,
+        schema_factor=1.12,
     ),
-    "llama": Prior(factor=1.08, per_request=7.3, per_message=4.8, tools_fixed=60.0, per_tool=15.0),
-    "meta-llama": Prior(factor=1.08, per_request=7.3, per_message=4.8, tools_fixed=60.0, per_tool=15.0),
-    "qwen": Prior(factor=1.1, per_request=2.8, per_message=4.0, tools_fixed=220.0, per_tool=20.0),
-    "mistral": Prior(factor=1.08, per_request=0.4, per_message=3.1, tools_fixed=60.0, per_tool=20.0),
+    "llama": _LLAMA,
+    "meta-llama": _LLAMA,
+    "qwen": Prior(per_request=3.9, per_message=4.2, tools_fixed=220.0, per_tool=20.0),
+    "deepseek": Prior(per_request=2.7, per_message=0.2, tools_fixed=293.0, per_tool=20.0),
+    "mistral": Prior(per_request=0.1, per_message=3.0, tools_fixed=60.0, per_tool=20.0),
+    "glm": _GLM,
+    "zai-glm": _GLM,
 }
+
+# Tokens of English prose and code by the families' vocabularies, against o200k (medians over the corpus). They only
+# carry a measurement from one model over to another.
+RELATIVE_SIZES = {
+    "claude-3": 1.21,
+    "claude-4.7": 1.57,
+    "gemma3": 1.15,
+    "gemma2": 1.14,
+    "qwen3.5": 1.09,
+    "deepseek": 1.04,
+    "tekken": 1.05,
+    "mistral-v3": 1.26,
+    "command-r": 1.10,
+    "smollm2": 1.17,
+}
+
+
+def relative_size(model: str) -> float:
+    """Tokens of English text for `model`, against o200k."""
+    return RELATIVE_SIZES.get(family_of(model), 1.0)
 
 
 @lru_cache(maxsize=256)
 def prior_of(model: str) -> Prior:
     """The prior of the longest family name that `model` starts with, else `DEFAULT`."""
-    name = plain_name(model).replace(".", "-") if "claude" in model.lower() else plain_name(model)
+    name = plain_name(model)
     best = max((family for family in PRIORS if name.startswith(family)), key=len, default=None)
     return DEFAULT if best is None else PRIORS[best]

@@ -1,152 +1,49 @@
-"""Tokenizers: which one stands in for a model, real BPE offline, and a character heuristic if that fails.
-
-Nothing is downloaded: both rank tables ship with the package as `ranks/*.xz` (token count, token lengths, tokens in
-rank order), derived from the official files of openai/tiktoken (MIT); `official_text` gives those back byte for byte.
-"""
+"""The tokenizer of a model: by its own vocabulary where that is at hand, else fitted or estimated. Always offline."""
 
 from __future__ import annotations
 
-import base64
+import json
 import threading
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from importlib.resources import files
+from typing import Any, Literal, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    import tiktoken
+from tui.context.counting.bpe import BpeCounter, Weights
+from tui.context.counting.classes import CLASSES, total
+from tui.context.counting.claude import ClaudeCounter
+from tui.context.counting.encodings import ENCODINGS, FAMILIES
+from tui.context.counting.words import TokenizerError, WordCounter
 
-PIECE_BYTES = 100_000  # tiktoken panics on about 1,000,000 blanks in a row (facts §9), so nothing longer goes in
+# By the model's own vocabulary, by weights fitted to its counts, or by what other models have in common.
+CountMethod: TypeAlias = Literal["vocabulary", "fitted", "estimated"]
 
-# Split patterns of the two encodings, from tiktoken_ext/openai_public.py of tiktoken 0.14.0 (MIT). A test compares.
-_PATTERNS = {
-    "cl100k_base": (
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
-        r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-    ),
-    "o200k_base": (
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-        r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-        r"|\p{N}{1,3}"
-        r"| ?[^\s\p{L}\p{N}]+[\r\n/]*"
-        r"|\s*[\r\n]+"
-        r"|\s+(?!\S)"
-        r"|\s+"
-    ),
-}
-
-
-class TokenizerError(Exception):
-    """A tokenizer could not count a text. The message is one line."""
+_VENDORS = (
+    "anthropic.", "openai.", "google.", "meta.", "mistral.", "qwen.", "deepseek.", "amazon.", "moonshot.",
+    "moonshotai.", "minimax.", "zai.", "cohere.", "nvidia.",
+)  # fmt: skip
+VOCABULARY_MARGINS = (0.01,) * len(CLASSES)
+ESTIMATED = "estimated"  # the entry of `fitted.json` for models of which nothing is known
 
 
 class Tokenizer(Protocol):
-    """Counts the tokens of a text. `exact` says that the numbers are the model's own, so no family factor applies."""
+    """Counts the tokens of a text as a model would."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def exact(self) -> bool: ...
+    def how(self) -> CountMethod:
+        """How near the numbers are to the model's own."""
+        ...
 
     def count(self, text: str) -> int:
         """Tokens of `text`. Raises `TokenizerError`."""
         ...
 
-
-def load_ranks(encoding: str) -> dict[bytes, int]:
-    """Token -> rank of a shipped encoding. Raises `TokenizerError` where the file is missing or damaged."""
-    import lzma
-    from importlib.resources import files
-
-    try:
-        data = lzma.decompress((files("tui.context.counting") / "ranks" / f"{encoding}.xz").read_bytes())
-    except (OSError, lzma.LZMAError) as error:
-        raise TokenizerError(f"token ranks of {encoding} cannot be read: {error}") from error
-    count = int.from_bytes(data[:4], "big")
-    lengths, at = data[4 : 4 + count], 4 + count
-    ranks: dict[bytes, int] = {}
-    for rank, length in enumerate(lengths):
-        ranks[data[at : at + length]] = rank
-        at += length
-    if len(ranks) != count or at != len(data):
-        raise TokenizerError(f"token ranks of {encoding} are damaged: reinstall chatctx")
-    return ranks
-
-
-def official_text(encoding: str) -> bytes:
-    """The official `.tiktoken` file of `encoding`, rebuilt from the shipped one. Raises `TokenizerError`."""
-    return b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in load_ranks(encoding).items())
-
-
-def pack_ranks(official: bytes) -> bytes:
-    """The shipped form of an official `.tiktoken` file: how `ranks/*.xz` were made. Ranks must be 0, 1, 2, ..."""
-    import lzma
-
-    tokens = [base64.b64decode(line.split()[0]) for line in official.splitlines()]
-    data = len(tokens).to_bytes(4, "big") + bytes(map(len, tokens)) + b"".join(tokens)
-    return lzma.compress(data, preset=9 | lzma.PRESET_EXTREME)
-
-
-def pieces(text: str) -> list[str]:
-    """`text` in pieces of at most `PIECE_BYTES` bytes of UTF-8, cut after a line end or before a blank if there is one.
-
-    Joined they are `text` again. A cut may change the count by a token.
-    """
-    size = PIECE_BYTES if text.isascii() else PIECE_BYTES // 4
-    if len(text) <= size:
-        return [text]
-    found, start, end = [], 0, len(text)
-    while end - start > size:
-        cut = text.rfind("\n", start + size // 2, start + size) + 1
-        if not cut:
-            cut = text.rfind(" ", start + size // 2, start + size)
-        if cut <= start:
-            cut = start + size
-        found.append(text[start:cut])
-        start = cut
-    found.append(text[start:])
-    return found
-
-
-class BpeTokenizer:
-    """An encoding of tiktoken, built from the shipped ranks at its first use (0.2 to 0.5 s: not on the event loop)."""
-
-    def __init__(self, encoding: str) -> None:
-        self.name = encoding
-        self.exact = False
-        self._encoding: tiktoken.Encoding | None = None
-        self._error: TokenizerError | None = None
-        self._lock = threading.Lock()
-
-    def load(self) -> tiktoken.Encoding:
-        """The encoding, built once. Raises `TokenizerError`, the same one again without a second try."""
-        with self._lock:
-            if self._error is not None:
-                raise self._error
-            if self._encoding is None:
-                try:
-                    from tiktoken import Encoding
-
-                    self._encoding = Encoding(
-                        self.name,
-                        pat_str=_PATTERNS[self.name],
-                        mergeable_ranks=load_ranks(self.name),
-                        special_tokens={},  # only `encode_ordinary` is used, which knows none
-                    )
-                except (ImportError, ValueError, TokenizerError) as error:
-                    self._error = TokenizerError(str(error))
-                    raise self._error from error
-            return self._encoding
-
-    def count(self, text: str) -> int:
-        """Tokens of `text`; special tokens in it count as the text they are. Raises `TokenizerError`."""
-        encode = (self._encoding or self.load()).encode_ordinary
-        try:
-            if len(text) <= PIECE_BYTES // 4:
-                return len(encode(text))
-            return sum(len(encode(piece)) for piece in pieces(text))
-        except (KeyboardInterrupt, SystemExit, GeneratorExit):
-            raise
-        except BaseException as error:  # a Rust panic is no Exception
-            raise TokenizerError(f"{self.name} failed: {type(error).__name__}") from error
+    def classes(self, text: str) -> int:
+        """The same by class of text, as `classes.pack` has them. Raises `TokenizerError`."""
+        ...
 
 
 def heuristic_count(text: str) -> int:
@@ -163,47 +60,114 @@ def heuristic_count(text: str) -> int:
     return -(-(ascii_count * 10 + other * 20 + wide * 52) // 40)
 
 
-O200K = BpeTokenizer("o200k_base")
-CL100K = BpeTokenizer("cl100k_base")
-_DEFAULT: Tokenizer = O200K
-_registry: dict[str, Tokenizer] = {}
-_found: dict[str, Tokenizer] = {}  # what `get_tokenizer` answered before
-
-
 def plain_name(model: str) -> str:
     """`model` in lower case without vendor prefixes: "openai/GPT-5" -> "gpt-5", "us.anthropic.claude-x" likewise."""
     name = model.lower().rsplit("/", 1)[-1]
-    for vendor in ("anthropic.", "openai.", "google.", "meta.", "mistral.", "qwen.", "deepseek."):
+    for vendor in _VENDORS:
         head, found, rest = name.partition(vendor)
         if found and rest and len(head) <= 3:  # a region such as "us." may stand before it
-            return rest
-    return name
+            name = rest
+            break
+    return name.replace(".", "-") if name.startswith("claude") else name  # gateways write claude-sonnet-4.5
+
+
+@lru_cache(1)
+def fitted_families() -> dict[str, Any]:
+    """The families whose counts are made from another vocabulary's (`fitted.json`): weights and margins."""
+    data: dict[str, Any] = json.loads((files("tui.context.counting") / "fitted.json").read_text())
+    return data
+
+
+class ShippedTokenizer:
+    """Counts by a vocabulary that comes with the program, read at the first use: not on the event loop.
+
+    Of all vocabularies only the one used last stays in memory.
+    """
+
+    _lock = threading.Lock()
+    _latest: ShippedTokenizer | None = None
+
+    def __init__(self, name: str, read: Callable[[], WordCounter], how: CountMethod = "vocabulary") -> None:
+        self.name = name
+        self.how = how
+        self._read = read
+        self._counter: WordCounter | None = None
+        self._error: TokenizerError | None = None
+
+    def load(self) -> WordCounter:
+        """The vocabulary, read if it is not in memory. Raises `TokenizerError`, the same one again without a try."""
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            if self._counter is None:
+                try:
+                    self._counter = self._read()
+                except TokenizerError as error:
+                    self._error = error
+                    raise
+                latest, ShippedTokenizer._latest = ShippedTokenizer._latest, self
+                if latest is not None:
+                    latest._counter = None  # a thread that counts by it keeps it until it is done
+            return self._counter
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`; special tokens in it count as the text they are. Raises `TokenizerError`."""
+        return round(total(self.classes(text)))
+
+    def classes(self, text: str) -> int:
+        """The same by class, packed. Raises `TokenizerError`."""
+        return (self._counter or self.load()).classes(text)
+
+
+@lru_cache
+def _tokenizer(name: str) -> ShippedTokenizer:
+    if name.startswith("claude"):
+        return ShippedTokenizer(name, partial(ClaudeCounter, name))
+    if name in ENCODINGS:
+        return ShippedTokenizer(name, partial(BpeCounter, ENCODINGS[name]))
+    family = fitted_families()[name]
+    weights = Weights(tuple(family["tokens"]), tuple(family["characters"]))
+    how: CountMethod = "estimated" if name == ESTIMATED else "fitted"
+    return ShippedTokenizer(
+        f"{name}-{family['version']}", partial(BpeCounter, ENCODINGS[family["encoding"]], weights), how
+    )
+
+
+def family_of(model: str) -> str:
+    """The family whose vocabulary `model` has, by the longest beginning of its name; `ESTIMATED` for none."""
+    name = plain_name(model)
+    best = max((known for known in FAMILIES if name.startswith(known)), key=len, default="")
+    return FAMILIES.get(best, ESTIMATED)
+
+
+def margins_of(model: str) -> Sequence[float]:
+    """By class of text: the share of a count that is added for the upper bound.
+
+    For a family's own vocabulary what may be in a text that isn't text to the model; else what texts needed that the
+    fit had not seen.
+    """
+    if get_tokenizer(model).how == "vocabulary":
+        return VOCABULARY_MARGINS
+    families = fitted_families()
+    margins: Sequence[float] = families.get(family_of(model), families[ESTIMATED])["margins"]
+    return margins
+
+
+O200K, CL100K = _tokenizer("o200k"), _tokenizer("cl100k")
+_registry: dict[str, Tokenizer] = {}
 
 
 def register_tokenizer(name: str, tokenizer: Tokenizer) -> None:
     """Use `tokenizer` for the model `name` and for every model whose name starts with it, unless a longer name fits."""
     _registry[plain_name(name)] = tokenizer
-    _found.clear()
+    get_tokenizer.cache_clear()
 
 
+@lru_cache(1_000)
 def get_tokenizer(model: str) -> Tokenizer:
-    """The tokenizer for `model`: exact name, then longest family prefix, then o200k_base."""
-    found = _found.get(model)
-    if found is None:
-        name = plain_name(model)
-        best = max((known for known in _registry if name.startswith(known)), key=len, default=None)
-        found = _DEFAULT if best is None else _registry[best]  # an exact name is the longest prefix
-        if len(_found) >= 1_000:
-            _found.clear()
-        _found[model] = found
-    return found
-
-
-for _family in (
-    "gpt", "gpt-4o", "gpt-4.1", "gpt-4.5", "chatgpt", "codex", "o1", "o3", "o4", "claude", "gemini", "gemma", "llama",
-    "meta-llama", "mistral", "ministral", "magistral", "mixtral", "pixtral", "codestral", "qwen", "deepseek", "glm",
-    "kimi", "grok", "phi", "nova", "minimax", "smollm", "command",
-):  # fmt: skip
-    register_tokenizer(_family, O200K)
-for _family in ("gpt-4", "gpt-3.5", "text-embedding-ada", "text-embedding-3"):
-    register_tokenizer(_family, CL100K)
+    """The tokenizer for `model`: one registered for the longest beginning of its name, then its family's."""
+    name = plain_name(model)
+    registered = max((known for known in _registry if name.startswith(known)), key=len, default=None)
+    if registered is not None:
+        return _registry[registered]
+    return _tokenizer(family_of(model))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tui.context.counting.priors import Prior, prior_of
+from tui.context.counting.priors import Prior, prior_of, relative_size
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.ledger import Account, Entry
 from tui.context.estimate.preamble import Preamble
@@ -112,7 +112,7 @@ def borrowed(match: Match, model: str) -> Base:
     tokens = float(measurement.input_tokens)
     if match.with_reply:
         tokens += (measurement.output_tokens or 0) - measurement.reply_reasoning
-    tokens *= prior_of(model).factor / prior_of(measurement.model).factor
+    tokens *= relative_size(model) / relative_size(measurement.model)
     return Base(match.covered, 0.0, tokens, BORROWED * tokens, Match("none", match.covered, measurement))
 
 

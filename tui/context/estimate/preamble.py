@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.digests import preamble_digest
-from tui.context.counting.priors import Prior, prior_of
+from tui.context.counting.priors import prior_of
 from tui.context.counting.schemas import schema_text
 from tui.context.counting.tokenizers import heuristic_count
 from tui.messages import Request, SystemSection
@@ -37,7 +37,7 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
     failed = 0.0
     sections: list[float] = []
     for section in request.system:
-        tokens, bad = _section(section, request.model, prior, counter)
+        tokens, bad = _section(section, request.model, counter)
         sections.append(tokens)
         failed += bad
     tools: list[float] = []
@@ -56,11 +56,11 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
     return Preamble(digest, tuple(sections), tuple(tools), fixed, markup, failed)
 
 
-def _section(section: SystemSection, model: str, prior: Prior, counter: TokenCounter) -> tuple[float, float]:
+def _section(section: SystemSection, model: str, counter: TokenCounter) -> tuple[float, float]:
     if not section.text:
         return 0.0, 0.0
     counted = counter.count_section(section, model)
     if counted is not None:
         return float(counted), 0.0
-    guess = prior.factor * heuristic_count(section.text)
+    guess = float(heuristic_count(section.text))
     return guess, guess

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal, NamedTuple, TypeAlias
 
+from tui.context.counting.classes import unpack
+from tui.context.counting.tokenizers import margins_of
 from tui.context.estimate.bases import Base
 from tui.context.estimate.calibration import MARGIN_HEURISTIC, MARGIN_KNOWN, MARGIN_TOKENIZER, Calibration
 from tui.context.estimate.ledger import Account, Sums
@@ -93,10 +95,12 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     # What was taken away by estimate makes the rest known no better; what was added is estimated.
     sure = min(tokens, max(0, round(known + fresh.known + min(0.0, adjust))))
     exact = base.measured and count == 0 and base.uncertain == 0
-    margin = 0.0 if exact else _margin(tokens, sure, rough, base.uncertain)
     # What was just estimated keeps a margin of its own: a large new text is not as certain as the calls before it.
-    least = MARGIN_TOKENIZER * (tokens - sure + base.uncertain)
-    bound = max(tokens, ceil(tokens + (0.0 if exact else max(margin * calibration.spread, least))))
+    least = 0.0
+    if not exact:
+        least = _margin(tokens - sure, fresh, rough, account.ledger.model) + MARGIN_TOKENIZER * base.uncertain
+    margin = 0.0 if exact else MARGIN_KNOWN * sure + least
+    bound = max(tokens, ceil(tokens + max(margin * calibration.spread, least)))
     measurement = base.match.measurement if base.measured else None
     return ConversationEstimate(
         tokens=tokens,
@@ -116,11 +120,14 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     )
 
 
-def _margin(tokens: int, known: int, rough: float, uncertain: float) -> float:
-    guessed = tokens - known
-    rough = min(float(guessed), rough)
-    margin = MARGIN_KNOWN * known + MARGIN_TOKENIZER * (guessed - rough) + MARGIN_HEURISTIC * rough
-    return margin + MARGIN_TOKENIZER * uncertain
+def _margin(guessed: int, fresh: Sums, rough: float, model: str) -> float:
+    """The margin of what was estimated: of texts by class, and of what stands around them."""
+    margins = margins_of(model)
+    texts = unpack(fresh.classes)
+    content = min(float(guessed), sum(tokens for _, tokens in texts))
+    rough = min(guessed - content, max(0.0, rough - content))
+    margin = sum(margins[kind] * tokens for kind, tokens in texts)
+    return margin + MARGIN_TOKENIZER * (guessed - content - rough) + MARGIN_HEURISTIC * rough
 
 
 def _sent_back(base: Base, account: Account, share: float) -> int | None:

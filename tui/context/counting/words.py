@@ -1,0 +1,62 @@
+"""What all tokenizers here have in common: a text is split into words, and what a word costs is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+PIECE = 16_384  # characters that are split at once: the split holds the interpreter's lock, and this takes about 2 ms
+LONG = 64  # characters from which a word is not kept with the others
+CACHED_WORDS = 20_000  # about 3 MB
+
+
+class TokenizerError(Exception):
+    """A tokenizer could not count a text. The message is one line."""
+
+
+class WordCounter(dict[str, int]):
+    """A vocabulary in memory: the tokens of each word seen, by class of text and packed (`classes.pack`).
+
+    It is a dict of words, so that `map` over the words of a text stays in C.
+    """
+
+    def split(self, text: str) -> Iterator[list[str]]:
+        """The words of `text`, a piece at a time."""
+        raise NotImplementedError
+
+    def count_word(self, word: str) -> int:
+        """Tokens of `word` by class, packed."""
+        raise NotImplementedError
+
+    def __missing__(self, word: str) -> int:
+        tokens = self.count_word(word)
+        if len(word) <= LONG:
+            if len(self) >= CACHED_WORDS:
+                self.clear()
+            self[word] = tokens
+        return tokens
+
+    def classes(self, text: str) -> int:
+        """Tokens of `text` by class, packed."""
+        return sum(sum(map(self.__getitem__, words)) for words in self.split(text))
+
+
+def pieces(text: str) -> list[str]:
+    """`text` in pieces of at most `PIECE` characters, cut after a line end before a letter or digit if there is one.
+
+    Joined they are `text` again. No word goes across such a cut; another cut may change the count by a token.
+    """
+    if len(text) <= PIECE:
+        return [text]
+    found, start, end = [], 0, len(text)
+    while end - start > PIECE:
+        low, high = start + PIECE // 2, start + PIECE
+        cut = text.rfind("\n", low, high) + 1
+        while cut and not text[cut].isalnum():
+            cut = text.rfind("\n", low, cut - 1) + 1
+        cut = cut or text.rfind("\n", low, high) + 1 or text.rfind(" ", low, high)
+        if cut <= start:
+            cut = high
+        found.append(text[start:cut])
+        start = cut
+    found.append(text[start:])
+    return found
