@@ -4,7 +4,7 @@ import pytest
 
 from tui.messages import Attachment, Message, MessageStatus, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.render.message import View, divider_row, message_rows
-from tui.render.message_words import copy_text
+from tui.render.message_text import copy_text
 from tui.render.palette import Palette
 from tui.render.rows import Row, rows_text
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tui.render.palette import Palette
-from tui.render.rows import Row, let_go
+from tui.render.rows import Row, clear_gradually
 from tui.text.clean import clean_text
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def markdown_rows(source: str, width: int, palette: Palette) -> list[Row]:
 
     tokens = parse(clean_text(source))
     rows = blocks_rows(tokens, width, palette)
-    let_go(tokens)
+    clear_gradually(tokens)
     return rows
 
 

@@ -12,7 +12,7 @@ from rich.style import Style
 
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.render.markdown import markdown_rows
-from tui.render.message_words import attachment_text, status_text
+from tui.render.message_text import attachment_text, status_text
 from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, prefixed, text_row
 from tui.render.wrap import plain_rows

@@ -58,7 +58,7 @@ class Row:
         return sum([cell_len(segment.text) for segment in self.segments])
 
 
-def let_go(items: list[Any]) -> None:
+def clear_gradually(items: list[Any]) -> None:
     """Empty a long list bit by bit: at once it holds up every thread, 30 to 60 ms for what a megabyte was made into."""
     while items:
         del items[-1_000:]

@@ -87,7 +87,7 @@ async def test_each_conversation_keeps_the_readers_place() -> None:
         await run.chat.attach(first)
         assert transcript.reader_place == place
         await run.chat.attach(other)
-        assert transcript.following
+        assert transcript.reader_place is None
 
 
 async def test_the_window_is_named_once_it_is_known() -> None:

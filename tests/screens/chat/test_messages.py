@@ -71,7 +71,7 @@ async def test_beginning_and_end_are_a_key_away_and_leave_the_draft_alone() -> N
         await run.shows("message 0 of many")
         await run.press("ctrl+end")
         await run.shows("message 59 of many")
-        assert run.chat.composer.value == "draft" and run.chat.transcript.following
+        assert run.chat.composer.value == "draft" and run.chat.transcript.reader_place is None
 
 
 async def test_the_block_cursor_moves_both_ways_from_the_prompt() -> None:

@@ -39,7 +39,7 @@ def labels(doc: Document) -> list[str]:
 
 def test_only_what_is_asked_for_is_drawn() -> None:
     doc = document(conversation(1_000))
-    doc.realise_end(40)
+    doc.draw_end(40)
     assert sum(entry.rows is not None for entry in doc.entries) < 40
 
 
@@ -47,7 +47,7 @@ def test_only_what_is_asked_for_is_drawn() -> None:
 @given(st.integers(0, 400), st.integers(5, 50))
 def test_a_window_is_covered_by_rows(top: int, height: int) -> None:
     doc = document(odd(60))
-    top, first = doc.realise_window(top, height)
+    top, first = doc.draw_window(top, height)
     for line in range(top, min(top + height, doc.heights.total)):
         index = doc.heights.find(line)
         rows = doc.entries[index].rows
@@ -62,12 +62,12 @@ def lines(doc: Document, top: int, height: int) -> list[str]:
 
 def test_going_up_through_messages_never_drawn_shows_every_row_once() -> None:
     doc = document(odd(80))
-    doc.realise_end(30)
+    doc.draw_end(30)
     top = doc.heights.total - 30
     seen = lines(doc, top, 30)
     while top:
-        before = top + doc.realise_above(top, 30)
-        top, _ = doc.realise_window(max(0, before - 30), 30)
+        before = top + doc.draw_above(top, 30)
+        top, _ = doc.draw_window(max(0, before - 30), 30)
         seen[:0] = lines(doc, top, before - top)
     assert seen == lines(doc, 0, doc.heights.total)
     assert all(entry.rows for entry in doc.entries)
@@ -124,16 +124,16 @@ def test_dividers_end_stretches_that_are_not_sent() -> None:
 
 def test_a_result_replaces_the_line_of_its_call() -> None:
     doc = document([Message("assistant", (Text("x"), ToolCall("c", "ls", "{}")), "1", model="a")])
-    doc.realise(0)
+    doc.draw(0)
     assert any("ls" in row.text for row in doc.entries[0].rows or [])
     doc.append(Message("tool", (ToolResult("c", "ls", "out"),), "2"))
-    doc.realise(0)
+    doc.draw(0)
     assert not any("ls" in row.text for row in doc.entries[0].rows or [])
 
 
 def test_counts_touch_only_what_changes() -> None:
     doc = document(conversation(4))
-    doc.realise_end(1_000)
+    doc.draw_end(1_000)
     doc.set_counts({"m1": (7, "measured")})
     assert [entry.rows is None for entry in doc.entries] == [False, True, False, False]
 
@@ -141,7 +141,7 @@ def test_counts_touch_only_what_changes() -> None:
 def test_rows_far_away_are_let_go() -> None:
     doc = document(conversation(600, 100))
     for index in range(600):
-        doc.realise(index)
+        doc.draw(index)
     total = doc.heights.total
     doc.evict(500, 510)
     assert sum(len(entry.rows or ()) for entry in doc.entries) < KEPT_ROWS
@@ -153,7 +153,7 @@ def test_estimates_are_of_the_right_size() -> None:
     doc = document(conversation(50, 60))
     guess = doc.heights.total
     for index in range(50):
-        doc.realise(index)
+        doc.draw(index)
     assert 0.6 < guess / doc.heights.total < 1.6
 
 
@@ -161,7 +161,7 @@ def test_a_reply_begun_anew_takes_the_place_of_the_first_try() -> None:
     doc = document([])
     doc.start_reply("r", "p", "m").feed("text", "first try", "", 0.0)
     doc.start_reply("r", "p", "m").feed("text", "second", "", 0.0)
-    doc.realise(0)
+    doc.draw(0)
     assert len(doc.entries) == 1
     assert [row.text for row in doc.entries[0].rows or []][-1] == "second"
 
@@ -169,7 +169,7 @@ def test_a_reply_begun_anew_takes_the_place_of_the_first_try() -> None:
 def test_mappings_may_change_in_their_owner_s_hands() -> None:
     doc, marks = document(conversation(3)), {"m1": "trimmed"}
     doc.set_not_sent(marks)
-    doc.realise(1)
+    doc.draw(1)
     marks.clear()
     doc.set_not_sent(marks)
     assert doc.entries[1].rows is None and doc.view(1).not_sent == ""

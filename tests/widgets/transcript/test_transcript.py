@@ -95,7 +95,7 @@ def line_of(transcript: Transcript, text: str) -> int:
 async def test_opens_at_the_end_and_draws_only_that() -> None:
     async with running(conversation(2_000)) as (_, transcript):
         assert "n1999" in "\n".join(screen(transcript))
-        assert transcript.following
+        assert transcript.reader_place is None
         assert sum(entry.rows is not None for entry in transcript.document.entries) < 20
         assert not transcript.children
 
@@ -147,7 +147,7 @@ async def test_follows_a_reply_until_scrolled_up_and_again_at_the_end() -> None:
         await until(pilot, lambda: "first words" in "\n".join(screen(transcript)))
         transcript.scroll_page_up()
         await pilot.pause()
-        assert not transcript.following
+        assert transcript.reader_place is not None
         still = screen(transcript)
         transcript.delta("live", "text", "\n\nsecond paragraph" * 30)
         await pilot.pause(0.2)
@@ -160,7 +160,7 @@ async def test_follows_a_reply_until_scrolled_up_and_again_at_the_end() -> None:
         assert screen(transcript)[:-1] == still[:-1]
         await pilot.click(Transcript, offset=(transcript.view_size.width - 3, transcript.view_size.height - 1))
         await pilot.pause()
-        assert transcript.following
+        assert transcript.reader_place is None
         assert "second paragraph" in screen(transcript)[-1]
 
 
@@ -174,7 +174,7 @@ async def test_scrolling_back_down_catches_up_with_a_running_reply() -> None:
         for _ in range(5):
             transcript.scroll_page_down()
             await pilot.pause()
-        assert transcript.following
+        assert transcript.reader_place is None
         assert "arrived meanwhile" in "\n".join(screen(transcript))
 
 
@@ -206,13 +206,13 @@ async def test_deltas_for_another_message_change_nothing() -> None:
 @pytest.mark.parametrize("size", [(40, 20), (100, 30), (60, 12)])
 async def test_a_resize_keeps_the_reader_s_place(size: tuple[int, int]) -> None:
     async with running(conversation(100)) as (pilot, transcript):
-        transcript.jump_to("m50")
+        transcript.return_to(("m50", 0))
         await pilot.pause()
         await pilot.resize_terminal(*size)
         await until(pilot, lambda: transcript.view_size.width == size[0] - 1)
         await pilot.pause()
         assert "n50" in "\n".join(screen(transcript)[:3])
-        assert not transcript.following
+        assert transcript.reader_place is not None
 
 
 async def test_a_resize_at_the_end_stays_there() -> None:
@@ -220,13 +220,13 @@ async def test_a_resize_at_the_end_stays_there() -> None:
         await pilot.resize_terminal(35, 15)
         await until(pilot, lambda: transcript.view_size.width == 34)
         await pilot.pause()
-        assert transcript.following
+        assert transcript.reader_place is None
         assert screen(transcript)[-1] != "" and transcript.scroll_y == transcript.max_scroll_y
 
 
 async def test_a_theme_changes_colours_not_places() -> None:
     async with running(conversation(30)) as (pilot, transcript):
-        transcript.jump_to("m10")
+        transcript.return_to(("m10", 0))
         before, lines = transcript.document.palette, screen(transcript)
         pilot.app.theme = "textual-light"
         await until(pilot, lambda: transcript.document.palette != before)
@@ -316,7 +316,7 @@ async def test_escape_takes_the_cursor_away_and_then_belongs_to_the_screen() -> 
 async def test_the_cursor_takes_the_view_along() -> None:
     async with running(conversation(100)) as (pilot, transcript):
         for _ in range(60):
-            transcript.move_cursor(-1)
+            transcript.action_cursor(-1)
         await pilot.pause()
         assert transcript.cursor_id == "m40"
         assert any("n40" in line for line in screen(transcript))
@@ -434,10 +434,11 @@ async def test_a_hit_over_a_line_break_is_marked_on_both_lines() -> None:
 
 async def test_jump_brings_a_message_to_the_top() -> None:
     async with running(conversation(300)) as (pilot, transcript):
-        assert transcript.jump_to("m123")
+        transcript.return_to(("m123", 0))
         await pilot.pause()
         assert "n123" in "\n".join(screen(transcript)[:3])
-        assert not transcript.jump_to("nobody")
+        transcript.return_to(("nobody", 0))
+        assert transcript.reader_place is None
 
 
 async def test_notices_are_shown_and_go_with_the_next_messages() -> None:
@@ -452,7 +453,7 @@ async def test_notices_are_shown_and_go_with_the_next_messages() -> None:
 
 async def test_counts_and_what_is_not_sent_appear_in_place() -> None:
     async with running(conversation(100)) as (pilot, transcript):
-        transcript.jump_to("m10")
+        transcript.return_to(("m10", 0))
         await pilot.pause()
         transcript.set_not_sent({f"m{number}": "trimmed" for number in range(11)})
         transcript.set_counts({f"m{number}": (1_500, "measured") for number in range(100)})
@@ -465,7 +466,7 @@ async def test_counts_and_what_is_not_sent_appear_in_place() -> None:
 
 async def test_new_messages_keep_the_place_of_a_reader() -> None:
     async with running(conversation(100)) as (pilot, transcript):
-        transcript.jump_to("m40")
+        transcript.return_to(("m40", 0))
         await pilot.pause()
         transcript.set_messages(conversation(120))
         await pilot.pause()

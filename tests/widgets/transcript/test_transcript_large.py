@@ -51,7 +51,7 @@ async def test_a_conversation_with_a_large_message_opens_at_its_end(gate: thread
         assert "drawing" in top_line(view) or not drawn(view)
         gate.set()
         await until(pilot, lambda: drawn(view))
-        assert view.following
+        assert view.reader_place is None
         assert view.document.heights[4] > 2 * len(PARAGRAPHS)
         last = [view.render_line(y).text.strip() for y in range(view.size.height)]
         assert last[-1] == PARAGRAPHS[-1]
@@ -96,7 +96,7 @@ async def test_a_copy_has_the_text_even_before_it_is_drawn(gate: threading.Event
         await until(pilot, lambda: drawn(view))
         view.document.redraw(0)
         view.document.entries[0].before = None
-        view.document.realise(0)
+        view.document.draw(0)
         selection = Selection(Offset(0, line_number(0, 2)), Offset(11, line_number(0, 4)))
         copied = await asyncio.to_thread(view.get_selection, selection)
         assert copied == ("paragraph 0 of many\n\nparagraph 1", "\n")
@@ -108,7 +108,7 @@ async def test_what_was_drawn_for_another_width_is_drawn_again(gate: threading.E
         assert isinstance(job, Job)
         await pilot.resize_terminal(30, 20)
         await until(pilot, lambda: view.document.width != job.width)
-        assert view.document.take(job, []) is None
+        assert view.document.accept(job, []) is None
         gate.set()
         await until(pilot, lambda: drawn(view))
         assert max(row.cells for row in view.document.entries[0].rows or ()) <= view.document.width
@@ -161,7 +161,7 @@ async def test_a_long_answer_that_is_copied_before_it_is_drawn_anew_goes_on() ->
         view.document._later = lambda _index: None  # the thread has other things to do
         await pilot.resize_terminal(40, 20)
         await until(pilot, lambda: not drawn(view))
-        view.document.realise_now(2)
+        view.document.draw_now(2)
         view.delta("big", "text", " after")
         await until(pilot, lambda: "many after" in view.render_line(view.size.height - 1).text)
 

@@ -80,7 +80,7 @@ class Storm:
                 self.view.scroll_page_down,
                 self.view.scroll_home,
                 self.view.scroll_end,
-                lambda: self.view.move_cursor(self.random.choice((-1, 1))),
+                lambda: self.view.action_cursor(self.random.choice((-1, 1))),
                 self.view.clear_cursor,
                 lambda: self.view.scroll_to(y=self.random.randrange(self.view.max_scroll_y + 1)),
                 self.view.toggle_fold,
@@ -101,7 +101,7 @@ class Storm:
         width, height = view.view_size
         assert view.virtual_size.height == document.heights.total
         assert 0 <= view.scroll_y <= view.max_scroll_y
-        if view.following:
+        if view.reader_place is None:
             assert view.scroll_y == view.max_scroll_y
         for y in range(height):
             assert view.render_line(y).cell_length == width

@@ -18,7 +18,7 @@ from tui.cli import complain
 from tui.cli.ask import event_line
 from tui.cli.listing import write
 from tui.messages import Message, ToolCall
-from tui.render.message_words import status_text
+from tui.render.message_text import status_text
 from tui.text.clean import clean_line, clean_text
 from tui.text.names import arguments_summary, label_of, short_model
 from tui.text.numbers import approx, percent, tokens_exact

@@ -20,7 +20,8 @@ from tui.screens.chat.drafts import Drafts
 from tui.screens.chat.resources import pattern_offers, resource_offers
 from tui.screens.chat.theming import Theming
 from tui.widgets.composer.composer import Composer
-from tui.widgets.transcript.transcript import Place, Transcript
+from tui.widgets.transcript.document import MessagePlace
+from tui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
     from tui.screens.chat.chat_commands import ChatCommands
@@ -74,7 +75,7 @@ class ChatScreen(ChatParts):
         super().__init__(settings)
         self.open_workspace = open_workspace
         self.themes_dir = settings.themes_dir
-        self._places: dict[str, Place | None] = {}  # where the reader was in each conversation of this run
+        self._places: dict[str, MessagePlace | None] = {}  # where the reader was in each conversation of this run
         self.broken = ""  # why there is no workspace, once that is known
 
     @cached_property

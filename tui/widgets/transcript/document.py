@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from tui.messages import Message, ToolCall, ToolResult
 from tui.render.live import LiveReply
@@ -23,7 +24,10 @@ from tui.widgets.transcript.entry import (
     notice_rows,
     waiting_rows,
 )
-from tui.widgets.transcript.heights import Heights
+from tui.widgets.transcript.heights import Heights, Place
+
+MessagePlace: TypeAlias = tuple[str, int]
+"""A message's id and a row of it."""
 
 KEPT_ROWS = 4_000
 """Rows kept ready outside the screen; beyond that the farthest are drawn again when they are needed."""
@@ -33,10 +37,10 @@ LARGE = 6_000
 
 
 class Document:
-    """The entries in order. Rows are made on demand (`realise`); until then heights are estimates.
+    """The entries in order. Rows are made on demand (`draw`); until then heights are estimates.
 
     With `later`, large messages are not drawn on demand: it is called with their index, to run `job` elsewhere and
-    bring the rows back with `take`.
+    bring the rows back with `accept`.
     """
 
     def __init__(self, palette: Palette, later: Callable[[int], None] | None = None) -> None:
@@ -196,7 +200,7 @@ class Document:
             when=clock_time(entry.message.created_at, self._now) if self._times and entry.message else "",
         )
 
-    def realise(self, index: int, now: float = 0.0) -> int:
+    def draw(self, index: int, now: float = 0.0) -> int:
         """Make the rows of entry `index`; returns by how much its height changed."""
         entry = self.entries[index]
         if entry.rows is None:
@@ -217,6 +221,20 @@ class Document:
             self._drawn.add(index)
         return self.heights.set(index, len(entry.rows or ()))
 
+    def draw_more(self, index: int, live: LiveReply, now: float) -> int:
+        """Draw what arrived of a reply since; returns the first of its rows that may differ."""
+        entry = self.entries[index]
+        if entry.rows is not live.rows:
+            self.draw(index, now)
+            return 0
+        first = live.update(now)
+        if live.stale and entry.job is None:
+            self.redraw(index)
+            self.draw(index, now)
+            return 0
+        self.heights.set(index, len(live.rows))
+        return first
+
     def job(self, index: int) -> Job | None:
         """What is to be drawn elsewhere of entry `index`; None where nothing is, or not any more."""
         entry = self.entries[index] if index < len(self.entries) else None
@@ -225,7 +243,7 @@ class Document:
         live = entry.live.anew() if entry.live is not None else None
         return Job(index, entry.job, entry.message, self.width, self.palette, self.view(index), live)
 
-    def take(self, job: Job, rows: list[Row]) -> int | None:
+    def accept(self, job: Job, rows: list[Row]) -> int | None:
         """The rows of a job; returns by how much the height changed, None if they are not wanted any more."""
         entry = self.entries[job.index] if job.index < len(self.entries) else None
         if entry is None or entry.job is not job.key:
@@ -233,12 +251,12 @@ class Document:
         entry.rows, entry.job, entry.live = rows, None, job.live
         return self.heights.set(job.index, len(rows))
 
-    def realise_now(self, index: int) -> None:
+    def draw_now(self, index: int) -> None:
         """Make the rows of entry `index`, however long that takes: for a copy, which has to be of the text."""
-        self.realise(index)
+        self.draw(index)
         job = self.job(index)
         if job is not None:
-            self.take(job, job.run())
+            self.accept(job, job.run())
 
     def redraw(self, index: int) -> None:
         """Drop the rows of an entry; its height serves on until it is drawn again."""
@@ -252,12 +270,17 @@ class Document:
         for index in list(self._drawn):
             self.redraw(index)
 
-    def resize(self, width: int) -> None:
-        """Another width: all heights become estimates."""
+    def resize(self, width: int, place: Place | None = None) -> Place | None:
+        """Another width: all heights become estimates. Returns `place` at that width, by its share of the entry."""
+        share = place[1] / max(1, self.heights[place[0]]) if place else 0.0
         self.width = width
         for index in list(self._drawn):
             self.redraw(index)
         self._estimate_all()
+        if place is None:
+            return None
+        self.draw(place[0])
+        return place[0], int(share * self.heights[place[0]])
 
     def _estimate_all(self) -> None:
         self.heights = Heights([estimate(entry, self.width) if self.width else 1 for entry in self.entries])
@@ -271,35 +294,55 @@ class Document:
                 self.redraw(index)
                 self.entries[index].before = None
 
+    def message_place(self, place: Place) -> MessagePlace | None:
+        """`place` by its message's id. Of a notice, the message before it: notices are gone next time."""
+        index, row = place
+        while index > 0 and self.entries[index].message is None:
+            index, row = index - 1, 0
+        message = self.entries[index].message
+        return (message.id, row) if message is not None else None
+
+    def next_message(self, index: int | None, step: int) -> int | None:
+        """The entry of the next (1) or previous (-1) message; from nowhere the last one, and only upwards.
+
+        The number of entries where there is none below; None where there is none above.
+        """
+        if index is None and step > 0:
+            return None
+        index = (len(self.entries) if index is None else index) + step
+        while 0 <= index < len(self.entries) and self.entries[index].message is None:
+            index += step
+        return index if index >= 0 else None
+
     # --- drawing what a view needs
 
-    def realise_end(self, height: int) -> int:
+    def draw_end(self, height: int) -> int:
         """Make the rows of the last entries, at least `height` of them; returns the first entry made."""
         covered, index = 0, len(self.entries)
         while index > 0 and covered < height:
             index -= 1
-            self.realise(index)
+            self.draw(index)
             covered += self.heights[index]
         return index
 
-    def realise_window(self, top: int, height: int) -> tuple[int, int]:
+    def draw_window(self, top: int, height: int) -> tuple[int, int]:
         """Make the rows of lines `top` to `top + height`; returns the top line, corrected, and the first entry."""
         while True:  # heights that become known may move the last possible top line up
             first = self.heights.find(top)
             if first < 0:
                 return 0, 0
-            self.realise(first)
+            self.draw(first)
             index, bottom = first, self.heights.top(first + 1)
             while bottom < top + height and index + 1 < len(self.entries):
                 index += 1
-                self.realise(index)
+                self.draw(index)
                 bottom += self.heights[index]
             last_top = max(0, self.heights.total - height)
             if top <= last_top:
                 return top, first
             top = last_top
 
-    def realise_above(self, line: int, rows: int) -> int:
+    def draw_above(self, line: int, rows: int) -> int:
         """Make at least `rows` rows above `line`; returns by how much that moved `line` down."""
         index = self.heights.find(line)
         if index < 0:
@@ -307,7 +350,7 @@ class Document:
         missing, moved = rows - (line - self.heights.top(index)), 0
         while missing > 0 and index > 0:
             index -= 1
-            moved += self.realise(index)
+            moved += self.draw(index)
             missing -= self.heights[index]
         return moved
 
@@ -322,3 +365,11 @@ class Document:
         if self.entries[index].open != open_parts:
             self.entries[index].open = open_parts
             self.redraw(index)
+
+    def toggle_folds(self, indexes: Sequence[int], part: int | None = None) -> None:
+        """Fold `part` of these entries, or all their parts, if one of them is unfolded; else unfold them."""
+        parts = {index: {part} if part is not None else self.foldable(index) for index in indexes}
+        close = any(self.entries[index].open & parts[index] for index in indexes)
+        for index in indexes:
+            opened = self.entries[index].open
+            self.fold(index, opened - parts[index] if close else opened | parts[index])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import gc
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 
@@ -12,7 +14,24 @@ from tui.render.live import LiveReply
 from tui.render.message import View, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row
-from tui.widgets.transcript.collector import spared
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """No garbage collection while the body makes objects that stay, and none over them afterwards. From any thread.
+
+    Messages and rows hold no cycles: they go when nobody needs them any more, without the collector. Its full passes
+    would look through them again and again, and stop the screen each time: 50 ms for 10,000 messages, 400 ms for the
+    rows of a megabyte.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_on:
+            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +51,7 @@ class Job:
 
     def run(self) -> list[Row]:
         """The rows. Takes about two seconds for a megabyte."""
-        with spared():
+        with gc_paused():
             if self.live is not None:
                 self.live.draw(self.width, self.palette, self.view, monotonic())
                 return self.live.rows

@@ -5,6 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
+from math import ceil
+from typing import TypeAlias
+
+Place: TypeAlias = tuple[int, int]
+"""An entry and a row in it."""
 
 
 class Heights:
@@ -60,3 +65,18 @@ class Heights:
         """The entry that `line` lies in; the first or the last one where it lies outside. -1 without entries."""
         self.top(0)
         return min(max(0, bisect_right(self._tops, line) - 1), len(self._heights) - 1)
+
+    def place(self, line: int) -> Place:
+        """The entry that `line` lies in, and the row in it. There has to be an entry."""
+        index = self.find(line)
+        return index, line - self.top(index)
+
+
+def thumb_eighths(height: int, total: int, top: float) -> tuple[int, int, int]:
+    """What a scroll bar of `height` cells shows: its height, and the eighths of cells above the thumb and to its end.
+
+    As Textual's `ScrollBarRender.render_bar` draws it.
+    """
+    cells = max(1.0, height * height / max(1, total))
+    start = int(8 * (height - cells) * top / max(1, total - height))
+    return height, start, start + ceil(8 * cells)

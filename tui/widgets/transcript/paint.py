@@ -6,11 +6,18 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from textual.content import Content
+from textual.geometry import Size
+from textual.selection import Selection
 from textual.strip import Strip
+from textual.visual import Visual
+from textual.widget import Widget
 
 from tui.render.palette import Palette
 from tui.render.rows import Row, restyled
-from tui.widgets.transcript.select import line_number
+from tui.widgets.transcript.document import Document
+from tui.widgets.transcript.search import Search
+from tui.widgets.transcript.select import line_number, row_span
 
 GUTTER = 2
 """Cells left of the text; the block cursor stands in the first."""
@@ -46,10 +53,70 @@ def paint_row(
     return strip
 
 
-def paint_mark(strip: Strip, text: str, width: int, palette: Palette) -> Strip:
-    """`strip` with a small mark at its right end."""
-    mark = f" {text} "
-    left = width - cell_len(mark)
-    if left < 0:
-        return strip
-    return Strip([*strip.crop(0, left), Segment(mark, palette.selection)], width)
+class LinePainter:
+    """Draws lines of a view, as it is now, from `top` on. `mark` stands at the right end of the last line."""
+
+    def __init__(
+        self,
+        document: Document,
+        top: int,
+        size: Size,
+        cursor: int | None,
+        search: Search | None,
+        selection: Selection | None,
+        mark: str,
+    ) -> None:
+        self._document, self._top, self._size = document, top, size
+        self._cursor, self._search, self._selection, self._mark = cursor, search, selection, mark
+
+    def line(self, y: int) -> Strip:
+        """Line `y` of the view."""
+        strip = self._row(self._top + y)
+        if not self._mark or y != self._size.height - 1:
+            return strip
+        segment = Segment(f" {self._mark} ", self._document.palette.selection)
+        left = self._size.width - cell_len(segment.text)
+        return strip if left < 0 else Strip([*strip.crop(0, left), segment], self._size.width)
+
+    def _row(self, line: int) -> Strip:
+        document, width = self._document, self._size.width
+        entry, row = document.heights.place(line) if document.entries else (-1, 0)
+        rows = document.entries[entry].rows if entry >= 0 else None
+        if rows is None or row >= len(rows):
+            return Strip.blank(width, document.palette.base)
+        return paint_row(
+            rows[row],
+            (entry, row),
+            width,
+            document.palette,
+            cursor=entry == self._cursor and (row > 0 or len(rows) == 1),
+            spans=self._search.row_hits(entry, rows, row) if self._search else (),
+            selected=row_span(self._selection, entry, row, rows[row].end) if self._selection else None,
+        )
+
+
+class StaticText:
+    """A text in place of a conversation, wrapped when it is first drawn at a size and in a palette."""
+
+    def __init__(self, widget: Widget, content: Content) -> None:
+        self._widget, self._content = widget, content
+        self._fitted: tuple[Size, Palette] | None = None
+        self._strips: list[Strip] = []
+        self._blank = Strip.blank(0)
+
+    def fitted(self, size: Size, palette: Palette) -> StaticText:
+        """This text, laid out for the view."""
+        if self._fitted != (size, palette):
+            self._fitted = size, palette
+            edge = Strip.blank(min(size.width, GUTTER), palette.base)
+            room = max(1, size.width - 2 * GUTTER)
+            strips = Visual.to_strips(self._widget, self._content, room, None, self._widget.visual_style, pad=True)
+            if len(strips) > size.height:  # what it says goes before the air around it
+                strips = [strip for strip in strips if strip.text.strip()]
+            self._strips = [Strip.join([edge, strip, edge]).adjust_cell_length(size.width) for strip in strips]
+            self._blank = Strip.blank(size.width, palette.base)
+        return self
+
+    def line(self, y: int) -> Strip:
+        """Line `y` of the view."""
+        return self._strips[y] if y < len(self._strips) else self._blank

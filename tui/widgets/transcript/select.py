@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from tui.render.rows import rows_text
+from tui.render.rows import Row, rows_text
 from tui.text.clean import clean_text
 from tui.widgets.transcript.document import Document
 
@@ -47,7 +48,7 @@ def selected_text(document: Document, selection: Selection) -> str:
         if entry.rows is None and first_entry < number < last_entry and entry.message is not None:
             pieces.append(clean_text(entry.message.text))
             continue
-        document.realise_now(number)
+        document.draw_now(number)
         rows = entry.rows or []
         start = (first_row, first_char) if number == first_entry else (0, 0)
         end = (last_row, last_char) if number == last_entry else None
@@ -55,24 +56,51 @@ def selected_text(document: Document, selection: Selection) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n\n".join([piece.strip("\n") for piece in pieces if piece.strip()]))
 
 
-def word_at(text: str, index: int) -> tuple[int, int]:
-    """The word around a character, for a double click; the character itself where there is none."""
-    for match in _WORD.finditer(text):
-        if match.start() <= index < match.end():
-            return match.start(), match.end()
-    return index, index + 1
+@dataclass(frozen=True, slots=True)
+class Character:
+    """A character of a drawn row: its entry, the row's number in it, the row, and the character's index."""
+
+    entry: int
+    number: int
+    row: Row
+    character: int
 
 
-def rows_selection(entry: int, first: tuple[int, int], last: tuple[int, int]) -> Selection:
-    """A selection inside one entry, between two (row, character) places."""
-    return Selection(Offset(first[1], line_number(entry, first[0])), Offset(last[1], line_number(entry, last[0])))
+def character_at(document: Document, line: int, cell: int) -> Character | None:
+    """What is at a cell of a line; None where no row is drawn."""
+    if line >= document.heights.total:
+        return None
+    entry, number = document.heights.place(line)
+    rows = document.entries[entry].rows
+    if rows is None or number >= len(rows):
+        return None
+    return Character(entry, number, rows[number], _index_at(rows[number].text, cell))
 
 
-def cell_index(text: str, cell: int) -> int:
-    """The index of the character at a cell of a row."""
+def _index_at(text: str, cell: int) -> int:
     position = 0
     for index, character in enumerate(text):
         position += cell_len(character)
         if position > cell:
             return index
     return len(text)
+
+
+def word_selection(at: Character) -> Selection:
+    """The word around a character; the character itself where there is none."""
+    start, end = at.character, at.character + 1
+    for match in _WORD.finditer(at.row.text):
+        if match.start() <= at.character < match.end():
+            start, end = match.span()
+    return _selection(at.entry, (at.number, start), (at.number, end))
+
+
+def entry_selection(document: Document, entry: int) -> Selection:
+    """All of an entry that is drawn."""
+    rows = document.entries[entry].rows or []
+    return _selection(entry, (0, 0), (len(rows) - 1, len(rows[-1].text) if rows else 0))
+
+
+def _selection(entry: int, first: tuple[int, int], last: tuple[int, int]) -> Selection:
+    """A selection inside one entry, between two (row, character) places."""
+    return Selection(Offset(first[1], line_number(entry, first[0])), Offset(last[1], line_number(entry, last[0])))

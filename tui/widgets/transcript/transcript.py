@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from time import monotonic, time
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.events import Click, Resize
+from textual.geometry import Region, Size
 from textual.message import Message as TextualMessage
+from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.theme import Theme
 from textual.timer import Timer
+from textual.widget import Widget
 
 from tui.messages import Message
 from tui.render.live import DeltaKind, LiveReply
 from tui.render.markdown import code_blocks, warm_up
 from tui.render.message import Count
-from tui.render.message_words import copy_text
-from tui.render.rows import Row
-from tui.widgets.transcript.collector import spared
-from tui.widgets.transcript.drawer import Job
+from tui.render.message_text import copy_text
+from tui.render.palette import Palette, make_palette
+from tui.render.rows import Row, clear_gradually
+from tui.text.clean import clean_url
+from tui.widgets.transcript.document import Document, MessagePlace
+from tui.widgets.transcript.drawer import Drawer, Job, gc_paused
 from tui.widgets.transcript.entry import Level
-from tui.widgets.transcript.reader import TranscriptReader
+from tui.widgets.transcript.heights import Place, thumb_eighths
+from tui.widgets.transcript.paint import GUTTER, LinePainter, StaticText
+from tui.widgets.transcript.search import Hit, Search
+from tui.widgets.transcript.select import character_at, entry_selection, selected_text, word_selection
 
-Place: TypeAlias = tuple[str, int]
-"""A message's id and a row of it."""
+MAX_WIDTH = 120
+"""Cells a line of text may take: longer ones are hard to read."""
+
+MORE_MARK = "↓ more below"
+"""Shown at the lower right while the reader is scrolled up and something arrived."""
 
 Action: TypeAlias = Literal["copy", "copy_code", "retry", "edit", "fork", "pin", "exclude", "open"]
 
@@ -36,10 +54,22 @@ MANY = 500
 """Messages from which on a conversation is kept out of garbage collection."""
 
 
-class Transcript(TranscriptReader):
+class Transcript(ScrollView, can_focus=True):
     """The one view of a conversation. Its own entries, rows and heights; no widget for a message.
 
-    While the reader is scrolled up a running reply is taken in but not drawn.
+    Follows the end unless the reader has scrolled up; then a running reply is stored but not drawn.
+    """
+
+    FOCUS_ON_CLICK = False  # a click unfolds or selects; the next letters still belong to the prompt
+
+    DEFAULT_CSS = """
+    Transcript {
+        height: 1fr;
+        background: $background;
+        overflow-x: hidden;
+        overflow-y: scroll;
+        scrollbar-size-vertical: 1;
+    }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -69,52 +99,87 @@ class Transcript(TranscriptReader):
             super().__init__()
             self.message_id, self.action, self.text, self.detail = message_id, action, text, detail
 
+    class LinkClicked(TextualMessage):
+        """A link in a message was clicked. Only http, https and mailto addresses get here."""
+
+        def __init__(self, url: str) -> None:
+            super().__init__()
+            self.url = url
+
+    class CursorMoved(TextualMessage):
+        """The block cursor stands on another message, or (None) on none."""
+
+        def __init__(self, message_id: str | None) -> None:
+            super().__init__()
+            self.message_id = message_id
+
     def __init__(self, name: str | None = None, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
-        super().__init__(name, id=id, classes=classes)
-        self._live_index = -1
-        self._timer: Timer | None = None
-        self._cost = 0.0  # seconds the last drawing took
-        self._code_block = 0
+        super().__init__(name=name, id=id, classes=classes)
+        self._document: Document | None = None
+        self._static: StaticText | None = None
+        self._follow = True
+        self._placing = False  # whether the program scrolls, not the reader
+        self._unseen = False  # whether something arrived below what the reader sees
+        self._thumb = (0, 0, 0)  # of the scroll bar, as it was drawn last
+        self._cursor: int | None = None  # entry of the block cursor
+        self._code_block = 0  # of the cursor's message that was copied last, counted from its end
+        self._search: Search | None = None
+        self._awaited: Hit | None = None  # found in a message that is still being drawn
+        self._live_index = -1  # entry of the reply that arrives
+        self._flush_timer: Timer | None = None
+        self._flush_cost = 0.0  # seconds the last drawing of the reply took
         self._warm = False
+
+    @property
+    def document(self) -> Document:
+        """The entries; made when first asked for, because colours need the app."""
+        if self._document is None:
+            drawer = Drawer(lambda index: self.document.job(index), self._job_done, self.run_worker)
+            self._document = Document(self._palette(), drawer.want)
+        return self._document
+
+    @property
+    def view_size(self) -> Size:
+        """Cells of the view without its scroll bar."""
+        return self.scrollable_content_region.size
+
+    def _palette(self) -> Palette:
+        return make_palette(self.app.theme_variables, ansi=self.app.native_ansi_color, no_color=self.app.no_color)
+
+    def on_mount(self) -> None:
+        """Follow the app's theme."""
+        self.app.theme_changed_signal.subscribe(self, self._on_theme)
+
+    def _on_theme(self, _theme: Theme) -> None:
+        self.document.restyle(self._palette())
+        self._lay_out()
+        self.refresh()
+
+    def on_resize(self, _event: Resize) -> None:
+        """Lay out again for the new size."""
+        self._lay_out()
+        self.refresh()
 
     # --- what is shown
 
-    @property
-    def _live(self) -> LiveReply | None:
-        """The reply that arrives, None while none does. Drawn in a thread, another takes its place in the document."""
-        return self.document.entries[self._live_index].live if self._live_index >= 0 else None
+    def show_static(self, content: Content | None) -> None:
+        """What to show while there are no messages."""
+        self._static = StaticText(self, content) if content is not None else None
+        self.refresh()
 
     def set_messages(self, messages: Sequence[Message], *, not_sent: Mapping[str, str] | None = None) -> None:
         """Show these messages instead of the present ones; the reader's place is kept where it is still there."""
         document = self.document
         place = self._place_of_reader()
         message = document.entries[place[0]].message if place else None
-        with spared() if len(messages) >= MANY else nullcontext():
+        with gc_paused() if len(messages) >= MANY else nullcontext():
             document.set_messages(messages, not_sent or {})
         self._stop_live()
         self._cursor, self._search, self._unseen = None, None, False
         index = document.index.get(message.id) if message else None
         self._follow = index is None
-        self._settle((index, place[1]) if index is not None and place else None)
+        self._lay_out((index, place[1]) if index is not None and place else None)
         self.refresh()
-
-    @property
-    def reader_place(self) -> Place | None:
-        """What is at the top of the view; None while the end is followed."""
-        place = self._place_of_reader()
-        entries = self.document.entries
-        while place is not None and place[0] > 0 and entries[place[0]].message is None:  # a notice is gone next time
-            place = place[0] - 1, 0
-        message = entries[place[0]].message if place is not None else None
-        return (message.id, place[1]) if place is not None and message is not None else None
-
-    def return_to(self, place: Place | None) -> None:
-        """Go to where `reader_place` was; None is the end."""
-        index = self.document.index.get(place[0]) if place is not None else None
-        if place is None or index is None:
-            self.scroll_end()
-        else:
-            self._show((index, place[1]))
 
     def append(self, message: Message) -> None:
         """Add a message at the end."""
@@ -129,6 +194,33 @@ class Transcript(TranscriptReader):
         self.document.add_notice(level, text)
         self._grown()
 
+    def set_not_sent(self, mapping: Mapping[str, str]) -> None:
+        """Message ids that don't go out any more, and why: `trimmed`, `compacted` or `excluded`."""
+        with self._place_kept():
+            self.document.set_not_sent(mapping)
+
+    def set_counts(self, counts: Mapping[str, Count]) -> None:
+        """Tokens of each message id, with the source of the figure (`measured`, `derived`, `counted`, `estimated`)."""
+        with self._place_kept():
+            self.document.set_counts(counts)
+
+    def show_times(self, on: bool) -> None:
+        """Show or hide when each message was written."""
+        with self._place_kept():
+            self.document.show_times(on, time())
+
+    def _grown(self) -> None:
+        self._unseen = not self._follow
+        self._lay_out()
+        self.refresh()
+
+    # --- the reply that arrives
+
+    @property
+    def _live(self) -> LiveReply | None:
+        """The reply that arrives, None while none does. Drawn in a thread, another takes its place in the document."""
+        return self.document.entries[self._live_index].live if self._live_index >= 0 else None
+
     def start_reply(self, message_id: str, provider: str, model: str) -> None:
         """A reply begins."""
         self.document.start_reply(message_id, provider, model)
@@ -140,12 +232,11 @@ class Transcript(TranscriptReader):
         if self._live is None or self.document.index.get(message_id) != self._live_index:
             return
         self._live.feed(kind, text, name, monotonic())
-        if not self._follow:
-            if not self._unseen:
-                self._unseen = True
-                self.refresh()
-        else:
-            self._pace()
+        if self._follow:
+            self._flush_later()
+        elif not self._unseen:
+            self._unseen = True
+            self.refresh()
 
     def finish_reply(self, message: Message) -> None:
         """The reply is over; it is drawn once more, whole, from its source."""
@@ -156,87 +247,355 @@ class Transcript(TranscriptReader):
     def drop_reply(self, message_id: str) -> None:
         """The reply came to nothing and is asked for again: it leaves no trace."""
         self._stop_live()
-        place = self._place_of_reader()
-        if self.document.drop_last(message_id):
-            if self._cursor == len(self.document.entries):
+        with self._place_kept():
+            if self.document.drop_last(message_id) and self._cursor == len(self.document.entries):
                 self.clear_cursor()
-            self._settle(place)
-            self.refresh()
-
-    def set_not_sent(self, mapping: Mapping[str, str]) -> None:
-        """Message ids that don't go out any more, and why: `trimmed`, `compacted` or `excluded`."""
-        place = self._place_of_reader()
-        self.document.set_not_sent(mapping)
-        self._settle(place)
-        self.refresh()
-
-    def set_counts(self, counts: Mapping[str, Count]) -> None:
-        """Tokens of each message id, with the source of the figure (`measured`, `derived`, `counted`, `estimated`)."""
-        place = self._place_of_reader()
-        self.document.set_counts(counts)
-        self._settle(place)
-        self.refresh()
-
-    def show_times(self, on: bool) -> None:
-        """Show or hide when each message was written."""
-        place = self._place_of_reader()
-        self.document.show_times(on, time())
-        self._settle(place)
-        self.refresh()
-
-    # --- the reply that arrives
-
-    def _flush(self) -> None:
-        """Draw what arrived, unless the reader is elsewhere."""
-        self._timer = None
-        if self._live is None or not self._follow:
-            return
-        begin = monotonic()
-        self._catch_up()
-        self._settle()
-        self._cost = monotonic() - begin
-
-    def _pace(self) -> None:
-        """Draw again after a pause that leaves most of the time to everything else."""
-        if self._timer is None:
-            gap = min(MOST_GAP, max(LEAST_GAP, GAP_FACTOR * self._cost))
-            self._timer = self.set_timer(gap, self._flush, name="transcript-flush")
-
-    def _catch_up(self) -> None:
-        live, document = self._live, self.document
-        if live is None or not document.width:
-            return
-        now = monotonic()
-        if document.entries[self._live_index].rows is not live.rows:
-            document.realise(self._live_index, now)
-            return
-        first = live.update(now)
-        if live.behind:
-            self._pace()
-        if live.stale and document.entries[self._live_index].job is None:
-            document.redraw(self._live_index)
-            document.realise(self._live_index, now)
-            self.refresh()
-            return
-        document.heights.set(self._live_index, len(live.rows))
-        self.refresh_lines(document.heights.top(self._live_index) + first, max(1, len(live.rows) - first))
-
-    def _drawn(self, job: Job, rows: list[Row]) -> None:
-        """Something large was drawn; perhaps the reply, which goes on in these rows."""
-        super()._drawn(job, rows)
-        if job.index == self._live_index:
-            self._pace()  # what arrived meanwhile
 
     def _stop_live(self) -> None:
         self._live_index = -1
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        if self._flush_timer is not None:
+            self._flush_timer.stop()
+            self._flush_timer = None
 
-    def _grown(self) -> None:
-        self._unseen = not self._follow
-        self._settle()
+    def _flush_later(self) -> None:
+        """Draw the reply after a pause that leaves most of the time to everything else."""
+        if self._flush_timer is None:
+            gap = min(MOST_GAP, max(LEAST_GAP, GAP_FACTOR * self._flush_cost))
+            self._flush_timer = self.set_timer(gap, self._flush, name="transcript-flush")
+
+    def _flush(self) -> None:
+        """Draw what arrived, unless the reader is elsewhere."""
+        self._flush_timer = None
+        if self._live is None or not self._follow:
+            return
+        begin = monotonic()
+        self._draw_live()
+        self._lay_out()
+        self._flush_cost = monotonic() - begin
+
+    def _draw_live(self) -> None:
+        index, heights, live = self._live_index, self.document.heights, self._live
+        if live is None or not self.document.width:
+            return
+        first = self.document.draw_more(index, live, monotonic())
+        if live.behind:
+            self._flush_later()
+        self.refresh_lines(heights.top(index) + first, max(1, heights[index] - first))
+
+    # --- place and scrolling
+
+    def _place_of_reader(self) -> Place | None:
+        """Entry and row at the top of the view; None while the end is followed."""
+        heights = self.document.heights
+        return None if self._follow or not len(heights) else heights.place(round(self.scroll_y))
+
+    @property
+    def reader_place(self) -> MessagePlace | None:
+        """What is at the top of the view; None while the end is followed."""
+        place = self._place_of_reader()
+        return self.document.message_place(place) if place is not None else None
+
+    def return_to(self, place: MessagePlace | None) -> None:
+        """Go to where `reader_place` was; None is the end."""
+        if place is None or place[0] not in self.document.index:
+            self.scroll_end()
+        else:
+            self._show((self.document.index[place[0]], place[1]))
+
+    @contextmanager
+    def _place_kept(self) -> Iterator[None]:
+        """Keep the top line where it is while entries above it change."""
+        place = self._place_of_reader()
+        yield
+        self._lay_out(place)
         self.refresh()
+
+    def scroll_to(self, *args: Any, **kwargs: Any) -> None:
+        """Scroll at once: an animation would fight with heights that become known on the way."""
+        super().scroll_to(*args, **{**kwargs, "animate": False})
+
+    def scroll_end(self, *_args: Any, **_kwargs: Any) -> None:
+        """Go to the end and follow it, at once."""
+        self._follow, self._unseen = True, False
+        self._draw_live()
+        self._lay_out()
+        self.refresh()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """The reader scrolled: draw what came into view, without moving what is in view already."""
+        if round(old_value) != round(new_value):
+            self.refresh(self.size.region)
+        if self._placing:
+            return
+        self._move_thumb(self.virtual_size.height, new_value)
+        document, old, new = self.document, round(old_value), round(new_value)
+        self._follow = new >= self.max_scroll_y
+        if self._follow:
+            self._unseen = False
+            self._draw_live()
+        elif new < old and document.width:
+            size = self.view_size
+            new += document.draw_above(old, min(old - new, 3 * size.height))
+            self._move(document.heights.total, max(0, new), size.width)
+        self._lay_out()
+
+    def _show(self, place: Place) -> None:
+        """Bring a place to the top of the view, as far as what is below it allows."""
+        self._follow = False
+        self._lay_out(place)
+        self._follow = round(self.scroll_y) >= self.max_scroll_y
+        self.refresh()
+
+    def _lay_out(self, place: Place | None = None) -> None:
+        """Draw what the view shows, and set heights and scroll position accordingly. `place` goes to the top."""
+        document = self.document
+        size = self.view_size
+        width = min(MAX_WIDTH, size.width - GUTTER - 1)
+        if width < 1 or size.height < 1:
+            return
+        if document.width != width:
+            place = document.resize(width, place or self._place_of_reader())
+        if self._follow:
+            first = document.draw_end(size.height)
+            top = max(0, document.heights.total - size.height)
+        else:
+            top = round(self.scroll_y)
+            if place:
+                document.draw(place[0])
+                top = document.heights.top(place[0]) + min(place[1], document.heights[place[0]])
+            top, first = document.draw_window(top, size.height)
+        document.evict(first, document.heights.find(top + size.height))
+        self._move(document.heights.total, top, size.width)
+
+    def _move(self, total: int, top: int, width: int) -> None:
+        self._placing = True
+        try:
+            if self.virtual_size != (width, total):
+                self.set_reactive(Widget.virtual_size, Size(width, total))  # else the whole screen is laid out again
+            self.scroll_target_y = top
+            self.scroll_y = top
+            self._move_thumb(total, top)
+        finally:
+            self._placing = False
+
+    def _move_thumb(self, total: int, top: float) -> None:
+        """Tell the scroll bar; draw it only where that shows: it costs as much as the text."""
+        bar = self.vertical_scrollbar
+        bar.set_reactive(ScrollBar.window_virtual_size, total)
+        bar.set_reactive(ScrollBar.position, top)
+        thumb = thumb_eighths(self.size.height, total, top)
+        if thumb != self._thumb:
+            self._thumb = thumb
+            bar.refresh()
+
+    def _job_done(self, job: Job, rows: list[Row]) -> None:
+        """A large message was drawn: it takes the place of what stood for it, the reader's place stays."""
+        document, place, height = self.document, self._place_of_reader(), self.document.heights[job.index]
+        before = document.entries[job.index].rows if job.index < len(document.entries) else None
+        change = document.accept(job, rows)
+        if change is not None:
+            if before:  # a partial would be written out in the log
+                self.run_worker(lambda: clear_gradually(before), thread=True, exit_on_error=False)
+            if place is not None and place[0] == job.index and place[1] > height // 2:
+                place = job.index, max(0, place[1] + change)  # nearer to its end, which is where the reader came from
+            self._lay_out(place)
+            self.refresh()
+        if job.index == self._live_index:
+            self._flush_later()  # what arrived meanwhile
+        hit, self._awaited = self._awaited, None
+        if hit is not None and self._search is not None and hit in self._search.hits:
+            self._show_hit(self._search, hit)
+
+    # --- drawing
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of the view, as they are kept with their rows.
+
+        The view has no border, padding, tint or opacity, so Textual's styles would only copy each line, and with the
+        copy lose what Textual keeps of a line that it has cut and written before: half the cost of a frame.
+        """
+        background = self.background_colors[1]
+        filters = self.get_line_filters()
+        painter = self._painter()
+        left, right = crop.column_span
+        strips: list[Strip] = []
+        for y in crop.line_range:
+            strip = painter.line(y)
+            for line_filter in filters:
+                strip = strip.apply_filter(line_filter, background)
+            strips.append(strip if (left, right) == (0, strip.cell_length) else strip.crop_extend(left, right, None))
+        return strips
+
+    def render_line(self, y: int) -> Strip:
+        """Line `y` of the view."""
+        return self._painter().line(y)
+
+    def _painter(self) -> LinePainter | StaticText:
+        """What draws the view as it is now."""
+        if not self.document.entries and self._static is not None:
+            return self._static.fitted(self.view_size, self.document.palette)
+        mark = MORE_MARK if self._unseen and not self._follow else ""
+        return LinePainter(
+            self.document, round(self.scroll_y), self.view_size, self._cursor, self._search, self.text_selection, mark
+        )
+
+    # --- the block cursor and folds
+
+    @property
+    def _cursor_message(self) -> Message | None:
+        return self.document.entries[self._cursor].message if self._cursor is not None else None
+
+    @property
+    def cursor_id(self) -> str | None:
+        """The id of the message the block cursor stands on."""
+        message = self._cursor_message
+        return message.id if message else None
+
+    @property
+    def on_result(self) -> bool:
+        """Whether the block cursor stands on what tools returned."""
+        message = self._cursor_message
+        return message is not None and message.role == "tool"
+
+    @property
+    def folds(self) -> bool:
+        """Whether something of the message that the block cursor stands on can be folded."""
+        return self._cursor is not None and bool(self.document.foldable(self._cursor))
+
+    def choose(self, message_id: str, *, unfold: bool = False) -> bool:
+        """Put the block cursor on a message and show it, with `unfold` all of it. False where it is not here."""
+        index = self.document.index.get(message_id)
+        if index is None:
+            return False
+        if unfold:
+            self.document.fold(index, self.document.foldable(index))
+        self._cursor = index
+        self._show((index, 0))
+        self.focus()
+        self.post_message(self.CursorMoved(message_id))
+        return True
+
+    def clear_cursor(self) -> None:
+        """Take the block cursor away."""
+        if self._cursor is not None:
+            self._cursor = None
+            self.post_message(self.CursorMoved(None))
+            self.refresh()
+
+    def action_cursor(self, step: int) -> None:
+        """Move the block cursor down (1) or up (-1) a message, from nowhere to the last one."""
+        self._code_block = 0
+        index = self.document.next_message(self._cursor, step)
+        if index is None:
+            return
+        if index >= len(self.document.entries):
+            self.clear_cursor()
+            return
+        self._cursor = index
+        self._reveal(index)
+        self.post_message(self.CursorMoved(self.cursor_id))
+
+    def _reveal(self, index: int) -> None:
+        """Scroll so that entry `index` can be seen, its beginning above all."""
+        self.document.draw(index)
+        heights, height, line = self.document.heights, self.view_size.height, round(self.scroll_y)
+        top, bottom = heights.top(index), heights.top(index + 1)
+        if top < line or bottom - top > height:
+            self._show((index, 0))
+        elif bottom > line + height:
+            self._show(heights.place(bottom - height))
+        self.refresh()
+
+    def toggle_fold(self, message_id: str | None = None, part: int | None = None) -> None:
+        """Fold or unfold a part of a message, or all of it; without an id the cursor's message, else everything.
+
+        What is on screen stays where it is.
+        """
+        document = self.document
+        if message_id is not None:
+            indexes = [document.index[message_id]] if message_id in document.index else []
+        else:
+            indexes = list(range(len(document.entries))) if self._cursor is None else [self._cursor]
+        place = document.heights.place(round(self.scroll_y)) if len(document.heights) else None
+        document.toggle_folds(indexes, part)
+        if place is not None:
+            self._show(place)
+
+    # --- search
+
+    def find(self, text: str) -> int:
+        """Search all messages without regard to case and mark the hits; returns their number. "" ends the search."""
+        return self._searched(Search(text, self.document.entries) if text else None)
+
+    async def look_for(self, text: str) -> int:
+        """`find` in a thread: ten thousand messages take 50 ms."""
+        return self._searched(await asyncio.to_thread(Search, text, list(self.document.entries)))
+
+    def _searched(self, search: Search | None) -> int:
+        self._search = search
+        self.refresh()
+        return len(search.hits) if search else 0
+
+    def find_next(self) -> tuple[int, int]:
+        """Go to the next hit; returns its number (from 1) and how many there are, (0, 0) for none."""
+        return self._find_step(forward=True)
+
+    def find_previous(self) -> tuple[int, int]:
+        """Go to the previous hit; returns its number (from 1) and how many there are, (0, 0) for none."""
+        return self._find_step(forward=False)
+
+    def _find_step(self, *, forward: bool) -> tuple[int, int]:
+        search, heights = self._search, self.document.heights
+        hit = search.step(forward, heights.find(round(self.scroll_y))) if search and len(heights) else None
+        if search is None or hit is None or search.current is None:
+            return 0, 0
+        self._show_hit(search, hit)
+        return search.current + 1, len(search.hits)
+
+    def _show_hit(self, search: Search, hit: Hit) -> None:
+        """Bring a hit into view; once its message is drawn, where that is still to come."""
+        document = self.document
+        if hit.part in document.foldable(hit.entry):
+            document.fold(hit.entry, document.entries[hit.entry].open | {hit.part})
+        document.draw(hit.entry)
+        spans = search.place(document.entries[hit.entry].rows or [])
+        line = document.heights.top(hit.entry) + (spans[0][0] if spans else 0)
+        top, height = round(self.scroll_y), self.view_size.height
+        if not top <= line < top + height:
+            top = max(0, line - height // 3)
+        self._show(document.heights.place(top))
+        self._awaited = hit if document.job(hit.entry) is not None else None
+
+    # --- selection and clicks
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text, as it was written rather than as it was wrapped."""
+        return selected_text(self.document, selection), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Show the selection."""
+        del selection
+        self.refresh()
+
+    def on_click(self, event: Click) -> None:
+        """Fold lines fold, links open, two clicks choose a word, three a message; the mark below leads to the end."""
+        event.prevent_default()  # the base class would select the whole conversation on a double click
+        width, height = self.view_size
+        if self._unseen and not self._follow and event.y == height - 1 and event.x >= width - len(MORE_MARK) - 2:
+            self.scroll_end()
+            return
+        at = character_at(self.document, round(self.scroll_y) + event.y, event.x - GUTTER)
+        if at is None:
+            return
+        if event.chain == 1 and at.row.fold:
+            message = self.document.entries[at.entry].message
+            self.toggle_fold(message.id if message else None, at.row.part)
+        elif event.chain == 1 and (url := clean_url(at.row.link_at(at.character))):
+            self.post_message(self.LinkClicked(url))
+        elif event.chain == 2:
+            self.screen.selections = {self: word_selection(at)}
+        elif event.chain == 3:
+            self.screen.selections = {self: entry_selection(self.document, at.entry)}
 
     # --- keys
 
@@ -248,11 +607,6 @@ class Transcript(TranscriptReader):
             case "find_next" | "find_previous":
                 return self._search is not None
         return super().check_action(action, parameters)
-
-    def action_cursor(self, step: int) -> None:
-        """Move the block cursor."""
-        self._code_block = 0
-        self.move_cursor(step)
 
     def action_leave(self) -> None:
         """Take the block cursor away; without one, leave the key to the screen."""
@@ -274,16 +628,14 @@ class Transcript(TranscriptReader):
 
     def action_request(self, action: Action) -> None:
         """Ask for something to be done with the cursor's message."""
-        message = self.document.entries[self._cursor].message if self._cursor is not None else None
+        message = self._cursor_message
         if message is None:
             return
         text = detail = ""
         if action == "copy":
             text = copy_text(message)
-        elif action == "copy_code":
-            blocks = code_blocks(message.text)
-            if blocks:  # the last block first, the ones before it on further presses
-                self._code_block = self._code_block % len(blocks) + 1
-                text = blocks[-self._code_block].removesuffix("\n")  # a command pasted into a shell waits for enter
-                detail = f"code block {len(blocks) - self._code_block + 1} of {len(blocks)}"
+        elif action == "copy_code" and (blocks := code_blocks(message.text)):
+            self._code_block = self._code_block % len(blocks) + 1  # the last block first, then the ones before it
+            text = blocks[-self._code_block].removesuffix("\n")  # a command pasted into a shell waits for enter
+            detail = f"code block {len(blocks) - self._code_block + 1} of {len(blocks)}"
         self.post_message(self.ActionRequested(message.id, action, text, detail))
