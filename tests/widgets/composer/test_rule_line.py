@@ -6,7 +6,7 @@ from textual.app import App, ComposeResult
 from textual.content import Content
 
 from tui.screens.chat.drafts import draft_line
-from tui.widgets.composer.rule_line import RuleLine
+from tui.widgets.composer.composer import RuleLine
 
 FILES = [("解析器の文書.py", 2_100), ("b.py", 700)]
 

@@ -17,8 +17,7 @@ from tui.screens import mentions
 from tui.screens.chat.work_screen import WorkScreen
 from tui.screens.clipboard import CopyingApp
 from tui.views.context_messages import message_counts
-from tui.widgets.composer.composer import Composer
-from tui.widgets.composer.queue_list import QueueList
+from tui.widgets.composer.composer import Composer, QueueList
 from tui.widgets.status_bar import Status, StatusBar
 from tui.widgets.title_bar import TitleBar
 from tui.widgets.transcript.transcript import Transcript

@@ -20,12 +20,12 @@ class PasteCommand(CommandBase):
         try:
             found = await read(*await asyncio.to_thread(tools_for, os.environ))
             if isinstance(found, str):
-                area.take_in(found)
+                area.insert_paste(found)
                 return
             path = await asyncio.to_thread(keep, found, self.screen.pictures)
         except ClipboardError as error:
             if text := self.screen.app.clipboard:  # copied in here
-                area.take_in(text)
+                area.insert_paste(text)
             else:
                 self.refuse(str(error))
             return

@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import events
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
+from tui.text.cells import clip, plain
 from tui.widgets.composer.completion import Choice, CompletionList
 from tui.widgets.composer.paste import PasteChips, dropped_files, mention_of
 from tui.widgets.composer.prompt_history import PromptHistory
-from tui.widgets.composer.rule_line import RuleLine
+
+LEAST_WORDS = 12
+"""Cells below which a piece of a sentence says nothing."""
+
+QUEUE_SHOWN = 3
+"""Waiting messages shown; the rest is a number."""
 
 _IN_TURN = ("submit", "newline", "complete", "close_list", "cursor_up", "cursor_down")
 """Actions whose keys wait for the letters typed before them."""
@@ -97,7 +105,7 @@ class PromptArea(TextArea):
         event.prevent_default()
         event.stop()
         if event.text:
-            self.take_in(event.text)
+            self.insert_paste(event.text)
         else:
             self.action_paste()
 
@@ -105,7 +113,7 @@ class PromptArea(TextArea):
         """The key for pasting what the terminal doesn't."""
         self.post_message(Composer.PasteWanted())
 
-    def take_in(self, text: str) -> None:
+    def insert_paste(self, text: str) -> None:
         """Insert a paste: fold what is large, attach dropped files. Terminals send a carriage return for a new line."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         if files := dropped_files(text):
@@ -139,6 +147,69 @@ class PromptArea(TextArea):
     def on_last_line(self) -> bool:
         """Whether the cursor is on the last line, as wrapped."""
         return self.wrapped_document.location_to_offset(self.cursor_location).y >= self.wrapped_document.height - 1
+
+
+class RuleLine(Widget):
+    """The line above the prompt: what is going on at the left, what the draft costs at the right."""
+
+    DEFAULT_CSS = """
+    RuleLine { height: 1; padding: 0 1; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = Content("")
+        self.right: Sequence[str] = ()
+
+    def show(self, *, left: Content | None = None, right: Sequence[str] | None = None) -> None:
+        """Change either end; the layout stays. `right` are ways to say the same, the longest first."""
+        self.left = self.left if left is None else left
+        self.right = self.right if right is None else right
+        self.refresh()
+
+    def render(self) -> Content:
+        """`left ───── right` at the current width."""
+        width = self.content_size.width
+        left = Content.assemble(self.left, " ") if self.left else Content("")
+        room = width - left.cell_length - 3
+        right = next((words for words in self.right if cell_len(words) <= room), "")
+        if not right and self.right and room >= LEAST_WORDS:
+            right = clip(self.right[-1], room)
+        right = f" {right}" if right else ""
+        rule = "─" * max(0, width - left.cell_length - cell_len(right))
+        line = Content.assemble(left, (rule, "$border"), (right, "$text-muted"))
+        return line.truncate(width, ellipsis=True)
+
+
+def queue_lines(texts: Sequence[str], width: int) -> list[Content]:
+    """One line for each of the first messages, and how many more wait."""
+    lines = [
+        Content.assemble(("queued  ", "$text-accent"), (clip(plain(text), max(1, width - 8)), "$text-muted"))
+        for text in texts[:QUEUE_SHOWN]
+    ]
+    if len(texts) > QUEUE_SHOWN:
+        lines.append(Content.styled(f"        and {len(texts) - QUEUE_SHOWN} more", "$text-muted"))
+    return lines
+
+
+class QueueList(Static):
+    """The waiting messages, between transcript and composer; not there while none waits."""
+
+    DEFAULT_CSS = """
+    QueueList { height: auto; padding: 0 1; display: none; }
+    """
+
+    texts: Sequence[str] = ()
+
+    def show(self, texts: Sequence[str]) -> None:
+        """Show these."""
+        self.texts = texts
+        self.display = bool(texts)
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        """One line each, at this width."""
+        self.update(Content("\n").join(queue_lines(self.texts, max(10, self.app.size.width - 2))))
 
 
 class Composer(Widget):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tui.text.numbers import size_text
+from tui.text.numbers import plural, size_text
 
 FOLD_CHARACTERS = 2_000
 FOLD_LINES = 24
@@ -48,8 +48,7 @@ class PasteChips:
         """Keep `text`, return the label that stands for it."""
         lines = text.count("\n") + 1
         size = size_text(len(text.encode("utf-8", "surrogatepass")))
-        unit = "line" if lines == 1 else "lines"
-        label = f"[paste {len(self._texts) + 1}: {lines:,} {unit}, {size}]"
+        label = f"[paste {len(self._texts) + 1}: {plural(lines, 'line')}, {size}]"
         self._texts[label] = text
         return label
 
