@@ -37,6 +37,14 @@ def is_file(path: Path) -> bool:
     return is_there(path) and path.is_file()
 
 
+def is_link(path: Path) -> bool:
+    """`path.is_symlink()`, and False where that raises."""
+    try:
+        return path.is_symlink()
+    except (OSError, ValueError):
+        return False
+
+
 def new_file(name: str) -> Path:
     """Where a file of that name may be written, over none that is there. Raises ValueError with a one-line reason."""
     path = at_home(name)

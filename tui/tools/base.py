@@ -40,15 +40,15 @@ class Tool:
 
     `read_only` lets it run without asking, so it is never taken from what a server says of itself. `run` gets the
     arguments already read from JSON; it may raise `ToolError`, and it is cancelled when the turn is. `ask_reason` says
-    why a call with these arguments asks even so ("" if it does not); it may read the disk. Where a person agreed to
-    that, `run_agreed` runs, with what they agreed to: it may not be so any more.
+    why a call with these arguments asks even so ("" if it does not); it may read the disk. Where a person approved
+    it, `run_approved` runs, with the reason they were told: it may not hold any more.
     """
 
     schema: ToolSchema
     read_only: bool
     run: Callable[[Mapping[str, Any]], Awaitable[ToolOutput]]
     ask_reason: Callable[[Mapping[str, Any]], str] | None = None
-    run_agreed: Callable[[Mapping[str, Any], str], Awaitable[ToolOutput]] | None = None
+    run_approved: Callable[[Mapping[str, Any], str], Awaitable[ToolOutput]] | None = None
 
 
 class ToolSource(Protocol):

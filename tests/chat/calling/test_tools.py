@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,23 @@ async def test_a_tool_that_breaks_is_a_result(tmp_path: Path) -> None:
             (True, "crash failed (ZeroDivisionError)."),
             (True, "elsewhere was cancelled on its own side."),
         ]
+
+
+async def test_a_tool_that_breaks_while_it_looks_whether_to_ask_is_a_result(tmp_path: Path) -> None:
+    def denied(_: Mapping[str, Any]) -> str:
+        raise PermissionError("secret /path")
+
+    class Denied(Source):
+        def tools(self) -> Sequence[Tool]:
+            return [replace(tool, ask_reason=denied) for tool in super().tools()]
+
+    source = Denied(reads=("look",), look=lambda _: "seen")
+    async with open_workspace(tmp_path, ScriptedProvider([calls("look")]), tools=source) as workspace:
+        session = await workspace.new_session()
+        events = await turn(session)
+        assert not [e for e in events if isinstance(e, TurnFailed)]
+        assert [(r.is_error, r.text) for r in results(session)] == [(True, "look failed (PermissionError).")]
+        assert source.ran == []
 
 
 async def test_a_store_that_can_not_say_what_is_allowed_ends_the_turn_and_says_so(

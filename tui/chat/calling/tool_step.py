@@ -124,7 +124,11 @@ class ToolStep:
 
     def _examine(self, number: int, call: ToolCall, tool: Tool) -> Pending:
         arguments = read_arguments(call.arguments, tool.schema)
-        reason = tool.ask_reason(arguments) if tool.ask_reason is not None else ""
+        try:
+            reason = tool.ask_reason(arguments) if tool.ask_reason is not None else ""
+        except Exception as error:  # foreign code, which looks at files: as in `_run`
+            log.exception("tool %s can't be examined", call.name)
+            raise ToolError(f"{call.name} failed ({type(error).__name__}).") from None
         return Pending(number, call, tool, arguments, self._tools.rule(tool, must_ask=bool(reason)), reason)
 
     async def _decision(self, pending: Pending) -> Decision:
@@ -151,8 +155,8 @@ class ToolStep:
         self.used.add(call.name)
         began = time.monotonic()
         try:
-            if pending.reason and tool.run_agreed is not None:
-                output = await tool.run_agreed(pending.arguments, pending.reason)
+            if pending.reason and tool.run_approved is not None:
+                output = await tool.run_approved(pending.arguments, pending.reason)
             else:
                 output = await tool.run(pending.arguments)
         except ToolError as error:

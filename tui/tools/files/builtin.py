@@ -11,7 +11,7 @@ from tui.context.reduction.deferral import BUILT_IN
 from tui.tools.base import Tool, ToolError, ToolOutput
 from tui.tools.files import list_files, read_file, search_files
 from tui.tools.files.confine import Confinement
-from tui.tools.files.secret_files import secret_reason
+from tui.tools.files.secret_files import SensitiveFile, sensitive_file
 
 P = ParamSpec("P")
 
@@ -25,27 +25,32 @@ class BuiltInTools:
 
     def __init__(self, root: Path, allowed: Sequence[Path] = ()) -> None:
         self._confinement = Confinement(root, allowed)
+        self._asked: dict[str, SensitiveFile] = {}  # by the reason that was told
         self._tools = (
             Tool(list_files.SCHEMA, True, self._list),
-            Tool(read_file.SCHEMA, True, self._read, self._wary, self._read),
-            Tool(search_files.SCHEMA, True, self._search, self._wary, self._search),
+            Tool(read_file.SCHEMA, True, self._read, self._ask_reason, self._read),
+            Tool(search_files.SCHEMA, True, self._search, self._ask_reason, self._search),
         )
 
     def tools(self) -> Sequence[Tool]:
         """Always the same three."""
         return self._tools
 
-    def _wary(self, arguments: Mapping[str, Any]) -> str:
-        return secret_reason(arguments, self._confinement)
+    def _ask_reason(self, arguments: Mapping[str, Any]) -> str:
+        file = sensitive_file(arguments, self._confinement)
+        if file is None:
+            return ""
+        self._asked[file.reason] = file
+        return file.reason
 
     async def _list(self, arguments: Mapping[str, Any]) -> ToolOutput:
         return await _in_thread(list_files.list_files, arguments, self._confinement)
 
-    async def _read(self, arguments: Mapping[str, Any], agreed: str = "") -> ToolOutput:
-        return await _in_thread(read_file.read_file, arguments, self._confinement, agreed)
+    async def _read(self, arguments: Mapping[str, Any], approved: str = "") -> ToolOutput:
+        return await _in_thread(read_file.read_file, arguments, self._confinement, self._asked.get(approved))
 
-    async def _search(self, arguments: Mapping[str, Any], agreed: str = "") -> ToolOutput:
-        return await search_files.search_files(arguments, self._confinement, agreed)
+    async def _search(self, arguments: Mapping[str, Any], approved: str = "") -> ToolOutput:
+        return await search_files.search_files(arguments, self._confinement, self._asked.get(approved))
 
 
 async def _in_thread(tool: Callable[P, ToolOutput], *args: P.args, **kwargs: P.kwargs) -> ToolOutput:

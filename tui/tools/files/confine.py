@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tui.config.paths import is_link
 from tui.tools.base import ToolError
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Confinement:
                 if len(base.parts) == 1 and not _KERNEL.isdisjoint(parts[:1]):
                     raise ToolError(f"{path[:200]} belongs to the operating system: only plain files can be read.")
                 return Place(base, parts, self._shown(base, parts))
-        linked = " (it is a link that leads there)" if wanted.is_symlink() else ""
+        linked = " (it is a link that leads there)" if is_link(wanted) else ""
         raise ToolError(
             f"{path[:200]} is outside the working directory{linked}: only files in it can be read. The person can allow"
             " another folder with [tools] allow in the config file."

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tui.config.paths import is_there
 from tui.tools.files.globs import Glob, make_glob
 
 IGNORE_FILE = ".gitignore"
@@ -65,10 +66,10 @@ def ignore_verdict(path: str, is_folder: bool, rules: Sequence[IgnoreRule]) -> b
 def rules_above(folder: Path) -> list[tuple[str, list[IgnoreRule]]]:
     """The rules of the folders above `folder`, up to the top of its git repository: (way down to `folder`, rules)."""
     found: list[tuple[str, list[IgnoreRule]]] = []
-    for above in folder.parents if not (folder / ".git").exists() else ():
+    for above in folder.parents if not is_there(folder / ".git") else ():
         if text := read_at(None, above):
             found.append((folder.relative_to(above).as_posix(), parse_ignore(text, "")))
-        if (above / ".git").exists():
+        if is_there(above / ".git"):
             return found[::-1]
     return []
 

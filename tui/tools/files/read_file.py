@@ -12,7 +12,7 @@ from tui.messages import ToolSchema
 from tui.text.numbers import plural
 from tui.tools.base import ToolError, ToolImage, ToolOutput
 from tui.tools.files.confine import Confinement, Place
-from tui.tools.files.secret_files import check_agreed
+from tui.tools.files.secret_files import SCANNED, SensitiveFile, check_approved, secret_in
 from tui.tools.files.texts import SAMPLE, described, encoding_of, picture_type
 
 SCHEMA = ToolSchema(
@@ -32,15 +32,17 @@ LARGEST_PICTURE = 5_000_000  # bytes
 SECONDS = 10.0
 
 
-def read_file(arguments: Mapping[str, Any], confinement: Confinement, agreed: str = "") -> ToolOutput:
-    """What is in the file; `agreed` as for `check_agreed`. Raises `ToolError`. Not on the event loop."""
+def read_file(
+    arguments: Mapping[str, Any], confinement: Confinement, approved: SensitiveFile | None = None
+) -> ToolOutput:
+    """What is in the file; `approved` as for `check_approved`. Raises `ToolError`. Not on the event loop."""
     offset, limit = int(arguments.get("offset", 1)), int(arguments.get("limit", DEFAULT_LINES))
     if offset < 1 or limit < 1:
         raise ToolError("offset and limit begin at 1.")
     path = str(arguments["path"])
     place = confinement.place(path)
     with confinement.opened(place, "file") as descriptor, open(descriptor, "rb", closefd=False) as file:
-        check_agreed(path, place, agreed)
+        check_approved(descriptor, path, place, approved)
         size = os.fstat(descriptor).st_size
         sample = file.read(SAMPLE)
         if media_type := picture_type(sample):
@@ -49,7 +51,10 @@ def read_file(arguments: Mapping[str, Any], confinement: Confinement, agreed: st
         if encoding is None:
             return ToolOutput(described(place.shown, sample, size))
         file.seek(0)
-        return _lines(place, io.TextIOWrapper(file, encoding, errors="replace"), encoding, offset, limit)
+        output = _lines(place, io.TextIOWrapper(file, encoding, errors="replace"), encoding, offset, limit)
+        if approved is None and size > SCANNED and (what := secret_in(output.text.encode())):
+            raise ToolError(f"These lines of {place.shown} hold {what}: they are not shown.")
+        return output
 
 
 def _picture(place: Place, media_type: str, sample: bytes, file: io.BufferedReader, size: int) -> ToolOutput:

@@ -17,13 +17,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tui.config.paths import is_file
 from tui.messages import ToolSchema
 from tui.text.numbers import plural, size_text
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.files.confine import Confinement, Place
 from tui.tools.files.globs import fits_any
 from tui.tools.files.list_files import compiled
-from tui.tools.files.secret_files import check_agreed, may_hold_secrets
+from tui.tools.files.secret_files import SensitiveFile, check_approved, examine, may_hold_secrets
 from tui.tools.files.texts import SAMPLE, encoding_of, printable
 from tui.tools.files.walk import Walk
 
@@ -65,9 +66,12 @@ def ripgrep() -> str | None:
 
 
 async def search_files(
-    arguments: Mapping[str, Any], confinement: Confinement, agreed: str = "", program: str | None = ""
+    arguments: Mapping[str, Any],
+    confinement: Confinement,
+    approved: SensitiveFile | None = None,
+    program: str | None = "",
 ) -> ToolOutput:
-    """Lines as `path:number: text`, by path. `agreed` as for `check_agreed`.
+    """Lines as `path:number: text`, by path. `approved` as for `check_approved`.
 
     `program` is ripgrep's path, None for Python, "" for what there is.
     """
@@ -77,7 +81,7 @@ async def search_files(
     if "\n" in pattern or "\0" in pattern:
         raise ToolError("The pattern fits single lines: it can't hold a line break.")
     deadline = time.monotonic() + SECONDS
-    place, files, notes = await asyncio.to_thread(_candidates, arguments, confinement, agreed, deadline)
+    place, files, notes = await asyncio.to_thread(_candidates, arguments, confinement, approved, deadline)
     program = ripgrep() if program == "" else program
     ignore_case = bool(arguments.get("ignore_case", False))
     try:
@@ -85,26 +89,28 @@ async def search_files(
     except BadPatternError as error:
         hint = "write a regular expression, with \\ before ( ) [ ] . * + ? that stand for themselves"
         raise ToolError(f"The pattern can't be read ({error}): {hint}.") from None
-    shown, hidden = await asyncio.to_thread(_shown, matches, place, confinement)
+    shown, hidden, secret = await asyncio.to_thread(_shown, matches, place, confinement, approved)
     if late:
         notes.append("[the search was ended after some time: a narrower path or glob reaches the rest]")
     if hidden:
         most = "at least " if len(matches) >= MOST_FOUND else ""
         notes.append(f"[and {most}{hidden:,} more lines; a narrower pattern, path or glob shows them]")
-    if not shown and not late:
+    if secret:
+        notes.append(f"[not shown: {plural(secret, 'line')} of files that hold secrets; read_file asks about them]")
+    if not shown and not secret and not late:
         notes.insert(0, f"[no line fits in {plural(len(files), 'file')}]")
     return ToolOutput("\n".join([*shown, *notes]))
 
 
 def _candidates(
-    arguments: Mapping[str, Any], confinement: Confinement, agreed: str, deadline: float
+    arguments: Mapping[str, Any], confinement: Confinement, approved: SensitiveFile | None, deadline: float
 ) -> tuple[Place, list[str], list[str]]:
     """The folder that is searched, the files in it that are looked at, and what is to be said of the others."""
     path, glob = str(arguments.get("path", ".")), arguments.get("glob")
     place = confinement.place(path)
-    if place.path.is_file():
-        with confinement.opened(place, "file"):
-            check_agreed(path, place, agreed)
+    if is_file(place.path):
+        with confinement.opened(place, "file") as descriptor:
+            check_approved(descriptor, path, place, approved)
             return Place(place.base, place.parts[:-1], ""), [place.name], []
     fits = None if glob is None else compiled(str(glob))
     walk = Walk(confinement, place, deadline)
@@ -211,22 +217,29 @@ async def _lines_of(command: Sequence[str], folder: Path, task: str | None, *, b
         complaint.cancel()
 
 
-def _shown(matches: Sequence[Match], place: Place, confinement: Confinement) -> tuple[list[str], int]:
-    """The first matches as lines of text read by our own hands, and how many more there are."""
+def _shown(
+    matches: Sequence[Match], place: Place, confinement: Confinement, approved: SensitiveFile | None
+) -> tuple[list[str], int, int]:
+    """The first matches as lines, read from files that were opened and examined here; how many more there are, and how
+    many are not shown because their file holds secrets and is not `approved`."""
     wanted: dict[str, list[int]] = {}
     for match in sorted(set(matches))[:MOST_MATCHES]:
         wanted.setdefault(match.path, []).append(match.line)
     lines: list[str] = []
+    secret = 0
     for path, numbers in wanted.items():
         parts = (*place.parts, *path.split("/"))
         shown = path if place.shown in (".", "") and not place.parts else "/".join(parts)
         try:
             with confinement.opened(Place(place.base, parts, shown), "file") as descriptor:
+                if examine(descriptor, path, Place(place.base, parts, shown)) not in (None, approved):
+                    secret += len(numbers)
+                    continue
                 name, read = printable(shown), _read_lines(descriptor, set(numbers))
                 lines += [f"{name}:{number}: {text}" for number, text in read]
         except ToolError:
             continue  # swapped, removed or locked since it was found
-    return lines, max(0, len(set(matches)) - MOST_MATCHES)
+    return lines, max(0, len(set(matches)) - MOST_MATCHES), secret
 
 
 def _read_lines(descriptor: int, wanted: set[int]) -> list[tuple[int, str]]:

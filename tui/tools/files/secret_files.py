@@ -1,14 +1,18 @@
 """Files that probably hold keys or passwords: a call that would show one asks first, and says which.
 
-Judged by name and folder only. The lists are our own, held against those of gitrob, gitleaks and TruffleHog, and the
-manuals of the programs that write such files. Code that deals with secrets (`secrets.py`) is not meant.
+Judged by name and folder, by the names that hard links give the same file, and by content. The lists are our own, held
+against those of gitrob, gitleaks and TruffleHog, and the manuals of the programs that write such files. Code that deals
+with secrets (`secrets.py`) is not meant.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
 from collections.abc import Mapping
-from pathlib import PurePath, PurePosixPath
+from dataclasses import dataclass
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 from tui.tools.base import ToolError
@@ -23,18 +27,27 @@ _NAMES = frozenset(
     | {"auth.json", "master.key", "kubeconfig", "rootkey.csv", "accesskeys.csv", "wp-config.php", "localsettings.php"}
     | {"logins.json", "key3.db", "key4.db", "cookies.sqlite", "login data", "cookies", "wallet.dat"}
     | {"mcp.json", ".mcp.json", "claude_desktop_config.json", ".claude.json"}
+    | {".authinfo", ".cdsapirc", "kaggle.json", "oauth_creds.json", "token.json", ".token", "local.settings.json"}
+    | {"google-services.json", "googleservice-info.plist", "ngrok.yml", "tailscaled.state", "wpa_supplicant.conf"}
+    | {"sec.conf", "credentials.tfrc.json", "msal_token_cache.json", "msal_token_cache.bin", "auth.toml", ".mailrc"}
     | {"shadow", "gshadow", "master.passwd", ".envrc", ".flaskenv", ".histfile", "consolehost_history.txt"}
 )
 _ENDINGS = frozenset(
     {".pem", ".key", ".p8", ".pk8", ".p12", ".pfx", ".pkcs12", ".jks", ".bks", ".keystore", ".ppk", ".jwk", ".keytab"}
     | {".kdb", ".kdbx", ".psafe3", ".agilekeychain", ".keychain", ".keychain-db", ".kwallet", ".asc", ".gpg", ".pgp"}
+    | {".nmconnection", ".age", ".ccache", ".publishsettings", ".mobileprovision"}
     | {".tfvars", ".tfstate", ".kubeconfig", ".ovpn", ".rdp", ".cscfg", ".secret", ".secrets"}
 )
 _FOLDERS = frozenset(
-    {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".password-store", ".subversion", ".mozilla"}
+    {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".password-store", ".subversion", ".mozilla", ".fly"}
+    | {".railway", ".netlify", ".doctl", ".wrangler", ".twilio-cli", ".ngrok2"}
 )
 """Whatever is below them, but for public keys."""
-_WAYS = ("/.config/gcloud/", "/roaming/gcloud/", "/share/keyrings/", "/.config/rclone/", "/.config/op/")
+_WAYS = (
+    *("/.config/gcloud/", "/roaming/gcloud/", "/share/keyrings/", "/.config/rclone/", "/.config/op/"),
+    *("/.config/sops/age/", "/.config/doctl/", "/.config/hcloud/", "/.config/stripe/", "/.config/github-copilot/"),
+    *("/.config/wireguard/", "/etc/wireguard/", "/.config/configstore/", "/share/uv/credentials/"),
+)
 """Likewise, where the folder's own name says too little."""
 _IN_FOLDER: Mapping[str, frozenset[str]] = {
     ".git": frozenset({"config", "config.worktree"}),  # addresses of remotes, often with a token in them
@@ -49,6 +62,10 @@ _IN_FOLDER: Mapping[str, frozenset[str]] = {
     "gh": frozenset({"hosts.yml"}),
     "glab-cli": frozenset({"config.yml"}),
     ".config": frozenset({"hub"}),
+    ".cargo": frozenset({"credentials.toml"}),
+    "huggingface": frozenset({"token", "stored_tokens"}),
+    ".huggingface": frozenset({"token"}),
+    "age": frozenset({"keys.txt"}),
 }
 _HARMLESS = frozenset({"example", "sample", "template", "tmpl", "dist", "defaults", "schema"})  # .env.example
 _DATA = frozenset({"", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".txt", ".csv", ".xml", ".db"})
@@ -58,7 +75,15 @@ _ENV = re.compile(r"\.(env|dev\.vars)([._-].*)?")
 _PRIVATE_KEY = re.compile(r"id_(rsa|dsa|ecdsa|ed25519|xmss)([._-].*)?|[^.]+_(rsa|dsa|ecdsa|ed25519)")
 _COPY = re.compile(r"(.*?[^.])(?:~|\.(?:bak|backup|old|orig|save|sw[op]|tmp|\d+)){1,4}")
 """What editors and people leave beside a file, and what that is called."""
+_HOST_KEY = re.compile(r"ssh_host_\w+_key")
+_TUNNEL = re.compile(r"wg[\w-]*\.conf")  # WireGuard
+_KUBE = re.compile(r"(.*[._-])?kubeconfig([_-].*)?(\.ya?ml|\.json)?")
+_API_KEY = re.compile(r"(.*[._-])?api[._-]?(keys?|tokens?)")
 _HISTORY = re.compile(r"\.?\w*_history")  # of shells and database clients
+
+
+_FORMS = (_ENV, _PRIVATE_KEY, _HOST_KEY, _TUNNEL, _KUBE, _HISTORY)
+MOST_ENTRIES = 5_000  # of a folder that are looked at for another name of the same file
 
 
 def may_hold_secrets(name: str) -> bool:
@@ -91,34 +116,155 @@ def _in_its_folder(path: PurePosixPath) -> bool:
 
 
 def _says_so(name: str, suffix: str) -> bool:
-    if suffix == ".env" or any(form.fullmatch(name) for form in (_ENV, _PRIVATE_KEY, _HISTORY)):
+    if suffix == ".env" or any(form.fullmatch(name) for form in _FORMS):
         return True
     if suffix not in _DATA:
         return False
+    if _API_KEY.fullmatch(name.removesuffix(suffix)):
+        return True
     return name.startswith(_ACCOUNTS) or not _WORDS.isdisjoint(re.split(r"[._\s-]", name))
 
 
-def secret_reason(arguments: Mapping[str, Any], confinement: Confinement) -> str:
-    """Why a call that shows what is in this file asks first; "" if it does not, and for a folder."""
+# -- by content --------------------------------------------------------------------------------------------------------
+
+SCANNED = 5_000_000
+"""Bytes of a file that are looked through."""
+
+CHUNK = 64_000  # bytes that are searched at once: an expression holds up every thread while it runs
+OVERLAP = 4_000  # bytes of a chunk that the next one begins with
+
+_KEY_BLOCK = (
+    rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\\nr\"'+,]{1,60}"
+    rb"(?:[\w-]{1,40}: [^\n]{0,99}\s{1,9}){0,4}[\w+/=]{32}"  # headers, then the key
+)
+
+_CONTENT: tuple[tuple[str, bytes, bytes], ...] = (
+    ("a private key", b"PRIVATE KEY", _KEY_BLOCK),
+    ("a private key", b"PuTTY-User-Key-File", rb"PuTTY-User-Key-File-\d"),
+    ("a private key", b"AGE-SECRET-KEY-", rb"AGE-SECRET-KEY-1[A-Z0-9]{50}"),
+    ("a private key", b"PrivateKey", rb"PrivateKey\s{0,9}=\s{0,9}[\w+/]{43}="),
+    ("an AWS key", b"AKIA", rb"AKIA[A-Z2-7]{16}\b"),
+    ("an AWS key", b"ASIA", rb"ASIA[A-Z2-7]{16}\b"),
+    ("a GitHub token", b"gh", rb"gh[pousr]_[A-Za-z0-9]{36}"),
+    ("a GitHub token", b"github_pat_", rb"github_pat_[A-Za-z0-9_]{60}"),
+    ("a GitLab token", b"glpat-", rb"glpat-[\w-]{20}"),
+    ("a Google key", b"AIza", rb"AIza[\w-]{35}"),
+    ("a Google key", b"GOCSPX-", rb"GOCSPX-[\w-]{28}"),
+    ("a Google token", b"ya29.", rb"ya29\.[\w-]{40}"),
+    ("an API key", b"sk-", rb"sk-(?:ant-|proj-|or-v1-|svcacct-)?[\w-]{32}"),
+    ("an API key", b"gsk_", rb"gsk_[A-Za-z0-9]{30}"),
+    ("an API key", b"xai-", rb"xai-[\w-]{30}"),
+    ("an API key", b"nvapi-", rb"nvapi-[\w-]{30}"),
+    ("an API key", b"pplx-", rb"pplx-[\w-]{30}"),
+    ("a Hugging Face token", b"hf_", rb"hf_[A-Za-z0-9]{34}"),
+    ("a Replicate token", b"r8_", rb"r8_[A-Za-z0-9]{36}"),
+    ("a Slack token", b"xox", rb"xox[abeoprs]-[\w-]{20}"),
+    ("a Slack address", b"hooks.slack.com", rb"hooks\.slack\.com/services/T\w{8,12}/B\w{8,12}/\w{20}"),
+    ("a Stripe key", b"k_live_", rb"k_live_[A-Za-z0-9]{20}"),
+    ("a token of npm", b"npm_", rb"npm_[A-Za-z0-9]{36}"),
+    ("a token of PyPI", b"pypi-AgE", rb"pypi-AgE[\w-]{50}"),
+    ("a token of Docker Hub", b"dckr_pat_", rb"dckr_pat_[\w-]{20}"),
+    ("a DigitalOcean token", b"dop_v1_", rb"dop_v1_[a-f0-9]{64}"),
+    ("an Azure key", b"AccountKey=", rb"AccountKey=[\w+/]{60}"),
+    ("a SendGrid key", b"SG.", rb"SG\.[\w-]{22}\.[\w-]{43}"),
+    ("a Vault token", b"hvs.", rb"hvs\.[\w-]{24}"),
+)
+"""What a secret is, bytes that are in every one of its kind, and its shape, as the makers of the tokens describe it.
+
+A shape begins with a literal and has no unbounded part: it is searched for in time linear in what it is searched in.
+"""
+
+_SHAPES = tuple((what, hint, re.compile(shape)) for what, hint, shape in _CONTENT)
+_MADE_UP = re.compile(rb"example|sample|placeholder|dummy|fake|redacted|x{6}|0{6}|1234567|abcdef", re.IGNORECASE)
+
+
+def secret_in(data: bytes) -> str:
+    """What secret is in there, "" for none. One that is plainly made up, as in documentation, is none."""
+    for start in range(0, len(data), CHUNK):
+        chunk = data[max(0, start - OVERLAP) : start + CHUNK]
+        for what, hint, shape in _SHAPES:
+            if hint in chunk and any(map(_is_real, shape.findall(chunk))):
+                return what
+    return ""
+
+
+def _is_real(secret: bytes) -> bool:
+    return len(set(secret)) > 10 and re.search(rb"\d", secret) is not None and not _MADE_UP.search(secret)
+
+
+# -- asking ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SensitiveFile:
+    """A file that a call asks about first: why, and which one it is (device and inode)."""
+
+    reason: str
+    identity: tuple[int, int]
+
+
+def sensitive_file(arguments: Mapping[str, Any], confinement: Confinement) -> SensitiveFile | None:
+    """What a call that shows the file `path` asks about first. None if it does not ask, and for a folder."""
     path = str(arguments.get("path", "."))
     try:
         place = confinement.place(path)
+        with confinement.opened(place, "file") as descriptor:
+            return examine(descriptor, path, place)
     except ToolError:
-        return ""  # it is refused anyway
-    return "" if place.path.is_dir() else _why(path, place)
+        return None  # a folder, or it is refused anyway
 
 
-def check_agreed(path: str, place: Place, agreed: str) -> None:
-    """Raise `ToolError` where the file that was opened is one to ask about, and `agreed`, what was asked, is not that.
+def examine(descriptor: int, path: str, place: Place) -> SensitiveFile | None:
+    """Why the open file asks, if it does: by the name it was asked for, where that leads, and what is in it.
 
-    So a file that became a link to a secret after the question shows nothing.
+    Where it can be reached by further names (hard links), those of the usual secret files count as well.
     """
-    if _why(path, place) not in ("", agreed):
+    status = os.fstat(descriptor)
+    identity = (status.st_dev, status.st_ino)
+    named = PurePath(path.strip()).name
+    if may_hold_secrets(place.path.as_posix()):
+        reason = f"{place.shown} probably holds keys or passwords"
+    elif may_hold_secrets(named):
+        reason = f"{named} probably holds keys or passwords"
+    elif status.st_nlink > 1 and (other := _known_as(identity, place)):
+        reason = f"{place.shown} is the same file as {other}, which probably holds keys or passwords"
+    elif what := secret_in(_beginning(descriptor)):
+        reason = f"{place.shown} holds {what}"
+    else:
+        return None
+    return SensitiveFile(f"{reason}; its content would be sent to the model", identity)
+
+
+def check_approved(descriptor: int, path: str, place: Place, approved: SensitiveFile | None) -> None:
+    """Raise `ToolError` where the file that was opened is one to ask about, and `approved`, what was asked, is not it.
+
+    So a file that became another after the question shows nothing.
+    """
+    if examine(descriptor, path, place) not in (None, approved):
         raise ToolError(f"{place.shown} was another file when it was asked about: refused. Call again to ask anew.")
 
 
-def _why(path: str, place: Place) -> str:
-    """A link is judged by its own name and by what it leads to."""
-    named = PurePath(path.strip()).name
-    shown = place.shown if may_hold_secrets(place.path.as_posix()) else named if may_hold_secrets(named) else ""
-    return f"{shown} probably holds keys or passwords; its content would be sent to the model" if shown else ""
+def _beginning(descriptor: int) -> bytes:
+    with open(descriptor, "rb", closefd=False) as file:
+        data = file.read(SCANNED)
+        file.seek(0)
+    return data
+
+
+def _known_as(identity: tuple[int, int], place: Place) -> str:
+    """The name of a secret file that is this one: beside it, above it up to the allowed folder, in the home folder."""
+    home = Path.home()
+    folders = [*(place.base.joinpath(*place.parts[:n]) for n in range(len(place.parts))), home]
+    folders += [folder / name for folder in (place.base, home) for name in sorted(_FOLDERS)]
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                for entry in itertools.islice(entries, MOST_ENTRIES):
+                    path = f"{folder.as_posix()}/{entry.name}"
+                    if entry.inode() == identity[1] and may_hold_secrets(path):
+                        status = entry.stat(follow_symlinks=False)
+                        if (status.st_dev, status.st_ino) == identity:
+                            return path
+        except OSError:
+            continue  # it is not there, or may not be looked into
+    return ""
