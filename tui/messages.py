@@ -13,6 +13,9 @@ from typing import Literal, TypeAlias
 Role: TypeAlias = Literal["user", "assistant", "tool"]
 MessageKind: TypeAlias = Literal["chat", "summary", "injected"]
 MessageStatus: TypeAlias = Literal["complete", "streaming", "cancelled", "interrupted", "failed"]
+FinishKind: TypeAlias = Literal[
+    "stop", "length", "tool_calls", "content_filter", "refusal", "window_full", "paused", "malformed_call", "other"
+]
 UsageSource: TypeAlias = Literal["provider", "estimated"]
 
 EFFORTS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -21,9 +24,10 @@ EFFORTS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Plain text of any role."""
+    """Plain text of any role. `phase` is OpenAI's label of an answer's text: "commentary" or "final_answer"."""
 
     text: str
+    phase: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +92,50 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The model's refusal, where the provider marks it as one."""
+    """A refusal, where the provider marks it as one.
+
+    `from_server`: a classifier of the provider stopped the answer, and `text` is its explanation ("" where it gives
+    none), which never goes back as the model's words. `category` is the provider's name for the reason.
+    """
 
     text: str
+    category: str | None = None
+    from_server: bool = False
 
 
-Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Attachment | Refusal
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What an answer cites. Shown numbered under the answer; never sent back. `quote` is the cited text."""
+
+    url: str
+    title: str = ""
+    quote: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderItem:
+    """A part of an answer that only its provider understands: a server tool's call or result, an image, audio.
+
+    `kind` is the provider's name for it. `data` is the item as JSON where the provider wants it back; "" is never sent.
+    """
+
+    kind: str
+    provider: str = ""
+    data: str = ""
+
+
+Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Attachment | Refusal | Source | ProviderItem
+
+
+def is_sendable(part: Part) -> bool:
+    """Whether a part of a message can go out at all: not blank text, not what only explains an answer to a person."""
+    match part:
+        case Refusal(from_server=True) | Source() | ProviderItem(data=""):
+            return False
+        case Text(text) | Refusal(text):
+            return bool(text.strip())
+        case _:
+            return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,9 @@ from tests.bench.simulate_server import pairing_problem
 from tests.chat.fakes import ScriptedProvider, real_tokens
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.usage import ContextUsage
-from tui.messages import Attachment, Request, ToolCall, ToolSchema, Usage
+from tui.messages import Attachment, FinishKind, Request, ToolCall, ToolSchema, Usage
 from tui.providers.base import (
     ErrorKind,
-    FinishKind,
     ProviderError,
     ReasoningDelta,
     ReasoningMeta,

@@ -18,9 +18,11 @@ from tui.messages import (
     Attachment,
     Message,
     Part,
+    ProviderItem,
     Reasoning,
     Refusal,
     Request,
+    Source,
     Text,
     ToolCall,
     ToolResult,
@@ -88,8 +90,10 @@ def part_tokens(part: Part, model: str) -> float:
             return attachment_tokens(part, model)
         case Reasoning(text=text, tokens=tokens):
             return tokens if tokens is not None else text_tokens(text)
-        case Text(text=text) | Refusal(text=text):
+        case Text(text=text) | Refusal(text=text) | ProviderItem(data=text):
             return text_tokens(text)
+        case Source():
+            return 0
 
 
 def preamble_tokens(request: Request) -> int:

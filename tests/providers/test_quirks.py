@@ -315,7 +315,7 @@ class TestAnthropicQuirks:
             ("tool_use", "tool_calls"),
             ("model_context_window_exceeded", "window_full"),
             ("refusal", "refusal"),
-            ("pause_turn", "other"),
+            ("pause_turn", "paused"),
             ("brand_new", "other"),
         ],
     )

@@ -62,8 +62,15 @@ class TestAnthropic:
     def test_tool_input(self, given: dict[str, Any], deltas: list[str], arguments: str) -> None:
         pieces = [{"type": "input_json_delta", "partial_json": piece} for piece in deltas]
         block = {"type": "tool_use", "id": "t1", "name": "look", "input": given}
-        got = read(AnthropicReader(), self.block(0, block, *pieces))
+        ends = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
+        got = read(AnthropicReader(), [*self.block(0, block, *pieces), ends])
         assert [(call.id, call.name, call.arguments) for call in got.calls.values()] == [("t1", "look", arguments)]
+
+    def test_no_arguments_are_made_up_for_a_call_that_was_cut(self) -> None:
+        block = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
+        cut = {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}
+        [call] = read(AnthropicReader(), [*self.block(0, block), cut]).calls.values()
+        assert call.arguments == ""
 
     def test_what_the_server_did_by_itself_is_not_ours(self) -> None:
         got = read(
@@ -202,7 +209,6 @@ class TestResponses:
             {"type": "response.audio.delta", "delta": "?"},
             {"type": "response.output_item.added"},
             {"type": "response.output_item.done", "item": None},
-            {"type": "response.output_item.done", "output_index": 0, "item": {"type": "web_search_call"}},
             {"type": "response.created", "response": None},
         ],
     )

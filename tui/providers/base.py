@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tui.context.usage.limits import ModelLimits
-from tui.messages import Request, Usage
+from tui.messages import FinishKind, Request, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,37 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class TextMeta:
+    """The phase of text block `block` (see `Text`)."""
+
+    block: int
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
 class RefusalDelta:
-    """A piece of a refusal."""
+    """A piece of a refusal; `category` and `from_server` as in `Refusal`."""
 
     text: str
+    category: str | None = None
+    from_server: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCited:
+    """Something that the answer cites."""
+
+    url: str
+    title: str = ""
+    quote: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemReceived:
+    """A block or item of the answer that is neither text, reasoning, a refusal nor a tool call (see `ProviderItem`)."""
+
+    kind: str
+    data: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +97,6 @@ class UsageUpdate:
     usage: Usage
 
 
-FinishKind: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "window_full", "other"]
-
-
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
     """The provider's end marker. A stream that ends without one was interrupted."""
@@ -82,7 +106,16 @@ class StreamEnd:
 
 
 StreamEvent: TypeAlias = (
-    TextDelta | RefusalDelta | ReasoningDelta | ReasoningMeta | ToolCallDelta | UsageUpdate | StreamEnd
+    TextDelta
+    | TextMeta
+    | RefusalDelta
+    | ReasoningDelta
+    | ReasoningMeta
+    | ToolCallDelta
+    | SourceCited
+    | ItemReceived
+    | UsageUpdate
+    | StreamEnd
 )
 
 ErrorKind: TypeAlias = Literal[

@@ -29,7 +29,9 @@ def system_text(sections: tuple[SystemSection, ...]) -> str:
 
 
 def plain_text(part: Part) -> str:
-    """What a text or refusal part says; empty for other parts."""
+    """What a text or refusal part says; empty for other parts, and for what a server said of a refusal."""
+    if isinstance(part, Refusal) and part.from_server:
+        return ""
     return part.text if isinstance(part, Text | Refusal) else ""
 
 

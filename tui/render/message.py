@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.render.markdown import markdown_rows
 from tui.render.message_text import attachment_text, status_text
 from tui.render.palette import Palette, dimmed
@@ -19,6 +19,7 @@ from tui.render.wrap import plain_rows
 from tui.text.clean import clean_line, clean_output, clean_text
 from tui.text.names import arguments_summary
 from tui.text.numbers import duration, plural, tokens_labelled, tokens_short
+from tui.text.sources import sources_markdown
 
 FOLDED, UNFOLDED = "▸ ", "▾ "
 PASTE_LINES, PASTE_CHARS = 16, 2_000
@@ -149,8 +150,15 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
             return _result_rows(message, part, width, palette, view, opened)
         case Attachment():
             return [text_row(shortened(attachment_text(part), width), palette.muted)]
+        case Refusal(text, from_server=True):
+            return plain_rows(f"the provider says: {clean_text(text)}", palette.warning, width) if text else []
         case Refusal(text):
             return plain_rows(f"refused: {clean_text(text)}", palette.warning, width)
+        case Source():
+            sources = [one for one in message.parts if isinstance(one, Source)]
+            return markdown_rows(sources_markdown(sources), width, palette) if part is sources[0] else []
+        case ProviderItem(kind):
+            return [text_row(shortened(f"{clean_line(kind)} · cannot be shown here", width), palette.muted)]
 
 
 def fold_row(pieces: list[str], opened: bool, width: int, style: Style) -> Row:

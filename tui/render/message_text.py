@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tui.messages import Attachment, Message, Refusal, Text, ToolResult
 from tui.text.clean import clean_line
+from tui.text.endings import ending_line
 from tui.text.numbers import plural, size_text
 
 
@@ -23,18 +24,6 @@ def attachment_text(part: Attachment) -> str:
     return f"@ {clean_line(part.name)} · {details} · {size_text(part.size)}"
 
 
-_NO_ROOM = '■ cut off: the room kept for an answer is used up · write "go on", or set reserve_output higher'
-_CUT = {  # by the provider's own word for the end
-    "length": _NO_ROOM,  # Chat Completions
-    "max_tokens": _NO_ROOM,  # Messages
-    "max_output_tokens": _NO_ROOM,  # Responses
-    "model_context_window_exceeded": "■ cut off: the window is full · /compact or /rolling-context on makes room",
-    "repetition": "■ cut off: the answer began to repeat itself · /retry asks again",  # vLLM
-    "content_filter": "■ cut off by the provider's content filter",
-    "sensitive": "■ cut off by the provider's content filter",  # Z.ai
-}
-
-
 def status_text(message: Message) -> str | None:
     """What to say under a message that did not end well; None when it did."""
     match message.status:
@@ -48,11 +37,14 @@ def status_text(message: Message) -> str | None:
             return "■ the connection ended before anything arrived · /retry asks again"
         case "interrupted" if message.error and "/retry" in message.error:
             return f"■ {clean_line(message.error)}"  # it says itself what happened, what is kept and what to do
+        case "interrupted" if message.error and not message.error.startswith("the answer broke off"):
+            return f"■ {clean_line(message.error).rstrip('.')} · what arrived is kept, /retry asks again"
         case "interrupted":
             return "■ the connection ended early, what arrived is kept · /retry asks again"
         case "failed":
             return f"✗ {clean_line(message.error or 'the request failed')} · /retry asks again"
-        case "complete":
-            return _CUT.get(message.finish_reason or "")
+        case "complete" if message.role == "assistant" and message.kind == "chat":
+            ending = ending_line(message)
+            return f"■ {ending}" if ending else None
         case _:
             return None

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from tui.chat.calling.results import Results
@@ -51,15 +52,22 @@ class Pending:
 class ToolStep:
     """Runs `calls`. What may run at once runs side by side; what asks is asked and run one after the other.
 
-    Each result is kept as it comes, before anybody is told: a kill loses none that was there. After `run`, or after
-    cancelling it, `message` answers every call.
+    `unrun` answers calls that are not run, by their number. Each result is kept as it comes, before anybody is told: a
+    kill loses none that was there. After `run`, or after cancelling it, `message` answers every call.
     """
 
     def __init__(
-        self, tools: SessionTools, conversation: Conversation, results: Results, calls: Sequence[ToolCall], emit: Emit
+        self,
+        tools: SessionTools,
+        conversation: Conversation,
+        results: Results,
+        calls: Sequence[ToolCall],
+        emit: Emit,
+        unrun: Mapping[int, ToolOutput] = MappingProxyType({}),
     ) -> None:
         self._tools = tools
         self._calls = calls
+        self._unrun = unrun
         self._emit = emit
         self._message = StepMessage(conversation, results, calls)
         self._tasks: list[asyncio.Task[None]] = []
@@ -76,6 +84,9 @@ class ToolStep:
         asking: list[Pending] = []
         try:
             for number, call in enumerate(self._calls):
+                if number in self._unrun:
+                    await self._done(number, call, self._unrun[number], 0.0)
+                    continue
                 pending = await self._examined(number, call)
                 if pending is None:
                     continue

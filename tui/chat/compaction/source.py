@@ -32,6 +32,8 @@ def render_pieces(source: Iterable[Message]) -> list[Piece]:
     for message in source:
         for part in message.parts:
             match part:
+                case Refusal(from_server=True):
+                    pass  # the provider's words, not the model's
                 case Text(text) | Refusal(text):
                     pieces.append(Piece("earlier summary" if message.kind == "summary" else message.role, text))
                 case Reasoning(text=text):

@@ -18,14 +18,15 @@ from tui.messages import (
     Attachment,
     Message,
     Part,
+    ProviderItem,
     Reasoning,
-    Refusal,
     Request,
     SystemSection,
     Text,
     ToolCall,
     ToolResult,
     ToolSchema,
+    is_sendable,
 )
 from tui.providers.base import Capabilities
 
@@ -145,9 +146,11 @@ def _reasoning_rules(messages: tuple[Message, ...], target: Target) -> list[Mess
 
 
 def _goes_out(part: Part, target: Target, sends_reasoning: bool) -> bool:
+    if not is_sendable(part):
+        return False
     match part:
-        case Text(text) | Refusal(text):
-            return bool(text.strip())
+        case ProviderItem():
+            return part.provider == target.provider
         case Reasoning():
             if not sends_reasoning or (part.provider, part.model) != (target.provider, target.model):
                 return False

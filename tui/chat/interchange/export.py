@@ -12,8 +12,9 @@ from typing import Any
 from tui.chat.store.calls import CallLog, CallRow
 from tui.chat.store.codec import message_to_dict
 from tui.chat.store.store import Record, SessionInfo, SessionStore
-from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Message, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.text.numbers import timestamp
+from tui.text.sources import source_markdown
 
 FORMAT = "chatctx-session"
 VERSION = 1
@@ -94,6 +95,10 @@ def _part(part: object) -> str:
     match part:
         case Text(text) | Refusal(text):
             return text.strip("\n")
+        case Source():
+            return f"Source: {source_markdown(part)}"
+        case ProviderItem(kind=kind):
+            return f"_{kind}: cannot be shown here_"
         case Reasoning(text=text):
             return "\n".join(f"> {line}" for line in text.splitlines())
         case ToolCall(name=name, arguments=arguments):

@@ -15,8 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tui.chat.store.store import SessionInfo
-from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.text.numbers import timestamp
+from tui.text.sources import is_web_address
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -127,6 +128,11 @@ def _part(part: Part, message: Message, blobs: Mapping[str, bytes]) -> str:
     match part:
         case Text(text) if message.role == "assistant" or message.kind == "summary":
             return str(_markdown().render(_clean(text))).strip()
+        case Source(url, title, quote):
+            link = f'<a href="{_text(url)}">{_text(title or url)}</a>' if is_web_address(url) else _text(title or url)
+            return f'<p class="note">source: {link}{f" · {_text(quote)}" if quote else ""}</p>'
+        case ProviderItem(kind):
+            return f'<p class="note">{_text(kind)}: cannot be shown here</p>'
         case Text(text) | Refusal(text):
             return f'<div class="plain">{_text(text.strip(chr(10)))}</div>' if text.strip() else ""
         case Reasoning(text=text):

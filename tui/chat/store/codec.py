@@ -11,8 +11,10 @@ from tui.messages import (
     BilledPass,
     Message,
     Part,
+    ProviderItem,
     Reasoning,
     Refusal,
+    Source,
     Text,
     ToolCall,
     ToolResult,
@@ -26,6 +28,8 @@ _PARTS: dict[str, type[Part]] = {
     "tool_result": ToolResult,
     "attachment": Attachment,
     "refusal": Refusal,
+    "source": Source,
+    "provider_item": ProviderItem,
 }
 _SELDOM = ("cleared", "cleared_uses", "passes")
 _NAMES = {kind: name for name, kind in _PARTS.items()}

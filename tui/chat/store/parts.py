@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from tui.chat.store.codec import usage_from_dict
-from tui.messages import Part, Reasoning, Refusal, Text, ToolCall, Usage
+from tui.messages import Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, Usage
 from tui.providers.base import (
+    ItemReceived,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
+    SourceCited,
     StreamEnd,
     StreamEvent,
     TextDelta,
+    TextMeta,
     ToolCallDelta,
     UsageUpdate,
 )
@@ -32,13 +35,17 @@ class _Open:
 
 
 class PartsBuilder:
-    """Folds the events of one answer. Parts keep the order in which they began; interleaved blocks stay apart."""
+    """Folds the events of one answer. Parts keep the order in which they began; interleaved blocks stay apart.
+
+    Sources stand at the end, one for each address.
+    """
 
     def __init__(self, provider: str, model: str) -> None:
         self._provider = provider
         self._model = model
         self._open: list[_Open] = []
         self._keyed: dict[tuple[str, int], _Open] = {}
+        self._sources: dict[str, Source] = {}  # by address, in the order in which they were cited
         self.usage: Usage | None = None
         self.end: StreamEnd | None = None
 
@@ -49,8 +56,18 @@ class PartsBuilder:
                 self._tail("text").pieces.append(text)
             case TextDelta(text, int(block)):
                 self._part("text", block).pieces.append(text)
-            case RefusalDelta(text):
-                self._tail("refusal").pieces.append(text)
+            case TextMeta(block, phase):
+                self._part("text", block).meta["phase"] = phase
+            case RefusalDelta(text, category, from_server):
+                part = self._tail("refusal")
+                part.pieces.append(text)
+                part.meta |= {"category": category or part.meta.get("category"), "from_server": from_server}
+            case SourceCited(url, title, quote):
+                known = self._sources.get(url)
+                if known is None or (title and not known.title):
+                    self._sources[url] = Source(url, title, quote)
+            case ItemReceived(kind, data):
+                self._open.append(_Open("item", -1, meta={"kind": kind, "data": data}))
             case ReasoningDelta(text, block):
                 self._part("reasoning", block).pieces.append(text)
             case ReasoningMeta(block=block):
@@ -94,9 +111,11 @@ class PartsBuilder:
             text = "".join(part.pieces)
             match part.kind:
                 case "text" if text:
-                    yield Text(text)
-                case "refusal" if text:
-                    yield Refusal(text)
+                    yield Text(text, **part.meta)
+                case "refusal" if text or part.meta["from_server"]:
+                    yield Refusal(text, **part.meta)
+                case "item":
+                    yield ProviderItem(provider=self._provider, **part.meta)
                 case "reasoning" if text or part.meta:
                     yield Reasoning(
                         text,
@@ -108,6 +127,7 @@ class PartsBuilder:
                 case "tool_call" if part.meta.get("name"):
                     meta = {"id": f"call_{part.key}", **part.meta}
                     yield ToolCall(arguments=text, **meta)
+        yield from self._sources.values()
 
     def _reasoning_shares(self) -> dict[int, int]:
         """The reported reasoning tokens, shared out by length of text; all to the first block where none has any."""
@@ -133,7 +153,10 @@ _EVENTS: dict[str, type[StreamEvent]] = {
     kind.__name__: kind
     for kind in (
         TextDelta,
+        TextMeta,
         RefusalDelta,
+        SourceCited,
+        ItemReceived,
         ReasoningDelta,
         ReasoningMeta,
         ToolCallDelta,
@@ -151,8 +174,8 @@ def coalesce(events: Iterable[StreamEvent]) -> list[StreamEvent]:
         match last, event:
             case TextDelta(), TextDelta() if last.block == event.block:
                 result[-1] = TextDelta(last.text + event.text, event.block)
-            case RefusalDelta(), RefusalDelta():
-                result[-1] = RefusalDelta(last.text + event.text)
+            case RefusalDelta(), RefusalDelta() if last.from_server == event.from_server:
+                result[-1] = replace(event, text=last.text + event.text, category=event.category or last.category)
             case ReasoningDelta(), ReasoningDelta() if last.block == event.block:
                 result[-1] = ReasoningDelta(last.text + event.text, event.block)
             case ToolCallDelta(), ToolCallDelta() if last.index == event.index:

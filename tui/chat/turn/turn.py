@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tui.chat.calling.results import Results, result_limit
@@ -44,10 +44,14 @@ from tui.chat.turn.recovery import (
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolCall
 from tui.providers.base import Capabilities
+from tui.text.endings import finish_kind, was_cut, was_stopped
+from tui.tools.base import ToolOutput
 
 log = logging.getLogger(__name__)
 
 
+MOST_PAUSES = 5  # of the server in one answer, after which it is not asked to go on any more
+MOST_CUTS = 2  # answers in a row that are cut in a tool call, after which the turn ends
 STOPPED = Notice("info", "Stopped. What the tools returned is kept; write on when you like")
 
 
@@ -79,7 +83,10 @@ class Turn:
         self._refused = False  # the last request, as too large
         self._waiting = False
         self._steps = 0  # tool steps so far
+        self._cuts = 0  # answers in a row that were cut in a tool call
         self._most_output: int | None = None  # tokens, once a server said it has no more room
+        self._max_output: int | None = None  # tokens that the last answer could have
+        self._cut = False  # the last answer was cut
         self.answered = False  # whether a reply has entered the history
 
     async def run(self) -> None:
@@ -114,14 +121,17 @@ class Turn:
     # -- asking --------------------------------------------------------------------------------------------------
 
     async def _answer(self) -> Sequence[ToolCall]:
-        """Ask until there is a reply, and keep it. The calls that it waits for."""
+        """Ask until there is a reply, and keep it. The calls that it waits for; none of an answer that was stopped."""
         reply: Message | None = None
-        while reply is None:
+        pauses = 0
+        while reply is None or (finish_kind(reply.finish_reason) == "paused" and (pauses := pauses + 1) <= MOST_PAUSES):
             request, usage = await self._next_request()
             reply = await self._ask(request, usage)
-        if reply.status == "complete":
-            return [part for part in reply.parts if isinstance(part, ToolCall)]
-        return ()
+        if reply.status != "complete" or was_stopped(reply):
+            return ()
+        self._max_output = request.max_output
+        self._cut = was_cut(reply)
+        return [part for part in reply.parts if isinstance(part, ToolCall)]
 
     async def _next_request(self) -> tuple[Request, ContextUsage]:
         """The request that goes out next, trimmed or compacted to fit, and its measure."""
@@ -243,7 +253,9 @@ class Turn:
     async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls of a reply and add one message with all results, also when the person ends it in the middle."""
         self._steps += 1
-        step = ToolStep(self._tools, self._conversation, self._results(calls), calls, self._emit)
+        self._cuts = self._cuts + 1 if self._cut else 0
+        unrun = unrun_calls(calls, cuts=self._cuts, max_output=self._max_output)
+        step = ToolStep(self._tools, self._conversation, self._results(calls), calls, self._emit, unrun)
         cancelled = False
         try:
             await step.run()
@@ -253,6 +265,11 @@ class Turn:
         await uninterrupted(self._add_results(step))
         if cancelled:
             raise asyncio.CancelledError
+        if self._cuts >= MOST_CUTS:
+            raise TurnError(
+                "The answer was cut off in a tool call twice in a row. Set reserve_output higher, or ask for less at a "
+                "time; what was done is kept."
+            )
 
     async def _add_results(self, step: ToolStep) -> None:
         message = await asyncio.to_thread(step.message)
@@ -266,6 +283,23 @@ class Turn:
         max_input = usage.budget.max_input if usage else None
         limit = result_limit(self._tools.box.settings.result_tokens, max_input, len(calls))
         return Results(self._services.store, self._services.counter, target.model, limit, target.capabilities.images)
+
+
+def unrun_calls(calls: Sequence[ToolCall], *, cuts: int, max_output: int | None) -> Mapping[int, ToolOutput]:
+    """The calls of a reply that are not run, by their number, with what the model is told of each.
+
+    `cuts` counts the answers in a row that were cut, this one included. The last call of a cut answer may lack the end
+    of its arguments; after `MOST_CUTS` nothing is run. `max_output` is the limit of the answer in tokens.
+    """
+    if not cuts:
+        return {}
+    limit = f" of {max_output:,} tokens" if max_output else ""
+    text = (
+        f"Not run: the answer was cut off at its limit{limit} before this call was whole. Write less before the call, "
+        "or split it into smaller ones."
+    )
+    numbers = range(len(calls)) if cuts >= MOST_CUTS else (len(calls) - 1,)
+    return {number: ToolOutput(text, is_error=True) for number in numbers}
 
 
 def _within_window(request: Request, usage: ContextUsage) -> Request:

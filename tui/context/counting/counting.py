@@ -23,8 +23,10 @@ from tui.context.counting.words import TokenizerError
 from tui.messages import (
     Attachment,
     Message,
+    ProviderItem,
     Reasoning,
     Refusal,
+    Source,
     SystemSection,
     Text,
     ToolCall,
@@ -250,6 +252,10 @@ def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
                 results += 1
             case Attachment():
                 files += add(part.text)
+            case ProviderItem():
+                tool_results += add(part.data)
+            case Source():
+                pass  # never sent
     return RawCount(
         text, reasoning, tool_calls, tool_results, files, calls, arguments, results, failed, classes, reasoning_classes
     )

@@ -17,8 +17,10 @@ from tui.messages import (
     Attachment,
     Message,
     Part,
+    ProviderItem,
     Reasoning,
     Refusal,
+    Source,
     SystemSection,
     Text,
     ToolCall,
@@ -53,6 +55,10 @@ def _part(part: Part) -> bytes:
     match part:
         case Text(text):
             return _encode(b"T", text)
+        case Source(url):
+            return _encode(b"S", url)
+        case ProviderItem(kind, provider, data):
+            return _encode(b"I", kind, provider, data)
         case ToolCall(call_id, name, arguments, extra):
             return _encode(b"C", call_id, name, arguments, extra)
         case ToolResult(call_id, name, text, is_error):

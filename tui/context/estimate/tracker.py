@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Literal, Protocol, TypeAlias
 
 from tui.context.counting.digests import CHAIN_START, chain, message_digest, preamble_digest
-from tui.messages import Message, Refusal, Request, Text
+from tui.messages import Message, Request, is_sendable
 
 MatchKind: TypeAlias = Literal["exact", "prefix", "none"]
 REMEMBERED = 2_048  # measurements held for each (provider, model); the oldest leave first
@@ -182,6 +182,6 @@ def _best(found: Sequence[_Entry], preamble: bytes) -> _Entry:
 
 
 def reply_as_sent(reply: Message) -> Message:
-    """`reply` as a later request holds it: the projection leaves out text that is blank."""
-    kept = tuple(part for part in reply.parts if not isinstance(part, Text | Refusal) or part.text.strip())
+    """`reply` as a later request holds it: without the parts that never go out."""
+    kept = tuple(part for part in reply.parts if is_sendable(part))
     return reply if len(kept) == len(reply.parts) else replace(reply, parts=kept)

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tui.providers.base import (
-    FinishKind,
+    ItemReceived,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
+    SourceCited,
     StreamEnd,
     StreamEvent,
     TextDelta,
@@ -18,16 +19,11 @@ from tui.providers.base import (
     UsageUpdate,
 )
 from tui.providers.usage_reading import read_edits, read_usage
-from tui.providers.wire import Json
+from tui.providers.wire import Json, as_object
+from tui.text.endings import finish_kind
 
-_FINISH: dict[str, FinishKind] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "tool_use": "tool_calls",
-    "refusal": "refusal",
-    "model_context_window_exceeded": "window_full",
-}
+# The field of a citation that says where it is from, by its type.
+_CITED = ("url", "source", "document_title", "file_id")
 
 
 @dataclass(slots=True)
@@ -35,7 +31,9 @@ class _Block:
     kind: str
     index: int  # ours: counted within its kind
     place: int  # among all blocks of the answer
-    arguments: bool = False  # a piece of a tool's input has come
+    item: Json | None = None  # the whole block, of a kind that only goes back as it came
+    input: str = ""  # its input, as far as it has come
+    whole: bool = False  # its end was sent
 
 
 class AnthropicReader:
@@ -47,7 +45,7 @@ class AnthropicReader:
         self._usage: Json = {}
         self._edits: tuple[int, int] | None = None
         self._end: str | None = None
-        self._explanation = ""
+        self._refusal = RefusalDelta("", from_server=True)
 
     @property
     def ended(self) -> bool:
@@ -75,9 +73,12 @@ class AnthropicReader:
                     yield from _delta(block, delta)
             case "content_block_stop":
                 block = self._blocks.get(_index(event))
-                if block is not None and block.kind == "tool_use" and not block.arguments:
-                    block.arguments = True
-                    yield ToolCallDelta(block.index, arguments="{}")
+                if block is not None:
+                    block.whole = True
+                if block is not None and block.item is not None:
+                    whole = block.item | ({"input": as_object(block.input)} if block.input else {})
+                    yield ItemReceived(block.kind, json.dumps(whole, ensure_ascii=False))
+                    block.item = None
             case "message_delta":
                 self._edited(event)
                 yield from self._merge_usage(event.get("usage"))
@@ -88,9 +89,13 @@ class AnthropicReader:
     def finish(self) -> Iterator[StreamEvent]:
         """The end mark if there was one."""
         if self._end is not None:
-            if self._end == "refusal" and self._explanation:
-                yield RefusalDelta(self._explanation)
-            yield StreamEnd(_FINISH.get(self._end, "other"), self._end)
+            kind = finish_kind(self._end)
+            if kind == "refusal":
+                yield self._refusal
+            for block in self._blocks.values():  # a tool without arguments; of a cut answer they may not have come
+                if kind == "tool_calls" and block.kind == "tool_use" and block.whole and not block.input:
+                    yield ToolCallDelta(block.index, arguments="{}")
+            yield StreamEnd(kind, self._end)
 
     def _merge_usage(self, usage: object) -> Iterator[StreamEvent]:
         """Usage is cumulative: what is reported later replaces what was, field by field."""
@@ -108,8 +113,13 @@ class AnthropicReader:
         if isinstance(reason := delta.get("stop_reason"), str) and reason:
             self._end = reason
         details = delta.get("stop_details")
-        if isinstance(details, dict) and isinstance(details.get("explanation"), str):
-            self._explanation = details["explanation"]
+        if isinstance(details, dict):
+            explanation, category = details.get("explanation"), details.get("category")
+            self._refusal = RefusalDelta(
+                explanation if isinstance(explanation, str) else "",
+                category if isinstance(category, str) and category else None,
+                from_server=True,
+            )
 
     def _start(self, event: Json) -> Iterator[StreamEvent]:
         content = event.get("content_block")
@@ -123,6 +133,8 @@ class AnthropicReader:
         match content.get("type"):
             case "text":
                 yield from _text(block, content.get("text"))
+                for citation in content.get("citations") or []:
+                    yield from _cited(citation)
             case "thinking":
                 yield from _thinking(block, content.get("thinking"))
                 yield from _signature(block, content.get("signature") or None)
@@ -131,8 +143,10 @@ class AnthropicReader:
             case "tool_use":
                 yield ToolCallDelta(block.index, str(content.get("id") or ""), str(content.get("name") or ""))
                 if isinstance(given := content.get("input"), dict) and given:
-                    block.arguments = True
-                    yield ToolCallDelta(block.index, arguments=json.dumps(given, ensure_ascii=False))
+                    block.input = json.dumps(given, ensure_ascii=False)
+                    yield ToolCallDelta(block.index, arguments=block.input)
+            case _:
+                block.item = content
 
 
 def _index(event: Json) -> int:
@@ -150,8 +164,22 @@ def _delta(block: _Block, delta: Json) -> Iterator[StreamEvent]:
             yield from _signature(block, delta.get("signature"))
         case "input_json_delta" if block.kind == "tool_use" and isinstance(delta.get("partial_json"), str):
             if delta["partial_json"]:
-                block.arguments = True
+                block.input += delta["partial_json"]
                 yield ToolCallDelta(block.index, arguments=delta["partial_json"])
+        case "input_json_delta" if block.item is not None and isinstance(delta.get("partial_json"), str):
+            block.input += delta["partial_json"]
+        case "citations_delta":
+            yield from _cited(delta.get("citation"))
+
+
+def _cited(citation: object) -> Iterator[StreamEvent]:
+    """What a citation of an answer's text points to: a page of a search, a document, a search result of a tool."""
+    if not isinstance(citation, dict):
+        return
+    place = next((str(citation[key]) for key in _CITED if citation.get(key)), "")
+    if place:
+        title = citation.get("title") or citation.get("document_title") or ""
+        yield SourceCited(place, str(title), str(citation.get("cited_text") or ""))
 
 
 def _text(block: _Block, text: object) -> Iterator[StreamEvent]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Request, ToolCall, ToolResult
 from tui.providers.config import AnthropicStyle
 from tui.providers.tool_schemas import tool_description, tool_parameters
 from tui.providers.wire import (
     Json,
     ToolIds,
     arguments_object,
+    as_object,
     attachment_text,
     encoded,
     missing_text,
@@ -126,6 +127,8 @@ def _blocks(message: Message, request: Request, ids: ToolIds) -> list[Json]:
                 blocks.append(_result(part, [], request, ids))
             case Attachment():
                 blocks.append(_attachment(part, request))
+            case ProviderItem(data=data) if part.provider == request.provider and (item := as_object(data)):
+                blocks.append(item)
             case _ if (text := plain_text(part)).strip():
                 blocks.append({"type": "text", "text": text})
     if message.role == "assistant" and all("thinking" in block["type"] for block in blocks):

@@ -8,11 +8,12 @@ from typing import Any
 
 from tui.providers.base import (
     ErrorKind,
-    FinishKind,
+    ItemReceived,
     ProviderError,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
+    SourceCited,
     StreamEnd,
     StreamEvent,
     TextDelta,
@@ -22,22 +23,8 @@ from tui.providers.base import (
 from tui.providers.http.errors import classify_error
 from tui.providers.usage_reading import read_usage
 from tui.providers.wire import Json
+from tui.text.endings import finish_kind
 
-_FINISH: dict[str, FinishKind] = {
-    "stop": "stop",
-    "eos": "stop",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "tool_use": "tool_calls",
-    "content_filter": "content_filter",
-    "sensitive": "content_filter",  # Z.ai
-    "refusal": "refusal",
-    "model_context_window_exceeded": "window_full",
-}
 # Ends that are none: OpenRouter, DeepSeek, Z.ai, vLLM and SGLang. What they mean, where nothing of the answer came.
 _BROKEN: dict[str, ErrorKind] = {
     "error": "server",
@@ -57,6 +44,7 @@ class ChatReader:
         self._end: str | None = None
         self._calls = _Calls()
         self._details: list[Json] = []
+        self._items: set[str] = set()  # kinds of what cannot be shown, each told once
 
     @property
     def ended(self) -> bool:
@@ -74,6 +62,7 @@ class ChatReader:
             if usage := read_usage(body):
                 yield UsageUpdate(usage)
                 break
+        yield from _listed_sources(chunk)
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, dict):
             yield from self._delta(delta)
@@ -91,7 +80,7 @@ class ChatReader:
             text = f"the server broke the answer off ({self._end}). What arrived is kept; /retry asks again."
             raise ProviderError(_BROKEN[self._end], f"{self._provider}: {text}" if self._provider else text)
         if self._end is not None:
-            yield StreamEnd(_FINISH.get(self._end, "other"), self._end)
+            yield StreamEnd(finish_kind(self._end), self._end)
 
     def _delta(self, delta: Json) -> Iterator[StreamEvent]:
         reasoning = next((text for name in _REASONING_FIELDS if (text := _text(delta.get(name)))), "")
@@ -103,7 +92,14 @@ class ChatReader:
             reasoning = "".join(_text(item.get("text")) or _text(item.get("summary")) for item in details)
         if reasoning:
             yield ReasoningDelta(reasoning)
-        yield from _content(delta.get("content"))
+        yield from self._content(delta.get("content"))
+        yield from _annotations(delta.get("annotations"))
+        audio = delta.get("audio")
+        if isinstance(audio, dict):
+            yield from self._item("audio")
+            yield from self._content(audio.get("transcript"))
+        if delta.get("images"):
+            yield from self._item("image")
         if refusal := _text(delta.get("refusal")):
             yield RefusalDelta(refusal)
         calls = delta.get("tool_calls")
@@ -111,30 +107,59 @@ class ChatReader:
             old = delta.get("function_call")  # the form before tool calls
             calls = [{"index": 0, "function": old}] if isinstance(old, dict) else []
         for call in calls:
-            if isinstance(call, dict):
+            if isinstance(call, dict) and call.get("type") == "custom":
+                yield from self._item("custom_tool_call")
+            elif isinstance(call, dict):
                 yield self._calls.read(call)
+
+    def _item(self, kind: str) -> Iterator[StreamEvent]:
+        if kind not in self._items:
+            self._items.add(kind)
+            yield ItemReceived(kind)
+
+    def _content(self, content: object) -> Iterator[StreamEvent]:
+        """Text, or a list of pieces (Mistral: text, thinking and references)."""
+        if isinstance(content, str):
+            if content:
+                yield TextDelta(content)
+            return
+        for piece in content if isinstance(content, list) else []:
+            if isinstance(piece, str):
+                yield from self._content(piece)
+            elif isinstance(piece, dict) and piece.get("type") == "thinking":
+                thinking = piece.get("thinking")
+                pieces = thinking if isinstance(thinking, list) else [{"text": thinking}]
+                if text := "".join(_text(item.get("text")) for item in pieces if isinstance(item, dict)):
+                    yield ReasoningDelta(text)
+            elif isinstance(piece, dict) and isinstance(piece.get("text"), str):
+                yield from self._content(piece["text"])
+            elif isinstance(piece, dict) and (kind := _text(piece.get("type"))) not in ("", "text", "reference"):
+                yield from self._item(kind.removesuffix("_url"))
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _content(content: object) -> Iterator[StreamEvent]:
-    """Text, or Mistral's list of text and thinking pieces."""
-    if isinstance(content, str):
-        if content:
-            yield TextDelta(content)
-        return
-    for piece in content if isinstance(content, list) else []:
-        if isinstance(piece, str):
-            yield from _content(piece)
-        elif isinstance(piece, dict) and piece.get("type") == "thinking":
-            thinking = piece.get("thinking")
-            pieces = thinking if isinstance(thinking, list) else [{"text": thinking}]
-            if text := "".join(_text(item.get("text")) for item in pieces if isinstance(item, dict)):
-                yield ReasoningDelta(text)
-        elif isinstance(piece, dict):
-            yield from _content(_text(piece.get("text")))
+def _annotations(listed: object) -> Iterator[StreamEvent]:
+    """OpenAI's and OpenRouter's citations of an answer's text."""
+    for annotation in listed if isinstance(listed, list) else []:
+        cited = annotation.get("url_citation") if isinstance(annotation, dict) else None
+        if isinstance(cited, dict) and (url := _text(cited.get("url"))):
+            yield SourceCited(url, _text(cited.get("title")), _text(cited.get("content")))
+
+
+def _listed_sources(chunk: Json) -> Iterator[StreamEvent]:
+    """Perplexity's and xAI's lists beside the choices: `citations` are addresses, `search_results` have titles."""
+    results = chunk.get("search_results")
+    for result in results if isinstance(results, list) else []:
+        if isinstance(result, dict) and (url := _text(result.get("url"))):
+            yield SourceCited(url, _text(result.get("title")))
+    citations = chunk.get("citations")
+    for cited in citations if isinstance(citations, list) else []:
+        url = cited if isinstance(cited, str) else _text(cited.get("url")) if isinstance(cited, dict) else ""
+        if url:
+            yield SourceCited(url, _text(cited.get("title")) if isinstance(cited, dict) else "")
 
 
 def _merge_detail(details: list[Json], piece: Json) -> None:

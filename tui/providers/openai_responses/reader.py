@@ -7,21 +7,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tui.providers.base import (
-    FinishKind,
+    ItemReceived,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
+    SourceCited,
     StreamEnd,
     StreamEvent,
     TextDelta,
+    TextMeta,
     ToolCallDelta,
     UsageUpdate,
 )
 from tui.providers.http.errors import classify_error
 from tui.providers.usage_reading import read_usage
 from tui.providers.wire import Json
+from tui.text.endings import finish_kind
 
-_INCOMPLETE: dict[str, FinishKind] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_READ = ("message", "reasoning", "function_call")  # the items that are more than their name
 
 
 @dataclass(slots=True)
@@ -30,6 +33,8 @@ class _Item:
     index: int  # counted within its kind
     place: int  # among all items of the answer
     said: str = ""  # what has come of it in deltas
+    refused: str = ""  # what has come of a refusal in it
+    told: bool = False  # an item of another kind, or a phase, was handed on
     parts: int = 0  # summary parts begun
 
 
@@ -59,6 +64,8 @@ class ResponsesReader:
                 yield from self._done(event)
             case "response.completed" | "response.incomplete" | "response.failed":
                 yield from self._closed(kind, event.get("response"))
+            case "response.output_text.annotation.added":
+                yield from _cited(event.get("annotation"))
             case _ if isinstance(delta := event.get("delta"), str):
                 yield from self._delta(kind, event, delta)
             case "response.reasoning_summary_part.added":
@@ -80,7 +87,7 @@ class ResponsesReader:
                 item.said += delta
                 yield TextDelta(delta, item.place)
             case "response.refusal.delta":
-                self._item(event, "message").said += delta
+                self._item(event, "message").refused += delta
                 yield RefusalDelta(delta)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 item = self._item(event, "reasoning")
@@ -112,6 +119,7 @@ class ResponsesReader:
             yield ToolCallDelta(
                 item.index, str(wire.get("call_id") or wire.get("id") or ""), str(wire.get("name") or "")
             )
+        yield from _told(item, wire)
 
     def _done(self, event: Json) -> Iterator[StreamEvent]:
         """What a finished item holds beyond its deltas: metadata, and content whose deltas did not come."""
@@ -126,16 +134,21 @@ class ResponsesReader:
                 yield from _reasoning(item, wire)
             case "message":
                 parts = _parts(wire.get("content"))
-                refused = any(part.get("type") == "refusal" for part in parts)
-                whole = "".join(str(part.get("refusal" if refused else "text") or "") for part in parts)
-                if rest := _rest(item, whole):
-                    yield RefusalDelta(rest) if refused else TextDelta(rest, item.place)
+                if rest := _rest(item, "".join(str(part.get("text") or "") for part in parts)):
+                    yield TextDelta(rest, item.place)
+                refusal = "".join(str(part.get("refusal") or "") for part in parts)
+                if refusal.startswith(item.refused) and (rest := refusal[len(item.refused) :]):
+                    yield RefusalDelta(rest)
+                for part in parts:
+                    for annotation in _parts(part.get("annotations")):
+                        yield from _cited(annotation)
             case "function_call":
                 if len(self._items) > known:
                     call_id = str(wire.get("call_id") or wire.get("id") or "")
                     yield ToolCallDelta(item.index, call_id, str(wire.get("name") or ""))
                 if rest := _rest(item, str(wire.get("arguments") or "")):
                     yield ToolCallDelta(item.index, arguments=rest)
+        yield from _told(item, wire)
 
     def _closed(self, kind: str, response: object) -> Iterator[StreamEvent]:
         response = response if isinstance(response, dict) else {}
@@ -147,10 +160,32 @@ class ResponsesReader:
             case "response.incomplete":
                 details = response.get("incomplete_details")
                 reason = str(details.get("reason") or "") if isinstance(details, dict) else ""
-                self._end = StreamEnd(_INCOMPLETE.get(reason, "other"), reason or "incomplete")
+                self._end = StreamEnd(finish_kind(reason or "incomplete"), reason or "incomplete")
             case _:
                 called = any(item.kind == "function_call" for item in self._items.values())
                 self._end = StreamEnd("tool_calls" if called else "stop", "completed")
+
+
+def _told(item: _Item, wire: Json) -> Iterator[StreamEvent]:
+    """What is handed on once of an item: the phase of a message, and that there is an item of another kind."""
+    phase = wire.get("phase")
+    if item.told:
+        return
+    if item.kind == "message" and isinstance(phase, str) and phase:
+        item.told = True
+        yield TextMeta(item.place, phase)
+    elif item.kind not in _READ:
+        item.told = True
+        yield ItemReceived(item.kind)
+
+
+def _cited(annotation: object) -> Iterator[StreamEvent]:
+    """A page that a text cites, or a file of OpenAI's, by its name."""
+    if not isinstance(annotation, dict):
+        return
+    place = next((annotation[key] for key in ("url", "filename", "file_id") if annotation.get(key)), "")
+    if isinstance(place, str) and place:
+        yield SourceCited(place, str(annotation.get("title") or ""))
 
 
 def _rest(item: _Item, whole: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
 from tui.providers.config import ResponsesStyle
 from tui.providers.reasoning import gpt_version, openai_levels
 from tui.providers.tool_schemas import tool_description, tool_parameters
@@ -117,7 +117,8 @@ def _assistant(message: Message, request: Request, ids: ToolIds, *, official: bo
     items: list[Json] = []
     last_call = max((at for at, part in enumerate(message.parts) if isinstance(part, ToolCall)), default=-1)
     version = gpt_version(request.model)
-    phased = official and version is not None and version >= (5, 4)
+    own = (message.provider, message.model) == (request.provider, request.model)  # whose phases are known
+    phased = version is not None and version >= (5, 4) and not own
     for at, part in enumerate(message.parts):
         match part:
             case Reasoning():
@@ -134,8 +135,11 @@ def _assistant(message: Message, request: Request, ids: ToolIds, *, official: bo
                 )
             case _ if text := plain_text(part):
                 item: Json = {"type": "message", "role": "assistant", "content": text}
-                if phased:  # what is said on the way to a call, and what is said at the end
-                    item["phase"] = "commentary" if at < last_call else "final_answer"
+                phase = part.phase if isinstance(part, Text) else None
+                if phase is None and phased:  # what is said on the way to a call, and what is said at the end
+                    phase = "commentary" if at < last_call else "final_answer"
+                if phase is not None and official:
+                    item["phase"] = phase
                 items.append(item)
     while items and items[-1]["type"] == "reasoning":
         items.pop()  # reasoning without its following item is refused

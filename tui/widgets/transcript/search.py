@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tui.messages import Attachment, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.render.rows import Row
 from tui.widgets.transcript.entry import Entry
 
@@ -110,5 +110,7 @@ def searchable(part: Part) -> str:
             return f"{name} {arguments}"
         case ToolResult(text=text):
             return text
-        case Attachment(name=name):
+        case Attachment(name=name) | ProviderItem(kind=name):
             return name
+        case Source(url, title):
+            return f"{title} {url}"

@@ -1,0 +1,98 @@
+"""How an answer ended, in one table for all providers, and the line that says so where it is no usual end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tui.messages import FinishKind, Message, ProviderItem, Reasoning, Refusal, Text, ToolCall
+from tui.text.clean import clean_line
+
+FINISH_KINDS: Mapping[str, FinishKind] = {
+    **dict.fromkeys(("stop", "completed", "complete", "eos", "eos_token", "stop_token", "end_turn", "demo"), "stop"),
+    **dict.fromkeys(("stop_sequence", "stopped"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "max_length", "model_length"), "length"),
+    **dict.fromkeys(("tool_calls", "tool_call", "function_call", "tool_use"), "tool_calls"),
+    **dict.fromkeys(("content_filter", "content_filtered", "sensitive", "safety", "recitation"), "content_filter"),
+    **dict.fromkeys(("blocklist", "prohibited_content", "spii", "image_safety", "language"), "content_filter"),
+    **dict.fromkeys(("guardrail_intervened", "moderation"), "content_filter"),
+    "refusal": "refusal",
+    "model_context_window_exceeded": "window_full",
+    "pause_turn": "paused",
+    **dict.fromkeys(("malformed_function_call", "unexpected_tool_call", "malformed_tool_call"), "malformed_call"),
+}
+"""What providers write at the end of an answer, in lower case."""
+
+_LINES: Mapping[FinishKind, str] = {
+    "length": 'cut off: the room kept for an answer is used up · write "go on", or set reserve_output higher',
+    "window_full": "cut off: the window is full · /compact or /rolling-context on makes room",
+    "content_filter": "cut off by the provider's content filter",
+    "paused": 'the server paused the answer · write "go on" to continue it',
+    "malformed_call": "the model wrote a tool call that its server could not read · /retry asks again",
+}
+_OTHER_LINES = {
+    "repetition": "cut off: the answer began to repeat itself · /retry asks again",  # vLLM
+    "max_messages": 'cut off: the server writes no more messages in one answer · write "go on"',  # OpenAI Responses
+    "steered": "ended early: the server goes on with newer input",  # OpenAI Responses
+    "incomplete": 'cut off, the server does not say why · write "go on"',
+}
+
+
+def finish_kind(reason: str | None) -> FinishKind:
+    """The kind of end that a provider's `reason` means; None (an imported answer) counts as a usual one."""
+    return "stop" if reason is None else FINISH_KINDS.get(reason.lower(), "other")
+
+
+def ending_line(message: Message) -> str | None:
+    """What to say under a complete answer that did not end as usual; None where it did."""
+    reason = message.finish_reason or "stop"
+    kind = finish_kind(reason)
+    match kind:
+        case "stop" | "tool_calls":
+            return _empty_line(message)
+        case "refusal":
+            return _refusal_line(message)
+        case "other":
+            raw = clean_line(reason)
+            return _OTHER_LINES.get(reason.lower(), f"the server ended the answer with {raw!r} · /retry asks again")
+        case "content_filter" if reason.lower() not in ("content_filter", "content_filtered"):
+            return f"{_LINES[kind]} ({clean_line(reason.lower())})"
+        case _:
+            return _LINES[kind]
+
+
+def is_whole(message: Message) -> bool:
+    """Whether an answer is complete and ended as usual."""
+    return message.status == "complete" and ending_line(message) is None
+
+
+def was_cut(message: Message) -> bool:
+    """Whether an answer stopped before its end: its last tool call may lack the end of its arguments."""
+    reason = (message.finish_reason or "").lower()
+    return finish_kind(reason) in ("length", "window_full", "malformed_call") or reason in _OTHER_LINES
+
+
+def was_stopped(message: Message) -> bool:
+    """Whether the provider stopped an answer for what is in it: none of its tool calls is meant to run."""
+    return finish_kind(message.finish_reason) in ("content_filter", "refusal")
+
+
+def _empty_line(message: Message) -> str | None:
+    if any(isinstance(part, Text | Refusal | ToolCall) for part in message.parts):
+        return None
+    if kinds := unshown_kinds(message):
+        return f"the answer holds {kinds}, which cannot be shown here, and no text"
+    if any(isinstance(part, Reasoning) for part in message.parts):
+        return "the answer is complete but empty: the model thought and said nothing · /retry asks again"
+    return "the answer is complete but empty · /retry asks again"
+
+
+def unshown_kinds(message: Message) -> str:
+    """The items of an answer that cannot be shown, by their provider's names; "" for none."""
+    kinds = dict.fromkeys(clean_line(part.kind) for part in message.parts if isinstance(part, ProviderItem))
+    return ", ".join(kinds)
+
+
+def _refusal_line(message: Message) -> str:
+    refusal = next((part for part in message.parts if isinstance(part, Refusal)), None)
+    category = f" ({clean_line(refusal.category)})" if refusal is not None and refusal.category else ""
+    return f"refused by the provider{category} · rephrase your message, or leave this turn out: it may be refused again"
