@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,13 @@ TERMINAL_VARIABLES = ("COLORTERM", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"
 for _name in list(os.environ):
     if _name.endswith("_API_KEY") or _name in (*PROGRAM_VARIABLES, *TERMINAL_VARIABLES):
         del os.environ[_name]
+
+# Servers of tests are on this machine: no proxy is asked for them.
+urllib.request.install_opener(urllib.request.build_opener(urllib.request.ProxyHandler({})))
+
+# A shell starts what runs in the background with ctrl+c ignored, and so would programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:

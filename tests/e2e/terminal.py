@@ -16,6 +16,9 @@ import pytest
 # A test runner's own: its idea of the terminal's size would go before the real one's.
 FOREIGN = ("TMUX", "COLUMNS", "LINES")
 
+# The small model, whatever servers run on this machine. Without a limit it goes on for ever.
+CONFIG = 'model = "local"\nreserve_output = 48\n'
+
 
 def need_tmux() -> None:
     """Fails in CI and skips elsewhere where there is no tmux."""
@@ -26,12 +29,10 @@ def need_tmux() -> None:
 class Terminal:
     """`chatctx ARGS` in a tmux window of its own, `columns` x `rows`. Everything it keeps is in `folder`.
 
-    `config` is its config file; the default keeps the small model from rambling.
+    `config` is its config file.
     """
 
-    def __init__(
-        self, folder: Path, *args: str, columns: int = 120, rows: int = 40, config: str = "reserve_output = 48\n"
-    ) -> None:
+    def __init__(self, folder: Path, *args: str, columns: int = 120, rows: int = 40, config: str = CONFIG) -> None:
         need_tmux()
         (folder / "config.toml").write_text(config)
         self.folder = folder

@@ -102,7 +102,7 @@ def test_what_is_typed_before_the_program_is_ready_is_sent(open_terminal: Open) 
 
 
 def test_esc_stops_the_answer_and_keeps_it(open_terminal: Open) -> None:
-    terminal = open_terminal(config="")
+    terminal = open_terminal(config='model = "local"')
     terminal.wait(ready)
     terminal.type("Tell me a very long story about a lighthouse.", "Enter")
     terminal.wait(lambda s: "esc stops" in s and "answering" in s)
