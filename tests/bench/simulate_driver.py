@@ -6,7 +6,8 @@ import asyncio
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
@@ -51,7 +52,8 @@ from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits, Percent
 from tui.messages import Attachment, Message, SystemSection, ToolResult, ToolSchema
-from tui.tools.base import Tool, ToolOutput
+from tui.providers.base import Provider
+from tui.tools.base import Tool, ToolOutput, ToolSource
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -134,6 +136,32 @@ class SimTools:
         return ToolOutput(self.results[ident], is_error=ident.endswith("e"))
 
 
+def make_services(store: SessionStore, settings: Settings, server: Provider, *tools: ToolSource) -> Services:
+    """What a `ChatSession` needs, around one provider."""
+    counts = StoredCounts(store)
+    counter = TokenCounter(counts)
+
+    async def lookup(provider: str, name: str) -> ModelLimits:
+        return await server.limits(name) or UNKNOWN_LIMITS
+
+    return Services(
+        store=store,
+        calls=CallLog(store),
+        settings=settings,
+        counter=counter,
+        estimator=HybridTokenEstimator(
+            counter,
+            ConversationStateTracker(StoredMeasurements(store)),
+            CalibrationBook(StoredCalibrations(store)),
+            CostBook(counts),
+        ),
+        windows=Windows(store, settings, lookup),
+        provider=lambda name: server,
+        tools=Toolbox(settings.tools, store, list(tools)),
+        price=lambda *_: None,
+    )
+
+
 class Simulation:
     """Runs one scenario."""
 
@@ -155,7 +183,7 @@ class Simulation:
 
     async def run(self) -> Outcome:
         """The whole conversation."""
-        folder = Path(tempfile.mkdtemp(prefix="chatctx-sim-", dir=_fast_folder()))
+        folder = Path(tempfile.mkdtemp(prefix="chatctx-sim-", dir=fast_folder()))
         try:
             store = SessionStore(folder / "sim.db")
             try:
@@ -186,29 +214,8 @@ class Simulation:
         if scenario.talk == "agent":
             schemas = [ToolSchema("read_file", words(fixed // 2), "{}")]
         tools = SimTools(schemas)
-        counts = StoredCounts(store)
-        counter = TokenCounter(counts)
         settings = Settings(compaction="off" if scenario.mode == "off" else Percent(85))
-
-        async def lookup(provider: str, name: str) -> ModelLimits:
-            return await self.server.limits(name) or UNKNOWN_LIMITS
-
-        services = Services(
-            store=store,
-            calls=CallLog(store),
-            settings=settings,
-            counter=counter,
-            estimator=HybridTokenEstimator(
-                counter,
-                ConversationStateTracker(StoredMeasurements(store)),
-                CalibrationBook(StoredCalibrations(store)),
-                CostBook(counts),
-            ),
-            windows=Windows(store, settings, lookup),
-            provider=lambda name: self.server,
-            tools=Toolbox(settings.tools, store, [tools]),
-            price=lambda *_: None,
-        )
+        services = make_services(store, settings, self.server, tools)
         info = SessionInfo(new_id(), "", "sim", model, 0.0, 0.0, rolling=scenario.mode == "rolling")
         store.create_session(info)
         target = Target("sim", model, self.server.capabilities(model), (system,), session=info.id)
@@ -359,16 +366,15 @@ def _least_tokens(history: Sequence[Message]) -> float:
     return least
 
 
-def _fast_folder() -> str | None:
+def fast_folder() -> str | None:
+    """A folder in memory, where the system has one."""
     shared = Path("/dev/shm")
     return str(shared) if shared.is_dir() else None
 
 
-def simulate(scenario: Scenario) -> Outcome:
-    """Run one conversation to its end. Threads add nothing to its logic: what would run in one runs at once."""
-
-    async def main() -> Outcome:
-        return await Simulation(scenario).run()
+@contextmanager
+def in_one_thread() -> Iterator[None]:
+    """Threads add nothing to a conversation's logic: what would run in one runs at once."""
 
     async def at_once(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return function(*args, **kwargs)
@@ -376,6 +382,12 @@ def simulate(scenario: Scenario) -> Outcome:
     threaded = asyncio.to_thread
     asyncio.to_thread = at_once
     try:
-        return asyncio.run(main())
+        yield
     finally:
         asyncio.to_thread = threaded
+
+
+def simulate(scenario: Scenario) -> Outcome:
+    """Run one conversation to its end."""
+    with in_one_thread():
+        return asyncio.run(Simulation(scenario).run())

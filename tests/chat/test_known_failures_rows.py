@@ -59,8 +59,8 @@ ROWS: dict[str, tuple[str, ...]] = {
         "context/counting/test_counting::test_an_image_never_costs_its_bytes",
     ),
     "62c": (
-        "context/estimate/test_estimator::test_an_image_bill_that_is_far_off_is_learned",
-        "context/estimate/test_calibration::test_a_gateway_that_bills_base64_is_believed_after_one_call",
+        "context/estimate/test_estimator::test_an_image_bill_that_is_far_off_is_learned_once_two_agree",
+        "context/estimate/test_calibration::test_a_gateway_that_bills_base64_is_believed_after_two_calls",
     ),
     "63": (
         "chat/test_known_failures::test_one_giant_result_or_argument_does_not_end_the_session",
@@ -90,7 +90,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "105": (
         "chat/turn/test_session::test_silent_truncation_is_named_and_not_believed",
-        "context/estimate/test_estimator::test_a_truncated_prompt_teaches_nothing",
+        "context/estimate/test_evidence::test_a_cut_prompt_teaches_nothing_and_the_last_measurement_stays",
     ),
     "106": ("providers/models/test_discovery::test_a_live_server",),
     "108": (

@@ -37,9 +37,9 @@ def test_no_predictable_call_is_skipped(replays: list[Replay]) -> None:
 
 def test_errors_of_all_calls(replays: list[Replay]) -> None:
     found = figures(replays)
-    assert found["median_abs_error_percent"] <= 0.02
-    assert found["p95_abs_error_percent"] <= 0.5
-    assert found["p99_abs_error_percent"] <= 2.0
+    assert found["median_abs_error_percent"] <= 0.01
+    assert found["p95_abs_error_percent"] <= 0.3
+    assert found["p99_abs_error_percent"] <= 1.1
     assert abs(found["bias_percent"]) <= 0.05
 
 

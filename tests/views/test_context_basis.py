@@ -37,9 +37,12 @@ def line(known: HybridTokenEstimator, *messages: Message, system: str = "") -> s
     return text
 
 
+ANSWER = answer("a " * 196)  # 200 tokens
+
+
 def measured(reply: Message | None = None, usage: Usage | None = None) -> HybridTokenEstimator:
     known = estimator()
-    known.record(request(user("q")), reply or answer("a"), usage or Usage(1_000, 200), learn=True, at=0.0)
+    known.record(request(user("q")), reply or ANSWER, usage or Usage(1_000, 200), learn=True, at=0.0)
     return known
 
 
@@ -48,7 +51,7 @@ def test_without_a_call_nothing_is_added_up() -> None:
 
 
 def test_last_input_last_output_and_what_is_new() -> None:
-    text = line(measured(), user("q"), answer("a"), user("x"))
+    text = line(measured(), user("q"), ANSWER, user("x"))
     assert text.startswith("last input 1,000 + last output 200 (all of it sent back) + new ~")
 
 
@@ -72,11 +75,11 @@ def test_the_servers_count_is_not_a_calls_usage() -> None:
     known = estimator()
     known.note_count(request(user("q")), 68, at=0.0)
     assert line(known, user("q")) == "counted by the server 68"
-    assert line(known, user("q"), answer("a"), user(LONG)).startswith("counted by the server 68 + new ~")
+    assert line(known, user("q"), ANSWER, user(LONG)).startswith("counted by the server 68 + new ~")
 
 
 def test_a_longer_system_prompt_is_new() -> None:
-    assert line(measured(), user("q"), answer("a"), system=LONG).endswith(" + new ~204")
+    assert line(measured(), user("q"), ANSWER, system=LONG).endswith(" + new ~204")
 
 
 def test_what_left_since_is_taken_off() -> None:

@@ -91,14 +91,32 @@ async def test_nothing_is_learned_below_what_has_been_seen_to_fit(store: Session
     assert await again.find("p", "m") == ASKED
 
 
-async def test_more_than_was_believed_raises_the_belief_also_a_setting(store: SessionStore) -> None:
+async def test_more_than_was_believed_raises_the_belief_but_not_a_setting(store: SessionStore) -> None:
     asked = windows(store)
+    await asked.find("p", "m")
     asked.set("p", "m", 1_000)
-    assert asked.seen("p", "m", 1_000, 500)
-    assert (await asked.find("p", "m")).context == 1_500
-    assert not asked.seen("p", "m", 1_400, 9)
+    assert asked.seen("p", "m", 1_000, 500) == "against setting"
+    assert asked.seen("p", "m", 1_100, 500) == ""  # said once
+    assert (await asked.find("p", "m")).context == 1_000
+    asked.reset("p", "m")
+    await asked.find("p", "m")
+    assert asked.seen("p", "m", 250_000, 500) == "raised"
+    assert (await asked.find("p", "m")).context == 250_500
+    assert asked.seen("p", "m", 140_000, 9) == ""
     by_file = windows(store, set_to=1_200)
-    assert (await by_file.find("p", "m")).context == 1_500
+    assert (await by_file.find("p", "m")).context == 1_200
+
+
+async def test_a_window_known_by_cut_prompts_holds_until_the_server_says_another(store: SessionStore) -> None:
+    asked = windows(store)
+    await asked.find("p", "m")
+    assert asked.learn_cut("p", "m", 4_096)
+    limits = asked.limits("p", "m")
+    assert (limits.context, limits.source) == (4_096, "learned")
+    assert (await windows(store, ModelLimits(32_000, source="probe")).find("p", "m")).context == 32_000
+    asked.set("p", "m", 64_000)
+    assert not asked.learn_cut("p", "m", 4_096)
+    assert asked.limits("p", "m").context == 64_000
 
 
 async def test_a_silent_server_does_not_make_a_known_window_unknown(store: SessionStore) -> None:
@@ -140,7 +158,7 @@ async def test_what_another_program_was_told_of_a_window_stays(store: SessionSto
     await here.find("p", "m")
     await there.find("p", "m")
     there.set("p", "m", 50_000)
-    assert here.seen("p", "m", 20_000, 10) is False
+    assert here.seen("p", "m", 20_000, 10) == ""
     assert (await here.find("p", "m")).context == 50_000
     assert (await windows(store).find("p", "m")).context == 50_000
 

@@ -407,10 +407,20 @@ async def test_success_beyond_the_believed_window_raises_the_belief(tmp_path: Pa
     provider = ScriptedProvider(window=50_000, claimed=1_200, report_usage=False)
     async with open_workspace(tmp_path, provider, compaction="off") as workspace:
         session = await workspace.new_session()
-        provider.script = [[TextDelta("x"), UsageUpdate(Usage(1_150, 400)), StreamEnd("stop", "stop")]]
-        events = await drain(session.send("go " + LONG))
+        size = (await session.refresh_usage()).total
+        provider.script = [[TextDelta("x"), UsageUpdate(Usage(size + 730, 600)), StreamEnd("stop", "stop")]]
+        events = await drain(session.send("word " * 725))
         assert any("larger than believed" in n.text for n in of(Notice, events)), events
-        assert (await session.refresh_usage()).limits.context == 1_550
+        assert (await session.refresh_usage()).limits.context == size + 1_330
+
+
+async def test_a_number_that_nothing_confirms_raises_no_window(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=50_000, claimed=1_200, report_usage=False)
+    async with open_workspace(tmp_path, provider, compaction="off") as workspace:
+        session = await workspace.new_session()
+        provider.script = [[TextDelta("x"), UsageUpdate(Usage(1_150, 400)), StreamEnd("stop", "stop")]]
+        await drain(session.send("go"))
+        assert (await session.refresh_usage()).limits.context == 1_200
 
 
 async def test_a_full_disk_keeps_the_answer_and_writes_it_later(tmp_path: Path) -> None:

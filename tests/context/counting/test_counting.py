@@ -30,6 +30,9 @@ class Cache:
     def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
         self.held.update({(tokenizer, version, digest): value for digest, value in values.items()})
 
+    def clear(self, tokenizer: str) -> None:
+        self.held = {key: value for key, value in self.held.items() if key[0] != tokenizer}
+
 
 class Tallying(WordTokenizer):
     """Counts how often it counts."""

@@ -70,8 +70,10 @@ def test_what_cannot_teach_is_ignored() -> None:
     assert Calibration().learn_change(100, -50) == Calibration()
 
 
-def test_a_gateway_that_bills_base64_is_believed_after_one_call() -> None:
-    assert Calibration().learn_media(54_000, 4_500_000).media_factor == pytest.approx(83.3, abs=0.1)
+def test_a_gateway_that_bills_base64_is_believed_after_two_calls() -> None:
+    once = Calibration().learn_media(54_000, 4_500_000)
+    assert once.media_factor == 2.5
+    assert once.learn_media(54_000, 4_500_000).media_factor == pytest.approx(83.3, abs=0.1)
 
 
 def test_fixed_margins_until_there_are_enough_calls_then_the_models_own_errors() -> None:
@@ -94,10 +96,13 @@ def test_the_bound_covers_about_its_share_of_what_it_was_learned_from(errors: li
 
 
 def test_learned_preambles_serve_themselves_and_their_neighbours() -> None:
-    calibration = Calibration().learn_preamble("one", 1_000, 1_400)
+    calibration = Calibration().learn_preamble("one", 1_000, 1_350)
+    assert calibration.preamble_tokens("one", 1_000) == 1_000  # one call's word
+    assert calibration.learn_preamble("one", 1_000, 3_000).preamble_tokens("one", 1_000) == 1_000  # they differ
+    calibration = calibration.learn_preamble("one", 1_000, 1_400)
     assert calibration.preamble_tokens("one", 1_000) == 1_400
     assert calibration.preamble_tokens("two", 1_100) == 1_500  # the learned one and the estimated difference
-    calibration = calibration.learn_change(100, 150)
+    calibration = calibration.learn_change(100, 150).learn_change(100, 150)
     assert calibration.preamble_tokens("two", 1_100) == 1_550
     assert Calibration().preamble_tokens("two", 1_100) == 1_100
     for number in range(50):
@@ -128,6 +133,21 @@ def test_a_restart_changes_nothing() -> None:
     assert again == calibration
     assert again.factor == calibration.factor
     assert CalibrationBook(store).get("p", "other") == Calibration()
+
+
+def test_what_an_earlier_version_kept_of_a_preamble_is_one_calls_word() -> None:
+    old = {**Calibration().to_json(), "preambles": {"one": [10, 6_000]}}
+    assert Calibration.from_json(old).preamble_tokens("one", 10) == 10
+
+
+def test_what_a_server_adds_is_believed_as_long_as_the_last_two_conversations_agree() -> None:
+    calibration = Calibration().learn_excess(18_000)
+    assert calibration.hidden == 0
+    calibration = calibration.learn_excess(18_100)
+    assert calibration.hidden == 18_100
+    assert calibration.learn_excess(0).hidden == 0
+    assert Calibration().learn_excess(500, sure=True).hidden == 500
+    assert Calibration.from_json(calibration.to_json()) == calibration
 
 
 @pytest.mark.parametrize("damage", ['{"factor": 2}', "[]", '{"observations": [[1]]}', "null", '{"observations": "x"}'])

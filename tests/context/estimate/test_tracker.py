@@ -24,6 +24,12 @@ class Store:
     def save(self, measurement: Measurement) -> None:
         self.saved.append(measurement)
 
+    def remove(self, measurement: Measurement) -> None:
+        self.saved.remove(measurement)
+
+    def clear(self, provider: str, model: str) -> None:
+        self.saved = [m for m in self.saved if (m.provider, m.model) != (provider, model)]
+
 
 def measured(*turns: tuple[Request, Message, Usage], store: Store | None = None) -> ConversationStateTracker:
     """A tracker after these calls."""

@@ -107,15 +107,15 @@ def test_every_kind_of_content_has_its_row() -> None:
 def test_measured_messages_are_shown_as_such() -> None:
     known = estimator()
     asked = everything()
-    known.record(asked, answer("done", ident="6"), Usage(3_000, 40), learn=True, at=0.0)
+    known.record(asked, answer("done", ident="6"), Usage(3_000, 20), learn=True, at=0.0)
     grown = replace(asked, messages=(*asked.messages, answer("done", ident="6"), user("thanks", "7")))
     usage = usage_of(grown, known)
     check(usage)
     rows = {row.key: row for row in usage.rows}
     assert {item.ref: item.source for item in rows["assistant"].items}["6"] == "measured"
     assert rows["unattributed"].tokens > 0.01 * usage.total  # 3,000 is more than all that is seen
-    assert (usage.basis.last_input, usage.basis.last_output, usage.basis.new_message_count) == (3_000, 40, 1)
-    assert usage.basis.new_messages == usage.total - 3_040
+    assert (usage.basis.last_input, usage.basis.last_output, usage.basis.new_message_count) == (3_000, 20, 1)
+    assert usage.basis.new_messages == usage.total - 3_020
 
 
 def test_estimates_larger_than_the_total_are_scaled_down_and_said() -> None:

@@ -10,6 +10,7 @@ from math import ceil
 from tui.chat.attachments import with_bytes
 from tui.chat.compaction.request import prefix_request
 from tui.chat.compaction.summarize import (
+    TRUNCATED_BELOW,
     Complete,
     Completion,
     Summary,
@@ -19,7 +20,7 @@ from tui.chat.compaction.summarize import (
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Emit, Notice
 from tui.chat.conversation.history import RecordKind
-from tui.chat.conversation.meter import TRUNCATED_BELOW, Meter
+from tui.chat.conversation.meter import Meter
 from tui.chat.conversation.projection import build_request, trimmed_request
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import uninterrupted

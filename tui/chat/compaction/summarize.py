@@ -9,12 +9,12 @@ from typing import TypeAlias
 
 from tui.chat.compaction.request import most_output, source_capacity, summary_request
 from tui.chat.compaction.source import split_source, split_text
-from tui.chat.conversation.meter import TRUNCATED_BELOW
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Request, Usage
 from tui.providers.base import ErrorKind, Provider, ProviderError, StreamEnd, TextDelta, UsageUpdate
 
 RETRIES = 3  # of a summary request that overflowed or failed, each smaller than the one before
+TRUNCATED_BELOW = 0.6  # of a source's tokens: a server that reports fewer has cut it
 LEAST_CAPACITY = 64  # tokens of source below which a request is not worth making
 LEAST_DOUBTED = 1_000  # tokens of a request that a server may have cut: estimates of small ones are too far off
 HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "not_found", "rate_limit", "overloaded", "network", "stalled"})

@@ -10,26 +10,21 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.events import Notice
 from tui.chat.conversation.projection import Target, build_request, trimmed_request
 from tui.chat.runtime.services import Services
-from tui.chat.runtime.windows import Windows
 from tui.config.settings import ModelSettings, Settings
 from tui.context.counting.digests import preamble_digest
 from tui.context.reduction.trimming import TrimLog, TrimRecord
 from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.snapshot import snapshot_from_json, snapshot_to_json
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
-from tui.messages import Message, Request, Usage
+from tui.messages import Message, Request
 from tui.providers.base import ProviderError
 
 log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-TRUNCATED_BELOW = 0.6  # silent truncation: reported input under this share of the prediction ...
-TRUNCATED_ABOVE = 0.5  # ... while the prediction is over this share of the window
 
 TRIM_LOG = "trims"  # key in the store's state
 
@@ -203,38 +198,3 @@ def answer_tokens(limits: ModelLimits, settings: BudgetSettings) -> int | None:
     if not limits.context:
         return None
     return min(settings.reserve_output, limits.context // 4, limits.output or limits.context)
-
-
-def truncated(usage: ContextUsage, reported: Usage, window: int | None) -> bool:
-    """The server read far less than was sent, and did not say that it cleared anything.
-
-    `window` (tokens) as it is known now: after the first answer more may be known than before it.
-    """
-    if window is None or reported.input_total is None:
-        return False
-    actual = reported.input_total + (reported.cleared or 0)
-    return actual < TRUNCATED_BELOW * usage.total and usage.total > TRUNCATED_ABOVE * window
-
-
-def usage_notice(usage: ContextUsage, reply: Message, windows: Windows) -> Notice | None:
-    """What a person should know of a call that was predicted as `usage`. Raises what is learned about the window."""
-    reported = reply.usage
-    if reported is None or reported.source != "provider" or reported.input_total is None:
-        return None
-    if truncated(usage, reported, windows.limits(reply.provider, reply.model).context):
-        return Notice(
-            "warning",
-            f"The server cut the prompt: it read {reported.input_total:,} of about {usage.total:,} tokens. "
-            "Raise its window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), then tell chatctx with /window",
-        )
-    if reported.cleared and reported.cleared > usage.basis.cleared:  # not again with every request of the same
-        uses = f" of {reported.cleared_uses:,} tool calls" if reported.cleared_uses else ""
-        return Notice(
-            "info",
-            f"{reply.provider} cleared {reported.cleared:,} tokens{uses} from the prompt by itself "
-            "(context_management)",
-        )
-    read, output = reported.input_total, reported.output_total or 0
-    if reply.status == "complete" and windows.seen(reply.provider, reply.model, read, output):
-        return Notice("info", f"This window is larger than believed: {read + output:,} tokens fitted. /window shows it")
-    return None

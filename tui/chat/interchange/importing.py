@@ -189,10 +189,11 @@ def _without_missing(message: Message) -> Message:
 
 
 class _Collected:
-    """What an estimator learns, kept aside until everything is written at once."""
+    """What an estimator learns, kept aside until everything is written at once, each with its `epoch`."""
 
     def __init__(self) -> None:
-        self.measurements: list[Measurement] = []
+        self.measurements: list[tuple[Measurement, int]] = []
+        self.epoch = 0
 
     def load(self, provider: str, model: str) -> Iterable[Measurement]:
         """Nothing: other sessions' measurements are not this one's."""
@@ -200,7 +201,17 @@ class _Collected:
 
     def save(self, measurement: Measurement) -> None:
         """Keep it."""
-        self.measurements.append(measurement)
+        self.measurements.append((measurement, self.epoch))
+
+    def remove(self, measurement: Measurement) -> None:
+        """Take one out that proved wrong."""
+        self.measurements = [line for line in self.measurements if line[0] != measurement]
+
+    def clear(self, provider: str, model: str) -> None:
+        """Take out all of a model."""
+        self.measurements = [
+            line for line in self.measurements if (line[0].provider, line[0].model) != (provider, model)
+        ]
 
 
 class _Counts:
@@ -219,6 +230,10 @@ class _Counts:
     def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
         """Keep them."""
         self._new.setdefault((tokenizer, version), {}).update(values)
+
+    def clear(self, tokenizer: str) -> None:
+        """Take the new ones out again."""
+        self._new = {key: values for key, values in self._new.items() if key[0] != tokenizer}
 
     def write(self) -> None:
         """Store what was kept."""
@@ -269,7 +284,6 @@ class _Reader:
             CostBook(self._counts),
         )
         self._epochs: list[int] = []  # tokens of each context's first call that its messages do not explain
-        self._epoch_of: list[int] = []  # beside the measurements
         self.calls: list[CallRow] = []
 
     @property
@@ -291,9 +305,8 @@ class _Reader:
                 alone = HybridTokenEstimator(estimator.counter, ConversationStateTracker(), CalibrationBook())
                 self._epochs.append(max(0, (usage.input_total or 0) - alone.estimate(request).tokens))
             compactions = len(state.checkpoints)
-            estimator.record(request, reply, usage, learn=True, at=reply.created_at)
-            added = len(self._collected.measurements) - len(self._epoch_of)
-            self._epoch_of += [len(self._epochs) - 1] * added
+            self._collected.epoch = len(self._epochs) - 1
+            estimator.record(request, reply, usage, at=reply.created_at, recorded=True)
             self.calls.append(self._call(reply, usage, predicted))
             if progress is not None:
                 progress(number, count)
@@ -322,8 +335,7 @@ class _Reader:
         tracker = running.tracker if running else ConversationStateTracker(StoredMeasurements(store))
         book = running.calibrations if running else CalibrationBook(StoredCalibrations(store))
         now = time.time()
-        newest = zip(self._collected.measurements, self._epoch_of, strict=True)
-        for measurement, epoch in list(newest)[-KEPT_MEASUREMENTS:]:
+        for measurement, epoch in self._collected.measurements[-KEPT_MEASUREMENTS:]:
             if not self._own:
                 preamble = hashlib.sha256(f"preamble {epoch} of {session}".encode()).digest()
                 tokens = measurement.preamble_tokens + self._epochs[epoch]

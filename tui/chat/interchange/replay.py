@@ -76,7 +76,7 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
         else:
             estimate = estimator.estimate(request)
             predicted, bound, source = estimate.tokens, estimate.upper_bound, estimate.source
-            estimator.record(request, reply, usage, learn=learn, at=reply.created_at)
+            estimator.record(request, reply, usage, learn=learn, at=reply.created_at, recorded=True)
         if not fresh:
             scored.append(Scored(len(scored) + 1, predicted, bound, actual, source, reply.id))
         fresh = False

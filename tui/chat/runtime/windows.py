@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Literal
 
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
@@ -36,6 +36,7 @@ class Windows:
         self._memory: dict[str, dict[str, Any]] = {}
         self._silent: set[tuple[str, str]] = set()  # asked in this run, and nothing was said
         self._asked_again: set[tuple[str, str]] = set()
+        self._told: set[tuple[str, str, str]] = set()
 
     def limits(self, provider: str, model: str) -> ModelLimits:
         """What is known without asking anybody."""
@@ -47,8 +48,11 @@ class Windows:
         base = self._looked_up.get((provider, model)) or self._asked_before(provider, model)
         kept = self._kept(provider, model)
         set_window = kept.get("set") or self._settings.for_model(f"{provider}/{model}").window
-        if set_window and not (kept.get("raised") and kept["learned"] > set_window):
+        if set_window:
             return with_window(base, set_window, "setting", "set by you")
+        cut = kept.get("cut")
+        if cut and kept.get("cut_of") == base.context:  # the server may have been set up anew since
+            return with_window(base, cut, "learned", "the server cut a longer prompt")
         learned = kept.get("learned")
         if learned and (kept.get("raised") or base.context is None or learned < base.context):
             return with_window(base, learned, "learned", str(kept.get("how", "learned from the server")))
@@ -118,25 +122,46 @@ class Windows:
         """A server named the longest answer of a model, `most` tokens, when it was asked for more."""
         self._change(provider, model, lambda kept: {**kept, "answer": most})
 
-    def seen(self, provider: str, model: str, read: int, output: int) -> bool:
-        """An input of `read` tokens was answered with `output`. True where both together are more than was believed
-        possible: the belief is raised.
+    def learn_cut(self, provider: str, model: str, window: int) -> bool:
+        """The server cuts prompts that are longer than `window` tokens. False where a person's setting stands."""
+        limits = self.limits(provider, model)
+        if limits.source == "setting":
+            return False
+        base = self._looked_up.get((provider, model)) or self._asked_before(provider, model)
+        if limits.context is None or window < limits.context:
+            self._change(provider, model, lambda kept: {**kept, "cut": window, "cut_of": base.context})
+        return True
+
+    def tell_once(self, provider: str, model: str, what: str) -> bool:
+        """Whether this is the first time in this run that `what` is to be told of a model."""
+        new = (provider, model, what) not in self._told
+        self._told.add((provider, model, what))
+        return new
+
+    def seen(
+        self, provider: str, model: str, read: int, output: int, *, sure: bool = True
+    ) -> Literal["", "raised", "against setting"]:
+        """An input of `read` tokens was answered with `output`. Says whether both together are more than was believed
+        possible: the belief is raised, unless a person set it or the numbers are not `sure`.
 
         Only the input counts against limits named later: some servers write on past their window.
         """
-        whole = read + output
-        believed = self.limits(provider, model).context
-        raised = believed is not None and whole > believed
+        if not sure:
+            return ""
+        whole, limits = read + output, self.limits(provider, model)
+        above = limits.context is not None and whole > limits.context
+        if above and limits.source == "setting":
+            return "against setting" if self.tell_once(provider, model, "against setting") else ""
 
         def taken(kept: dict[str, Any]) -> dict[str, Any]:
-            if raised:
-                kept.pop("set", None)
+            if above:
+                kept = {key: value for key, value in kept.items() if key not in ("cut", "cut_of")}
                 kept |= {"learned": whole, "raised": True, "how": "a request of that size was answered"}
             return {**kept, "taken": max(read, int(kept.get("taken", 0)))}
 
-        if raised or read > int(self._kept(provider, model).get("taken", 0)):
+        if above or read > int(self._kept(provider, model).get("taken", 0)):
             self._change(provider, model, taken)
-        return raised
+        return "raised" if above else ""
 
     def _kept(self, provider: str, model: str) -> dict[str, Any]:
         return self._read(_key(provider, model))

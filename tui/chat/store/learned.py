@@ -62,6 +62,11 @@ class StoredCounts:
                     (KEPT_COUNTS,),
                 )
 
+    def clear(self, tokenizer: str) -> None:
+        """Take out all values stored under `tokenizer`."""
+        with _optional_write(), self._database.transaction() as db:
+            db.execute("DELETE FROM counts WHERE tokenizer = ?", (tokenizer,))
+
 
 class StoredMeasurements:
     """A `MeasurementStore` in the database."""
@@ -108,6 +113,17 @@ class StoredMeasurements:
                     " WHERE provider = ? AND model = ? ORDER BY at DESC LIMIT 1 OFFSET ?)",
                     (*model, *model, REMEMBERED - 1),
                 )
+
+    def remove(self, measurement: Measurement) -> None:
+        """Take one out that proved wrong."""
+        key = (measurement.provider, measurement.model, measurement.sent, measurement.preamble)
+        with _optional_write(), self._database.transaction() as db:
+            db.execute("DELETE FROM measurements WHERE provider = ? AND model = ? AND sent = ? AND preamble = ?", key)
+
+    def clear(self, provider: str, model: str) -> None:
+        """Take out all of a model."""
+        with _optional_write(), self._database.transaction() as db:
+            db.execute("DELETE FROM measurements WHERE provider = ? AND model = ?", (provider, model))
 
 
 class StoredCalibrations:

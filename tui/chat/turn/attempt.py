@@ -10,12 +10,14 @@ from functools import partial
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import Emit, Notice, ReplyStarted
-from tui.chat.conversation.meter import Meter, truncated, usage_notice
+from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import uninterrupted
+from tui.chat.runtime.windows import Windows
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.chat.turn.stream import StreamProcessor
+from tui.context.estimate.evidence import Verdict
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, Usage
 from tui.providers.base import ProviderError
@@ -38,6 +40,7 @@ class Attempt:
         self._emit = emit
         self.request = request
         self._usage = usage
+        self._verdict: Verdict | None = None  # on what the server reported
         self._message = Message(
             "assistant",
             (),
@@ -76,7 +79,9 @@ class Attempt:
         problem = self._processor.save_error
         try:
             await asyncio.to_thread(self._log, call, reply)
-            if notice := await asyncio.to_thread(usage_notice, self._usage, reply, self._services.windows):
+            if notice := await asyncio.to_thread(
+                usage_notice, self._usage, reply, self._verdict, self._services.windows
+            ):
                 self._emit(notice)
         except StoreError as error:  # no reason to lose the answer
             problem = problem or error
@@ -93,16 +98,15 @@ class Attempt:
                 output = await self._meter.in_thread(self._meter.count, reply)
                 reply = replace(reply, usage=Usage(usage.total, output, source="estimated"))
             return reply
-        cut = truncated(usage, reply.usage, self._services.windows.limits(request.provider, request.model).context)
-        await self._meter.in_thread(
+        outcome = await self._meter.in_thread(
             self._services.estimator.record,
             request,
             reply,
             reply.usage,
-            learn=reply.status == "complete" and not cut,
-            anchor=not cut,
+            window=self._services.windows.limits(request.provider, request.model).context,
             at=time.time(),
         )
+        self._verdict = outcome.verdict
         return reply
 
     def _log(self, call: str, reply: Message) -> None:
@@ -121,3 +125,54 @@ class Attempt:
         if usage is None or usage.source != "provider":
             usage = Usage(None, None)  # tokens that were estimated make no bill; what costs nothing still does not
         return self._services.price(usage, reply.provider, reply.model)
+
+
+def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict | None, windows: Windows) -> Notice | None:
+    """What a person should know of a call that was predicted as `usage`. Learns what it tells of the window."""
+    reported = reply.usage
+    if verdict is None or reported is None or reported.input_total is None:
+        return None
+    if verdict.kind == "cut":
+        return _cut_notice(reply, verdict, windows)
+    if verdict.kind == "doubted":
+        if not windows.tell_once(reply.provider, reply.model, "doubted"):
+            return None
+        text = f"The server's token count is not believed: {verdict.reason}. The number shown is estimated (~)"
+        return Notice("warning", text)
+    if reported.cleared and reported.cleared > usage.basis.cleared:  # not again with every request of the same
+        uses = f" of {reported.cleared_uses:,} tool calls" if reported.cleared_uses else ""
+        return Notice(
+            "info",
+            f"{reply.provider} cleared {reported.cleared:,} tokens{uses} from the prompt by itself "
+            "(context_management)",
+        )
+    return _window_notice(reply, verdict, windows)
+
+
+def _cut_notice(reply: Message, verdict: Verdict, windows: Windows) -> Notice:
+    """The server read only a part of the prompt; where its window is known by that, the model goes by it."""
+    seems = ""
+    if verdict.window is not None:
+        if windows.learn_cut(reply.provider, reply.model, verdict.window):
+            seems = f" Its window seems to be {verdict.window:,} tokens, and chatctx goes by that now."
+        else:
+            seems = f" Its window seems to be {verdict.window:,} tokens, not what you set."
+    return Notice(
+        "warning",
+        f"The server cut the prompt: {verdict.reason.removeprefix('the server ')}.{seems} "
+        "Raise its window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), then tell chatctx with /window",
+    )
+
+
+def _window_notice(reply: Message, verdict: Verdict, windows: Windows) -> Notice | None:
+    usage = reply.usage
+    if usage is None or usage.input_total is None or reply.status != "complete":
+        return None
+    whole = usage.input_total + (usage.output_total or 0)
+    match windows.seen(reply.provider, reply.model, usage.input_total, usage.output_total or 0, sure=verdict.confirmed):
+        case "raised":
+            return Notice("info", f"This window is larger than believed: {whole:,} tokens fitted. /window shows it")
+        case "against setting":
+            return Notice("info", f"{whole:,} tokens fitted, more than the window you set. /window reset goes by that")
+        case _:
+            return None

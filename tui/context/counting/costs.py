@@ -55,6 +55,15 @@ class CostBook:
             }
             self._cache.put_many(space, COST_VERSION, values)
 
+    def forget(self, provider: str, model: str) -> None:
+        """Take out what is known of a model's messages."""
+        space = _space(provider, model)
+        with self._lock:
+            for key in [key for key in self._known if key[0] == space]:
+                del self._known[key]
+        if self._cache is not None:
+            self._cache.clear(space)
+
     def _remember(self, space: str, costs: Mapping[bytes, Cost | None]) -> None:
         with self._lock:
             for digest, cost in costs.items():

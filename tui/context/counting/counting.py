@@ -50,6 +50,10 @@ class CountCache(Protocol):
         """Store `values`, replacing earlier ones. Old entries may be dropped at any time."""
         ...
 
+    def clear(self, tokenizer: str) -> None:
+        """Take out all values stored under `tokenizer`."""
+        ...
+
 
 class RawCount(NamedTuple):
     """Tokens of one message as the tokenizer counts them, by kind of part.

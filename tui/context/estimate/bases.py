@@ -1,4 +1,7 @@
-"""What an estimate stands on: a measured call, corrected where the conversation changed since."""
+"""What an estimate stands on: a measured call, corrected where the conversation changed since.
+
+README.md, "Which call is the last one that still describes this conversation".
+"""
 
 from __future__ import annotations
 
@@ -54,6 +57,12 @@ def corrected(match: Match, account: Account, preamble: Preamble, calibration: C
     if match.with_reply:
         known += measurement.output_tokens or 0
         change -= measurement.reply_reasoning
+        share = calibration.unseen_share
+        if share is not None:
+            known -= round((1 - share) * measurement.unseen)
+        else:
+            adjust -= measurement.unseen
+            uncertain += measurement.unseen
         bias = reply_bias(prior_of(measurement.model), account.entries[match.covered - 1])
     change = round(change)
     if change and measurement.reasoning_known:
@@ -75,8 +84,8 @@ def reply_bias(prior: Prior, reply: Entry) -> float:
 
 def preamble_change(measurement: Measurement, preamble: Preamble, calibration: Calibration) -> float:
     """What system prompt and tools add, in tokens, against those of `measurement`."""
-    before = calibration.preamble_tokens(measurement.preamble.hex(), measurement.preamble_tokens)
-    return calibration.preamble_tokens(preamble.digest.hex(), preamble.total) - before
+    before = measurement.preamble.hex(), measurement.preamble_tokens
+    return calibration.preamble_change(before, (preamble.digest.hex(), preamble.total))
 
 
 def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibration: Calibration) -> Base | None:

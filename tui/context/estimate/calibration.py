@@ -15,9 +15,11 @@ MEDIA_LOW, MEDIA_HIGH = 0.1, 500.0  # some gateways bill an image by its base64 
 KEPT = 64  # observations kept for each model
 KEPT_ERRORS = 256
 KEPT_PREAMBLES = 16
+KEPT_EXCESSES = 4
+AGREE_SHARE, AGREE_SLACK = 0.05, 20.0  # two observations that say the same: share, tokens
 ENOUGH_CALLS = 20  # from here on the model's own errors give the upper bound
 COVERAGE = 0.95  # of the calls that the upper bound is to cover
-MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # before that
+MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # shares of the total, before that
 
 # Standard deviations of the prior around 1, and of one observation, for the fit below.
 SIGMA_FACTOR, SIGMA_MARKUP = 0.12, 0.25
@@ -35,15 +37,25 @@ class Observation(NamedTuple):
     actual: float
 
 
+class PreambleCost(NamedTuple):
+    """What a system prompt with its tools was estimated at and what it cost, in tokens; `agreed`: two calls say so."""
+
+    estimated: float
+    actual: float
+    agreed: bool = False
+
+
 @dataclass(frozen=True)
 class Calibration:
     """The learned state of one (provider, model).
 
     `errors` are (actual - predicted) in units of the fixed margin, latest last. `media` are ratios of what images and
     PDFs cost to what the formula says, `returned` shares of sent reasoning that the next input had. `preambles` are
-    tokens of system prompt and tools by their digest (hex), `tool_changes` pairs (estimated, actual) of what a changed
-    preamble added. `floor` is the least factor that refusals leave possible, for servers whose usage was never seen; 0
-    for none.
+    what system prompt and tools cost, by their digest (hex), `tool_changes` pairs (estimated, actual) of what a changed
+    preamble added. `excesses` are what the first calls of conversations had beyond their text, latest last: a prompt
+    that the server adds. `unseen` are shares of output that no part of a reply explained which the next input had.
+    `floor` is the least factor that refusals leave possible, for servers whose usage was never
+    seen; 0 for none.
     """
 
     observations: tuple[Observation, ...] = ()
@@ -52,9 +64,11 @@ class Calibration:
     media: tuple[float, ...] = ()
     calls: int = 0
     returned: tuple[float, ...] = ()
-    preambles: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # digest -> (estimated, actual)
+    preambles: Mapping[str, PreambleCost] = field(default_factory=dict)
     tool_changes: tuple[tuple[float, float], ...] = ()
     floor: float = 0.0
+    excesses: tuple[float, ...] = ()
+    unseen: tuple[float, ...] = ()
 
     @cached_property
     def _fit(self) -> tuple[float, float]:
@@ -73,12 +87,25 @@ class Calibration:
     @cached_property
     def media_factor(self) -> float:
         """What the formulas' tokens of images and PDFs are multiplied by."""
-        return min(max(median(self.media), MEDIA_LOW), MEDIA_HIGH) if self.media else 1.0
+        if not self.media:
+            return 1.0
+        if len(self.media) == 1:  # one call's word
+            return min(max(self.media[0], FACTOR_LOW), FACTOR_HIGH)
+        return min(max(median(self.media), MEDIA_LOW), MEDIA_HIGH)
 
     @property
     def reasoning_share(self) -> float:
         """1 where reasoning that is sent back is in the input, 0 for servers that drop it or do not count it."""
         return 0.0 if len(self.returned) >= 3 and median(self.returned) < 0.25 else 1.0
+
+    @property
+    def unseen_share(self) -> float | None:
+        """How much of output that no part of the reply explains goes back with it; None before two calls told."""
+        return min(max(median(self.unseen), 0.0), 1.0) if len(self.unseen) >= 2 else None
+
+    def learn_unseen(self, share: float) -> Calibration:
+        """This with how much of a reply's unexplained output the next input had, as a share of it."""
+        return replace(self, unseen=(*self.unseen, min(max(share, -1.0), 2.0))[-5:])
 
     def learn_returned(self, share: float) -> Calibration:
         """This with how much of a reply's reasoning the next input had, as a share of it."""
@@ -104,9 +131,23 @@ class Calibration:
         """This with what system prompt and tools of this digest cost, in tokens."""
         if actual <= 0:
             return self
-        kept = {key: value for key, value in self.preambles.items() if key != digest}
-        kept[digest] = (estimated, actual)
-        return replace(self, preambles=dict(list(kept.items())[-KEPT_PREAMBLES:]))
+        before = self.preambles.get(digest)
+        agreed = before is not None and abs(actual - before.actual) <= AGREE_SHARE * before.actual + AGREE_SLACK
+        others = {key: value for key, value in self.preambles.items() if key != digest}
+        others[digest] = PreambleCost(estimated, actual, agreed)
+        return replace(self, preambles=dict(list(others.items())[-KEPT_PREAMBLES:]))
+
+    def learn_excess(self, excess: float, *, sure: bool = False) -> Calibration:
+        """This with what the first call of a conversation had beyond its text; `sure`: two calls agreed on it."""
+        return replace(self, excesses=(*self.excesses, *([excess] * (2 if sure else 1)))[-KEPT_EXCESSES:])
+
+    @property
+    def hidden(self) -> float:
+        """Tokens that the server adds to every request: what the last two conversations agree on, else 0."""
+        if len(self.excesses) < 2:
+            return 0.0
+        one, other = self.excesses[-2:]
+        return other if abs(one - other) <= AGREE_SHARE * max(one, other) + AGREE_SLACK else 0.0
 
     def learn_change(self, estimated: float, actual: float) -> Calibration:
         """This with what a change of system prompt or tools really added, in tokens."""
@@ -117,18 +158,25 @@ class Calibration:
     def preamble_tokens(self, digest: str, estimated: float) -> float:
         """Tokens of system prompt and tools: learned, or the latest learned plus the estimated difference, or as
         estimated."""
-        known = self.preambles.get(digest)
-        if known is not None:
-            return known[1]
-        if not self.preambles:
+        agreed = {key: cost for key, cost in self.preambles.items() if cost.agreed}
+        if digest in agreed:
+            return agreed[digest].actual
+        if not agreed:
             return estimated * max(1.0, self.floor)
-        before, actual = list(self.preambles.values())[-1]
-        return max(0.0, actual + (estimated - before) * self.schema_factor)
+        nearest = list(agreed.values())[-1]
+        return max(0.0, nearest.actual + (estimated - nearest.estimated) * self.schema_factor)
+
+    def preamble_change(self, before: tuple[str, float], after: tuple[str, float]) -> float:
+        """What system prompt and tools add when they change, in tokens; both as digest and estimate."""
+        costs = self.preambles.get(before[0]), self.preambles.get(after[0])
+        if costs[0] is not None and costs[1] is not None:
+            return costs[1].actual - costs[0].actual
+        return (after[1] - before[1]) * self.schema_factor
 
     @cached_property
     def schema_factor(self) -> float:
         """What the estimated difference of two preambles is multiplied by."""
-        if not self.tool_changes:
+        if len(self.tool_changes) < 2:  # one call's word
             return 1.0
         ratio = median(actual / estimated for estimated, actual in self.tool_changes)
         return min(max(ratio, FACTOR_LOW), FACTOR_HIGH)
@@ -174,6 +222,8 @@ class Calibration:
             "preambles": {key: list(pair) for key, pair in self.preambles.items()},
             "tool_changes": [list(pair) for pair in self.tool_changes],
             "floor": self.floor,
+            "excesses": list(self.excesses),
+            "unseen": list(self.unseen),
         }
 
     @classmethod
@@ -186,9 +236,14 @@ class Calibration:
             media=tuple(map(float, data["media"])),
             returned=tuple(map(float, data.get("returned", ()))),
             calls=int(data["calls"]),
-            preambles={str(key): (float(old), float(new)) for key, (old, new) in data["preambles"].items()},
+            preambles={
+                str(key): PreambleCost(float(cost[0]), float(cost[1]), len(cost) > 2 and bool(cost[2]))
+                for key, cost in data["preambles"].items()
+            },
             tool_changes=tuple((float(old), float(new)) for old, new in data["tool_changes"]),
             floor=float(data.get("floor", 0.0)),
+            excesses=tuple(map(float, data.get("excesses", ()))),
+            unseen=tuple(map(float, data.get("unseen", ()))),
         )
 
 

@@ -1,4 +1,4 @@
-"""`HybridTokenEstimator`: measured where a call measured it, estimated where not.
+"""`HybridTokenEstimator`: measured where a call measured it, estimated where not (README.md, "The formula").
 
 next_input = last_input + last_output (what of it goes back) + factor x estimate of what was appended since
 """
@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
+from typing import NamedTuple
 
 from tui.context.counting.costs import Cost, CostBook
 from tui.context.counting.counting import MessageCount, TokenCounter
 from tui.context.counting.digests import MessageDigest, chain, message_digest
 from tui.context.estimate.bases import Anchored, Base, borrowed, corrected, trimmed
 from tui.context.estimate.calibration import Calibration, CalibrationBook
+from tui.context.estimate.evidence import Claim, Step, Verdict, weigh
 from tui.context.estimate.learning import derive_costs, learn, learn_refusal
 from tui.context.estimate.ledger import Account, Ledger, make_entry
 from tui.context.estimate.preamble import Preamble, estimate_preamble
@@ -25,6 +27,11 @@ from tui.messages import Message, Reasoning, Request, Usage
 log = logging.getLogger("chatctx.context")
 
 SESSIONS = 32  # ledgers held in memory, the least recently used leaves first
+TAUGHT = 5  # measured calls, from which on the learned factor serves to judge reports ...
+LIKELY_LOW, LIKELY_HIGH = 0.67, 1.5  # ... unless it is so unlikely that it was learned from lies
+REPORTS = 24  # of one session that are held as evidence
+UNMEASURED_PREAMBLE = 4.0  # how much larger than estimated the tools of an earlier run may be
+UNSEEN_SHARE, UNSEEN_SLACK = 0.5, 32.0  # of a reply's estimate, tokens: above, more was billed than it shows
 STALE_OUTPUT = 0.25  # of what the reply visibly holds: a reported output below is that of a stream's beginning
 
 
@@ -37,6 +44,7 @@ class CallOutcome:
     upper_bound: int
     source: TotalSource
     learned: bool
+    verdict: Verdict | None = None
 
     @property
     def error(self) -> int | None:
@@ -58,6 +66,23 @@ class _Session:
         self.stamp: tuple[int, int, bytes] = (-1, -1, b"")  # what `base` was made for
         self.anchored: Anchored | None = None
         self.last_error_percent: float | None = None
+        self.reports: list[_Report] = []  # latest last
+
+
+class _Report(NamedTuple):
+    """What a server reported of a request, and what the request was. Tokens; digests are 32 bytes.
+
+    `sent` is the chain digest of its `messages` messages, `reasoning` what they had of it.
+    """
+
+    tokens: int
+    verdict: Verdict
+    sent: bytes
+    messages: int
+    preamble: bytes
+    preamble_most: float
+    reasoning: float
+    measurement: Measurement | None
 
 
 class HybridTokenEstimator:
@@ -105,12 +130,22 @@ class HybridTokenEstimator:
             return Situation(estimate, base, account, preamble, calibration, session.last_error_percent)
 
     def record(
-        self, request: Request, reply: Message, usage: Usage, *, learn: bool, at: float, anchor: bool = True
+        self,
+        request: Request,
+        reply: Message,
+        usage: Usage,
+        *,
+        at: float,
+        learn: bool = True,
+        window: int | None = None,
+        recorded: bool = False,
     ) -> CallOutcome:
         """Take a finished call into account: `request` as sent, `reply` as stored, `at` in seconds since the epoch.
 
-        Learns only from a complete reply with the provider's own input count, and not at all without `learn`. Without
-        `anchor` (silent truncation) nothing is remembered. Usage that is missing or zero changes nothing.
+        The report is weighed first (evidence.py): what is not believed is remembered as a report, and nothing else
+        changes. Learns only from a complete reply, and not at all without `learn`. `window` is what is known of the
+        model's, in tokens; `recorded` says that `request` is a recording's, without its system prompt and tools. Usage
+        that is missing or zero changes nothing.
         """
         with self._lock:
             self._learned += 1
@@ -121,26 +156,36 @@ class HybridTokenEstimator:
                 return CallOutcome(estimate.tokens, None, estimate.upper_bound, estimate.source, False)
             session = self._session(request)
             whole = actual + (usage.cleared or 0)
-            learn = learn and anchor and (usage.cleared or 0) == estimate.cleared and reply.status == "complete"
-            taught = learn and self._learn(request, situation, whole)
-            if anchor:
+            verdict = self._weigh(session, situation, whole, window=window, recorded=recorded)
+            learn = learn and (usage.cleared or 0) == estimate.cleared and reply.status == "complete"
+            if learn:
+                self._learn(session, request, situation, whole, verdict)
+            measurement = None
+            if verdict.believed:
                 self._derive(request, session, situation, whole)
-                self._anchor(request, session, situation, reply, usage, whole, at)
-            outcome = CallOutcome(estimate.tokens, actual, estimate.upper_bound, estimate.source, taught)
-            session.last_error_percent = outcome.error_percent
+                measurement = self._anchor(request, session, situation, reply, usage, whole, at, verdict)
+            self._keep_report(session, situation, whole, verdict, measurement)
+            outcome = CallOutcome(
+                estimate.tokens, actual, estimate.upper_bound, estimate.source, learn and verdict.believed, verdict
+            )
+            session.last_error_percent = outcome.error_percent if verdict.believed else session.last_error_percent
         _log(request, estimate, outcome)
         return outcome
 
-    def note_count(self, request: Request, tokens: int, *, at: float) -> None:
-        """Go by the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch."""
+    def note_count(self, request: Request, tokens: int, *, at: float) -> Verdict:
+        """Go by the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch, if it can be."""
         with self._lock:
             self._learned += 1
             situation = self._situation(request)
             before = situation.base.match.measurement if situation.base.measured else None
             cleared = before.cleared if before is not None and before.cleared < tokens else None
             usage = Usage(tokens - (cleared or 0), None, cleared=cleared)
-            nothing = Message("assistant", ())
-            self._anchor(request, self._session(request), situation, nothing, usage, tokens, at, counted=True)
+            session, nothing = self._session(request), Message("assistant", ())
+            verdict = self._weigh(session, situation, tokens, window=None, recorded=False)
+            if verdict.believed:
+                verdict = replace(verdict, confirmed=True)
+                self._anchor(request, session, situation, nothing, usage, tokens, at, verdict, counted=True)
+        return verdict
 
     def note_refusal(self, request: Request, tokens: int | None, *, at: float) -> None:
         """A server refused `request` as too large, though it was thought to fit: as `tokens` of input, or unnamed."""
@@ -152,6 +197,15 @@ class HybridTokenEstimator:
                 self.calibrations.put(request.provider, request.model, taught)
             if tokens is not None:
                 self.note_count(request, tokens, at=at)
+
+    def forget(self, provider: str, model: str) -> None:
+        """Forget what was measured and learned of a model; out of the store, too."""
+        with self._lock:
+            self.calibrations.put(provider, model, Calibration())
+            self.costs.forget(provider, model)
+            self.tracker.forget(provider, model)
+            for key in [key for key in self._sessions if key[1:] == (provider, model)]:
+                del self._sessions[key]
 
     def _session(self, request: Request) -> _Session:
         key = (request.session, request.provider, request.model)
@@ -197,12 +251,65 @@ class HybridTokenEstimator:
         session.base, session.stamp = base, stamp
         return base
 
-    def _learn(self, request: Request, situation: Situation, actual: int) -> bool:
-        calibration = learn(situation.calibration, situation, actual)
-        if calibration is None:
-            return False
-        self.calibrations.put(request.provider, request.model, calibration)
-        return True
+    def _weigh(
+        self, session: _Session, situation: Situation, tokens: int, *, window: int | None, recorded: bool
+    ) -> Verdict:
+        estimate, account, preamble = situation.estimate, situation.account, situation.preamble
+        everything, hidden = account.sums[len(account.messages)], situation.calibration.hidden
+        calibration = situation.calibration
+        likely = calibration.calls >= TAUGHT and LIKELY_LOW <= calibration.factor <= LIKELY_HIGH
+        factor = calibration.factor if likely else 1.0
+        claim = Claim(
+            tokens=tokens,
+            predicted=estimate.tokens,
+            scratch=preamble.total + hidden + everything.plain,
+            taught=preamble.total + hidden + everything.plain * factor,
+            text=everything.text + sum(preamble.sections),
+            size=everything.size + preamble.size,
+            most=everything.most + preamble.most,
+            hidden=hidden,
+            excesses=situation.calibration.excesses,
+            window=window,
+            recorded=recorded,
+        )
+        reports = _reports(session, situation)
+        verdict = weigh(claim, [_step(report, situation) for report in reports])
+        if verdict.overrules:
+            for report in reports:
+                if report.measurement is not None:
+                    self.tracker.withdraw(report.measurement)
+            session.reports = [report for report in session.reports if not report.verdict.believed]
+            session.anchored = None
+        return verdict
+
+    def _keep_report(
+        self,
+        session: _Session,
+        situation: Situation,
+        tokens: int,
+        verdict: Verdict,
+        measurement: Measurement | None,
+    ) -> None:
+        account, preamble = situation.account, situation.preamble
+        count = len(account.messages)
+        sent = account.chains[count - 1] if count else b""
+        thought = account.sums[count].reasoning
+        report = _Report(tokens, verdict, sent, count, preamble.digest, preamble.most, thought, measurement)
+        session.reports = [*session.reports, report][-REPORTS:]
+
+    def _learn(self, session: _Session, request: Request, situation: Situation, actual: int, verdict: Verdict) -> None:
+        before = situation.calibration
+        calibration = learn(before, situation, actual) if verdict.believed else before
+        if situation.base.match.measurement is None and (not session.reports or verdict.kind == "hidden"):
+            excess = actual - situation.estimate.tokens + before.hidden
+            if verdict.kind == "hidden":
+                calibration = calibration.learn_excess(excess, sure=verdict.confirmed)
+            elif excess > 0 and verdict.kind == "doubted":
+                calibration = calibration.learn_excess(excess)
+            elif before.excesses and verdict.believed:
+                calibration = calibration.learn_excess(max(0.0, excess))
+        if calibration is not before:
+            self.calibrations.put(request.provider, request.model, calibration)
 
     def _derive(self, request: Request, session: _Session, situation: Situation, actual: int) -> None:
         """Two calls in a row tell what stands between them costs."""
@@ -220,18 +327,21 @@ class HybridTokenEstimator:
         usage: Usage,
         actual: int,
         at: float,
+        verdict: Verdict,
         *,
         counted: bool = False,
-    ) -> None:
+    ) -> Measurement:
         account = session.ledger.account()
         kept = reply_as_sent(reply)
         digest = message_digest(kept)
         count = self.counter.count_messages([kept], request.model, [digest])[0]
         output = self._output(kept, count, usage, situation.calibration)
         thought, sure = _reply_reasoning(kept, count, usage, output)
+        unseen = _unseen(count, output, thought, situation.calibration)
         cost = None
         if output is not None:
-            cost = self._reply_cost(request, kept, digest, output, thought)
+            back = output - round((1 - (situation.calibration.unseen_share or 0.0)) * unseen)
+            cost = self._reply_cost(request, kept, digest, back, thought)
         sent = account.chains[len(account.messages) - 1] if account.messages else b""
         measurement = Measurement(
             provider=request.provider,
@@ -249,12 +359,15 @@ class HybridTokenEstimator:
             at=at,
             cleared=usage.cleared or 0,
             counted=counted,
+            unseen=unseen,
+            confirmed=verdict.confirmed,
         )
         self.tracker.remember(measurement)
         entries = tuple(account.entries[: len(account.messages)])
         if output is not None:
             entries = (*entries, make_entry(kept, digest, count, cost))
-        session.anchored = Anchored(measurement, entries, float(actual + (output or 0)))
+        session.anchored = Anchored(measurement, entries, float(actual + (output or 0) - unseen))
+        return measurement
 
     def _output(self, reply: Message, count: MessageCount, usage: Usage, calibration: Calibration) -> int | None:
         """The reply's output tokens; None where the reply is not whole or the number can't be its own.
@@ -279,6 +392,44 @@ class HybridTokenEstimator:
         return whole
 
 
+def _reports(session: _Session, situation: Situation) -> list[_Report]:
+    """The earlier reports of this conversation that the request extends, latest first.
+
+    The measurement it stands on is among them, also when an earlier run of the program made it.
+    """
+    chains = situation.account.chains
+    extended = [
+        r for r in reversed(session.reports) if 0 < r.messages <= len(chains) and chains[r.messages - 1] == r.sent
+    ]
+    measurement = situation.base.match.measurement if situation.base.measured else None
+    if measurement is None or measurement.messages == 0 or any(r.measurement == measurement for r in extended):
+        return extended
+    if measurement.messages > len(chains) or chains[measurement.messages - 1] != measurement.sent:
+        return extended
+    stored = _Report(
+        measurement.input_tokens,
+        Verdict(confirmed=measurement.confirmed),
+        measurement.sent,
+        measurement.messages,
+        measurement.preamble,
+        measurement.preamble_tokens * UNMEASURED_PREAMBLE,
+        measurement.sent_reasoning,
+        measurement,
+    )
+    return sorted([*extended, stored], key=lambda report: -report.messages)
+
+
+def _step(report: _Report, situation: Situation) -> Step:
+    account, preamble = situation.account, situation.preamble
+    since = account.since(report.messages)
+    change = account.sums[report.messages].reasoning - report.reasoning
+    slack = abs(change) + since.reasoning
+    if report.preamble != preamble.digest:
+        slack += report.preamble_most + preamble.most
+    added = since.known + learned(since, situation.calibration)
+    return Step(report.tokens + change, report.verdict, added, since.text, since.most, since.plain, slack)
+
+
 def _same_preamble(one: Request, other: Request) -> bool:
     return (one.system, one.tools, one.reasoning) == (other.system, other.tools, other.reasoning)
 
@@ -292,6 +443,15 @@ def _reply_reasoning(reply: Message, count: MessageCount, usage: Usage, output: 
     else:
         thought, sure = 0, True
     return (thought if output is None else min(thought, output)), sure
+
+
+def _unseen(count: MessageCount, output: int | None, thought: int, calibration: Calibration) -> int:
+    """Output tokens that no part of the reply explains, 0 where the parts may do: reasoning billed without a word."""
+    if output is None:
+        return 0
+    visible = (count.size - count.split.get("reasoning", 0.0)) * calibration.factor
+    unseen = output - thought - visible
+    return round(unseen) if unseen > UNSEEN_SHARE * visible + UNSEEN_SLACK else 0
 
 
 def _log(request: Request, estimate: ConversationEstimate, outcome: CallOutcome) -> None:

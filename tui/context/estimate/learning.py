@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from tui.context.counting.costs import Cost
 from tui.context.estimate.calibration import Calibration
+from tui.context.estimate.evidence import ALLOWANCE
 from tui.context.estimate.prediction import Situation, learned
 
-TRUNCATED = 0.6  # of what is sure of the prediction: an input below was cut by the server
 PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # an estimate is off by a tenth; more than this share is not told apart
 REFUSED_EXCESS = 0.1  # by how much an estimate is raised when a server refused it and named no number
 REASONING_ENOUGH = 64  # tokens of reasoning in a reply: with less, or less than twice the new text, nothing is learned
 MEDIA_SHARE = 0.25  # of what is new: with less of it, images and PDFs can't be told from the error of the text
 
 
-def learn(calibration: Calibration, situation: Situation, actual: int) -> Calibration | None:
-    """`calibration` after a call that really had `actual` input tokens; None where it teaches nothing."""
+def learn(calibration: Calibration, situation: Situation, actual: int) -> Calibration:
+    """`calibration` after a call whose report of `actual` input tokens is believed."""
     base, account, estimate = situation.base, situation.account, situation.estimate
-    if actual < TRUNCATED * (estimate.tokens - base.uncertain):
-        return None
     fresh = account.since(base.covered)
     key, total = key_of(situation), situation.preamble.total
     if not base.measured:
         guess = learned(fresh, calibration)
-        rest = actual - fresh.known - guess
-        if base.match.measurement is None and PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest):
+        rest = actual - fresh.known - guess - calibration.hidden
+        told = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
+        if base.match.measurement is None and told and rest <= situation.preamble.most + ALLOWANCE:
             calibration = calibration.learn_preamble(key, total, rest)
         return calibration
-    if base.uncertain == 0 and account.messages[base.covered :]:
+    if (unseen := _unseen_returned(situation, actual)) is not None:
+        calibration = calibration.learn_unseen(unseen)
+    elif base.uncertain == 0 and account.messages[base.covered :]:
         markup = fresh.markup + base.bias
         rest = actual - base.known - fresh.known - fresh.fixed
         text = fresh.content * calibration.factor + markup * calibration.markup_factor
@@ -75,6 +76,18 @@ def _returned(situation: Situation, missing: float) -> float | None:
     return situation.calibration.reasoning_share + missing / sent
 
 
+def _unseen_returned(situation: Situation, actual: int) -> float | None:
+    """The share of the last reply's unexplained output that the input really had; None where that can't be told."""
+    base, measurement = situation.base, situation.base.match.measurement
+    if measurement is None or not base.match.with_reply or base.covered != base.match.covered:
+        return None
+    fresh = learned(situation.account.since(base.covered), situation.calibration)
+    same = measurement.preamble == situation.preamble.digest
+    if not same or measurement.unseen < max(REASONING_ENOUGH, fresh):
+        return None
+    return (situation.calibration.unseen_share or 0.0) + (actual - situation.estimate.tokens) / measurement.unseen
+
+
 def _learn_preamble_change(calibration: Calibration, situation: Situation, actual: int) -> Calibration:
     """System prompt or tools changed between two measured calls: their difference is what the change cost."""
     base, measurement = situation.base, situation.base.match.measurement
@@ -83,7 +96,8 @@ def _learn_preamble_change(calibration: Calibration, situation: Situation, actua
     fresh = situation.account.since(base.covered)
     added = actual - base.known - fresh.known - learned(fresh, calibration, base.bias)
     old, new = (measurement.preamble.hex(), measurement.preamble_tokens), (key_of(situation), situation.preamble.total)
-    before = calibration.preamble_tokens(*old)
+    seen = calibration.preambles.get(old[0])
+    before = calibration.preamble_tokens(*old) if seen is None else seen.actual
     if old[0] not in calibration.preambles and added < 0:
         before = calibration.preamble_tokens(*new) - added  # of the two, the estimate of the smaller one is off by less
     calibration = calibration.learn_change(new[1] - old[1], added)
@@ -105,11 +119,12 @@ def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:
     base, account = situation.base, situation.account
     if not base.measured or base.uncertain or base.covered >= len(account.messages):
         return {}
+    limit = account.since(base.covered).most
     fresh = account.entries[base.covered : len(account.messages)]
     open_ = [entry for entry in fresh if entry.source in ("estimated", "derived")]
     rest = actual - base.known - sum(entry.cost for entry in fresh if entry.source not in ("estimated", "derived"))
     weight = sum(entry.size for entry in open_)
-    if weight <= 0 or rest <= 0:
+    if weight <= 0 or not 0 < rest <= limit:
         return {}
     found: dict[bytes, Cost] = {}
     given, passed = 0, 0.0

@@ -12,7 +12,15 @@ from typing import NamedTuple
 from tui.context.counting.costs import Cost, CostBook, CountSource
 from tui.context.counting.counting import MessageCount, TokenCounter, reasoning_tokens
 from tui.context.counting.digests import CHAIN_START, MessageDigest, chain, message_digest
-from tui.messages import Message, ToolCall
+from tui.messages import (
+    Attachment,
+    Message,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 _CHUNK = 512  # messages compared at once
 
@@ -20,7 +28,11 @@ _CHUNK = 512  # messages compared at once
 class Sums(NamedTuple):
     """Tokens of some messages: those whose cost is not known by what they consist of (see `MessageCount`), the known
     costs of the others, how much of all is reasoning, and how much a failed tokenizer left to the heuristic.
-    `classes` is `content` by class of text, packed."""
+    `classes` is `content` by class of text, packed.
+
+    Whatever is known of the costs: `plain` is the estimate of all before learning, `text` its part that is visible
+    text, `most` what all of it can cost at most (`most_tokens`), `size` the bytes of visible text.
+    """
 
     content: float = 0.0
     markup: float = 0.0
@@ -30,6 +42,10 @@ class Sums(NamedTuple):
     reasoning: float = 0.0
     failed: float = 0.0
     classes: int = 0
+    plain: float = 0.0
+    text: float = 0.0
+    most: float = 0.0
+    size: float = 0.0
 
     def minus(self, other: Sums) -> Sums:
         """What is in these and not in `other`."""
@@ -78,6 +94,52 @@ class Account(NamedTuple):
         return self.sums[len(self.messages)].minus(self.sums[covered])
 
 
+PART_MARKUP = 48
+"""Tokens that a server's template may put around a message or a part of it. Anthropic's tool results have 34."""
+
+PAGE_MOST = 6_000
+"""Tokens of a PDF page: its text and its picture."""
+
+
+def text_bytes(message: Message) -> int:
+    """UTF-8 bytes of the text that a model reads of `message`, without reasoning and binary attachments."""
+    size = 0
+    for part in message.parts:
+        match part:
+            case Text(text=text) | Refusal(text=text) | ToolResult(text=text) | Attachment(text=text):
+                size += utf8_size(text)
+            case ToolCall():
+                size += utf8_size(part.name) + utf8_size(part.arguments)
+            case _:
+                pass
+    return size
+
+
+def most_tokens(message: Message) -> float:
+    """What `message` can cost at most, in tokens: a token is at least a byte.
+
+    Pictures count as the base64 text that some gateways bill; reasoning that cannot be read as long as its encrypted
+    original.
+    """
+    most = float(PART_MARKUP + text_bytes(message))
+    for part in message.parts:
+        most += PART_MARKUP
+        match part:
+            case Attachment(kind="image" | "pdf"):
+                most += part.size * 4 / 3 + PAGE_MOST * (part.pages or 1)
+            case Reasoning():
+                hidden = part.encrypted or part.redacted or part.signature or part.details or ""
+                most += max(utf8_size(part.text), len(hidden), part.tokens or 0)
+            case _:
+                pass
+    return most
+
+
+def utf8_size(text: str) -> int:
+    """Bytes of `text` in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
 def row_of(message: Message, kind: str) -> str:
     """The row key of a kind of content in `message`."""
     if message.kind == "summary":
@@ -92,9 +154,12 @@ def make_entry(message: Message, digest: MessageDigest, count: MessageCount, cos
     split, calls = count.split, any(isinstance(part, ToolCall) for part in message.parts)
     thought = split.get("reasoning", 0.0)
     failed = count.size if count.failed else 0.0
+    text = max(0.0, count.size - thought - count.media - count.markup)
+    limits = (count.size, text, max(most_tokens(message), count.size), float(text_bytes(message)))
     if cost is None:
         rows = tuple((row_of(message, kind), tokens) for kind, tokens in split.items())
-        sums = Sums(count.content, count.markup, count.media, count.fixed, 0.0, thought, failed, count.classes)
+        known = (0.0, thought, failed, count.classes)
+        sums = Sums(count.content, count.markup, count.media, count.fixed, *known, *limits)
         sure = reasoning_tokens(message) is not None
         return Entry(digest, count.size, count.size, "estimated", sums, calls, sure, rows)
     others = count.size - thought
@@ -103,7 +168,7 @@ def make_entry(message: Message, digest: MessageDigest, count: MessageCount, cos
         (row_of(message, kind), float(cost.reasoning) if kind == "reasoning" else tokens * scale)
         for kind, tokens in split.items()
     )
-    sums = Sums(known=float(cost.tokens), reasoning=float(cost.reasoning))
+    sums = Sums(0.0, 0.0, 0.0, 0.0, float(cost.tokens), float(cost.reasoning), 0.0, 0, *limits)
     return Entry(digest, others + cost.reasoning, float(cost.tokens), cost.source, sums, calls, True, rows)
 
 

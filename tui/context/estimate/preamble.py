@@ -9,13 +9,15 @@ from tui.context.counting.digests import preamble_digest
 from tui.context.counting.priors import prior_of
 from tui.context.counting.schemas import schema_text
 from tui.context.counting.tokenizers import heuristic_count
+from tui.context.estimate.ledger import utf8_size
 from tui.messages import Request, SystemSection
 
 
 class Preamble(NamedTuple):
     """Estimates in tokens, beside the sections and tools in the request's order; `fixed` is the cost of having tools.
 
-    `failed` is the part of `total` that had to come from the character heuristic.
+    `failed` is the part of `total` that had to come from the character heuristic; `most` what it can cost at most, a
+    token for each byte and what a template may add.
     """
 
     digest: bytes
@@ -24,6 +26,8 @@ class Preamble(NamedTuple):
     fixed: float
     per_request: float
     failed: float
+    most: float = 0.0
+    size: float = 0.0  # bytes of the sections
 
     @property
     def total(self) -> float:
@@ -53,7 +57,18 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
     digest = preamble_digest(request.system, request.tools)
     asked = request.reasoning not in (None, "off")
     markup = prior.per_request + prior.thinking * asked + (prior.per_message if any(sections) else 0.0)
-    return Preamble(digest, tuple(sections), tuple(tools), fixed, markup, failed)
+    return Preamble(digest, tuple(sections), tuple(tools), fixed, markup, failed, *_most(request))
+
+
+SECTION_MARKUP, TOOL_MARKUP = 64, 160  # tokens a template may put around one of them
+
+
+def _most(request: Request) -> tuple[float, float]:
+    """What system prompt and tools can cost at most, and the bytes of the system prompt."""
+    system = sum(utf8_size(section.text) for section in request.system)
+    tools = sum(utf8_size(f"{tool.name}{tool.description}{tool.parameters}") for tool in request.tools)
+    markup = SECTION_MARKUP * len(request.system) + TOOL_MARKUP * len(request.tools)
+    return float(system + tools + markup), float(system)
 
 
 def _section(section: SystemSection, model: str, counter: TokenCounter) -> tuple[float, float]:

@@ -90,18 +90,20 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     guess = learned(fresh, calibration, base.bias if count else 0.0)
     known, adjust, rough = base.known, base.adjust, fresh.failed
     if base.match.measurement is None:
-        adjust, rough = calibration.preamble_tokens(preamble.digest.hex(), preamble.total), rough + preamble.failed
+        before = calibration.preamble_tokens(preamble.digest.hex(), preamble.total)
+        adjust, rough = before + calibration.hidden, rough + preamble.failed
     tokens = max(0, round(known + adjust + fresh.known + guess))
     # What was taken away by estimate makes the rest known no better; what was added is estimated.
     sure = min(tokens, max(0, round(known + fresh.known + min(0.0, adjust))))
-    exact = base.measured and count == 0 and base.uncertain == 0
+    measurement = base.match.measurement if base.measured else None
+    confirmed = measurement is not None and measurement.confirmed
+    exact = confirmed and count == 0 and base.uncertain == 0
     # What was just estimated keeps a margin of its own: a large new text is not as certain as the calls before it.
     least = 0.0
     if not exact:
         least = _margin(tokens - sure, fresh, rough, account.ledger.model) + MARGIN_TOKENIZER * base.uncertain
     margin = 0.0 if exact else MARGIN_KNOWN * sure + least
     bound = max(tokens, ceil(tokens + max(margin * calibration.spread, least)))
-    measurement = base.match.measurement if base.measured else None
     return ConversationEstimate(
         tokens=tokens,
         upper_bound=bound,

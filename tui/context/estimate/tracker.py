@@ -32,7 +32,9 @@ class Measurement:
     `output_tokens` (estimated where the provider did not say: then `reasoning_known` is False). `preamble_tokens` is
     the estimate of system prompt and tools at the time, by which a later change of them is corrected. `cleared` are
     those of `input_tokens` that the provider's own context editing took out before the model read them. `counted` says
-    that no call was made: it is the provider's count of what was sent.
+    that no call was made: it is the provider's count of what was sent. `unseen` are those of `output_tokens` that no
+    part of the reply explains: reasoning billed without a word. `confirmed` says that the number agrees with one that
+    was made without it (see evidence.py).
     """
 
     provider: str
@@ -50,6 +52,8 @@ class Measurement:
     at: float = 0.0  # seconds since the epoch
     cleared: int = 0
     counted: bool = False
+    unseen: int = 0
+    confirmed: bool = True
 
 
 class MeasurementStore(Protocol):
@@ -61,6 +65,14 @@ class MeasurementStore(Protocol):
 
     def save(self, measurement: Measurement) -> None:
         """Add one. Old ones may be dropped at any time."""
+        ...
+
+    def remove(self, measurement: Measurement) -> None:
+        """Take one out that proved wrong."""
+        ...
+
+    def clear(self, provider: str, model: str) -> None:
+        """Take out all of a model."""
         ...
 
 
@@ -98,6 +110,22 @@ class ConversationStateTracker:
             self.generation += 1
         if self._store is not None:
             self._store.save(measurement)
+
+    def withdraw(self, measurement: Measurement) -> None:
+        """Take a measurement out that proved wrong; out of the store, too."""
+        with self._lock:
+            self._model(measurement.provider, measurement.model).remove(measurement)
+            self.generation += 1
+        if self._store is not None:
+            self._store.remove(measurement)
+
+    def forget(self, provider: str, model: str) -> None:
+        """Take out all measurements of a model; out of the store, too."""
+        with self._lock:
+            self._models[provider, model] = _Remembered()
+            self.generation += 1
+        if self._store is not None:
+            self._store.clear(provider, model)
 
     def lookup(self, request: Request) -> Match:
         """The measurement that covers most of `request`."""
@@ -161,6 +189,11 @@ class _Remembered:
             self.index.setdefault(measurement.replied, []).append((measurement, True))
         while len(self.order) > REMEMBERED:
             self._drop(next(iter(self.order)))
+
+    def remove(self, measurement: Measurement) -> None:
+        identity = (measurement.sent, measurement.replied, measurement.preamble)
+        if identity in self.order:
+            self._drop(identity)
 
     def _drop(self, identity: tuple[bytes, bytes | None, bytes]) -> None:
         measurement = self.order.pop(identity)

@@ -85,8 +85,8 @@ def enforce_context_limit(
 
     `messages` are the projected ones before trimming, `count` the tokens of one, `current_tokens` the whole request
     under `state`. Works through old results, all results, old turns, each only if the one before was not enough;
-    what is protected (pins, recent turns) yields only (pass 4) when the request could not be served otherwise.
-    Nothing happens where the window is unknown.
+    recent turns, pinned messages and the running step yield only (pass 4) when the request could not be served
+    otherwise. Nothing happens where the window is unknown.
     """
     limit = budget.max_input
     if limit is None or current_tokens <= limit:

@@ -99,7 +99,7 @@ def _positive(value: int | None) -> int | None:
 
 
 def make_budget(limits: ModelLimits, settings: BudgetSettings, max_output: int | None = None) -> Budget:
-    """The input budget of a window, in tokens.
+    """The input budget of a window, in tokens (README.md, "Budget").
 
     `max_input = min(limits.input, window - reserved)` with `reserved = min(setting, model's most, a quarter of the
     window)`. `max_output` is what this request asks for and raises the reserve to that, as far as a quarter allows.

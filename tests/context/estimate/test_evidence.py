@@ -1,0 +1,312 @@
+"""A report is weighed before anything stands on it: what is believed, what is doubted, and how that is mended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.context.helpers import MODEL, WordTokenizer, answer, registered, request, user
+from tui.context.counting.costs import CostBook
+from tui.context.counting.counting import TokenCounter
+from tui.context.estimate.calibration import CalibrationBook
+from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
+from tui.context.estimate.evidence import ALLOWANCE, Claim, Step, Verdict, weigh
+from tui.context.estimate.prediction import ConversationEstimate
+from tui.context.estimate.tracker import ConversationStateTracker
+from tui.messages import Message, SystemSection, ToolSchema, Usage
+
+TOOLS = (ToolSchema("look", "word " * 300, "{}"),)
+
+
+@pytest.fixture(autouse=True)
+def words() -> object:
+    with registered(MODEL, WordTokenizer()):
+        yield
+
+
+@dataclass
+class Talk:
+    """A conversation with a server that reports what it likes; `true` is what a request really costs."""
+
+    known: HybridTokenEstimator
+    session: str = "s"
+    tools: tuple[ToolSchema, ...] = ()
+    system: str = ""
+
+    def __post_init__(self) -> None:
+        self.messages: list[Message] = []
+        self.turns = 0
+
+    def next(self, words: int = 20) -> int:
+        """A new question; returns what the request costs by the words in it."""
+        self.turns += 1
+        self.messages.append(user(f"{self.session} {self.turns} " + "word " * words))
+        return self.estimate().tokens
+
+    def estimate(self) -> ConversationEstimate:
+        return self.known.estimate(request(*self.messages, session=self.session, tools=self.tools, system=self.system))
+
+    def report(self, tokens: int, output: int = 34, *, reply: int = 30, window: int | None = None) -> CallOutcome:
+        """The answer, of `reply` words and 4 tokens around them, with the usage as reported."""
+        message = answer(f"{self.session} {self.turns} " + "reply " * (reply - 2))
+        asked = request(*self.messages, session=self.session, tools=self.tools, system=self.system)
+        outcome = self.known.record(asked, message, Usage(tokens, output), at=float(self.turns), window=window)
+        self.messages.append(message)
+        return outcome
+
+    def honest(self, words: int = 20, reply: int = 30) -> CallOutcome:
+        """A turn with a server that counts words."""
+        self.next(words)
+        return self.report(self.truth(), reply + 4, reply=reply)
+
+    def truth(self) -> int:
+        fresh = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook(), CostBook())
+        return fresh.estimate(
+            request(*self.messages, session=self.session, tools=self.tools, system=self.system)
+        ).tokens
+
+
+@pytest.fixture
+def known() -> HybridTokenEstimator:
+    return HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook(), CostBook())
+
+
+def test_an_honest_server_is_believed_and_exact_from_the_first_call(known: HybridTokenEstimator) -> None:
+    talk = Talk(known)
+    for _ in range(5):
+        outcome = talk.honest()
+        assert outcome.verdict == Verdict(confirmed=True)
+        assert talk.estimate().source == "exact"
+
+
+def test_a_first_report_that_the_text_does_not_confirm_is_an_estimate_until_two_more_agree(
+    known: HybridTokenEstimator,
+) -> None:
+    """A vocabulary that needs 1.5 times as many tokens."""
+    talk = Talk(known)
+    talk.next(200)
+    assert talk.report(310, 50).verdict == Verdict()
+    assert talk.estimate().source == "delta"
+    talk.next(20)
+    assert talk.report(310 + 50 + 34, 50).verdict == Verdict(agreed=1)
+    talk.next(20)
+    assert talk.report(310 + 2 * (50 + 34), 50).verdict == Verdict(confirmed=True)
+    assert talk.estimate().source == "exact"
+
+
+def test_a_placeholder_that_never_grows_is_doubted_and_the_number_grows(known: HybridTokenEstimator) -> None:
+    """A gateway's `message_start.input_tokens` of 100, never corrected."""
+    talk = Talk(known)
+    talk.next(88)
+    talk.report(100)
+    for _ in range(12):
+        talk.next(900)
+        outcome = talk.report(100)
+        assert outcome.verdict is not None
+        assert outcome.verdict.kind == "doubted"
+        assert "100 tokens again" in outcome.verdict.reason or "bytes of text" in outcome.verdict.reason
+        assert talk.estimate().source != "exact"
+    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
+
+
+def test_only_the_uncached_part_is_doubted(known: HybridTokenEstimator) -> None:
+    talk = Talk(known)
+    talk.honest(10_000)
+    talk.next(20)
+    assert talk.report(26).verdict == Verdict("doubted", "26 tokens, after 10,009 were measured and about 60 added"), (
+        talk.estimate()
+    )
+    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
+
+
+def test_a_prompt_cut_in_small_steps_is_seen_and_gives_the_window_away(known: HybridTokenEstimator) -> None:
+    talk = Talk(known)
+    seen: list[int | None] = []
+    while len(seen) < 3:
+        talk.next(30)
+        outcome = talk.report(min(3_000, talk.truth()))
+        assert outcome.verdict is not None
+        if outcome.verdict.kind == "cut":
+            seen.append(outcome.verdict.window)
+            assert talk.estimate().source != "exact"
+        else:
+            assert seen == []
+            assert talk.truth() < 3_150
+    assert seen == [None, 3_000, 3_000]
+
+
+def test_a_cut_prompt_teaches_nothing_and_the_last_measurement_stays(known: HybridTokenEstimator) -> None:
+    talk = Talk(known)
+    for _ in range(4):
+        talk.honest(1_000)
+    before = known.calibrations.get("p", MODEL)
+    talk.next(1_000)
+    outcome = talk.report(2_800, window=4_096)
+    assert outcome.verdict is not None
+    assert outcome.verdict.kind == "cut"
+    assert not outcome.learned
+    assert known.calibrations.get("p", MODEL) == before
+    talk.messages.pop()
+    assert talk.estimate().last_input == talk.truth() - 1_006 - 34
+
+
+def test_one_absurd_report_for_hi_does_not_refuse_the_next_session(known: HybridTokenEstimator) -> None:
+    """30,000 for "hi", once: nothing is booked, also not for other conversations."""
+    first = Talk(known, tools=TOOLS)
+    before = first.next(1)
+    outcome = first.report(30_000)
+    assert outcome.verdict is not None
+    assert outcome.verdict.kind == "doubted"
+    assert first.estimate().tokens < before + 60
+    second = Talk(known, "t", TOOLS)
+    assert second.next(1) == before
+    assert second.honest(1).verdict == Verdict(confirmed=True)
+
+
+def test_a_prompt_that_the_gateway_adds_is_believed_when_the_second_call_agrees(known: HybridTokenEstimator) -> None:
+    talk = Talk(known)
+    talk.next()
+    first = talk.report(talk.truth() + 18_000).verdict
+    talk.next()
+    second = talk.report(talk.truth() + 18_000).verdict
+    assert first is not None
+    assert second is not None
+    assert (first.kind, second.kind, second.hidden) == ("doubted", "hidden", 18_000)
+    assert talk.estimate().source == "exact"
+    other = Talk(known, "t")
+    assert other.next() == pytest.approx(other.truth() + 18_000, abs=5)
+    other.report(other.truth())  # it is gone
+    other.honest()
+    assert Talk(known, "u").next() < 100
+
+
+def test_session_totals_are_doubted_and_stop_nothing(known: HybridTokenEstimator) -> None:
+    """The sum of all calls so far, as if it were this one's."""
+    talk, total = Talk(known), 0
+    for _ in range(20):
+        talk.next(300)
+        total += talk.truth()
+        talk.report(total)
+        assert talk.estimate().source != "exact" or talk.turns == 1
+    talk.honest(300)
+    talk.honest(300)
+    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
+
+
+def test_a_first_message_in_another_script_books_nothing_for_tools(known: HybridTokenEstimator) -> None:
+    """Its text costs 2.5 times what the tokenizer says: the next "hi" is not predicted to have it."""
+    first = Talk(known, tools=TOOLS)
+    fixed = first.next(1)
+    first.messages = [user("word " * 4_000)]
+    first.report(fixed + 10_000)
+    other = Talk(known, "t", TOOLS)
+    assert other.next(1) == pytest.approx(fixed, rel=0.05)
+    assert other.honest(1).verdict == Verdict(confirmed=True)
+
+
+def test_two_honest_calls_mend_what_a_lie_within_its_bytes_anchored(known: HybridTokenEstimator) -> None:
+    talk = Talk(known, system="word " * 400)
+    talk.next(5)
+    talk.report(1_400)  # real: 420
+    assert talk.estimate().source != "exact"
+    talk.honest()
+    talk.honest()
+    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
+    assert talk.estimate().source == "exact"
+
+
+def test_a_server_that_takes_to_honesty_after_confirmed_lies_is_believed_by_its_second_call(
+    known: HybridTokenEstimator,
+) -> None:
+    talk = Talk(known)
+    talk.next(100)
+    talk.report(2 * talk.truth(), 68)
+    for _ in range(4):
+        talk.next(100)
+        talk.report(2 * talk.truth(), 68)
+    talk.honest()
+    talk.honest()
+    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
+
+
+def test_a_counted_number_is_weighed_too(known: HybridTokenEstimator) -> None:
+    asked = request(user("word " * 10))
+    assert known.note_count(asked, 5_000_000, at=0.0).kind == "doubted"
+    assert known.estimate(asked).tokens < 100
+    assert known.note_count(asked, 21, at=0.0).believed
+    assert (known.estimate(asked).tokens, known.estimate(asked).source) == (21, "exact")
+
+
+def test_forgetting_a_model_takes_out_all_that_was_learned(known: HybridTokenEstimator) -> None:
+    talk = Talk(known)
+    for _ in range(3):
+        talk.honest()
+    known.forget("p", MODEL)
+    assert talk.estimate().source == "estimated"
+    assert known.calibrations.get("p", MODEL).calls == 0
+
+
+claims = st.builds(
+    Claim,
+    tokens=st.integers(1, 10_000_000),
+    predicted=st.integers(1, 300_000),
+    scratch=st.floats(1, 300_000),
+    taught=st.floats(1, 300_000),
+    text=st.floats(0, 300_000),
+    size=st.floats(0, 1_200_000),
+    most=st.floats(1, 1_200_000),
+)
+steps = st.lists(
+    st.builds(
+        Step,
+        tokens=st.floats(1, 300_000),
+        verdict=st.builds(Verdict, kind=st.sampled_from(["believed", "doubted", "cut"]), confirmed=st.booleans()),
+        added=st.floats(0, 10_000),
+        text=st.floats(0, 10_000),
+        most=st.floats(0, 40_000),
+        plain=st.floats(0, 10_000),
+    ),
+    max_size=6,
+)
+
+
+@given(claims, steps)
+def test_what_is_not_believed_has_a_reason_and_what_no_byte_explains_is_not_believed_alone(
+    claim: Claim, earlier: list[Step]
+) -> None:
+    verdict = weigh(claim, earlier)
+    assert verdict.believed or verdict.reason
+    assert not (verdict.confirmed and not verdict.believed)
+    if verdict.believed and not earlier:
+        assert claim.tokens <= claim.most + ALLOWANCE
+
+
+@given(
+    st.integers(50, 100_000), st.lists(st.tuples(st.integers(1, 3_000), st.integers(1, 800)), min_size=1, max_size=9)
+)
+def test_honest_growth_is_never_doubted(first: int, turns: list[tuple[int, int]]) -> None:
+    """Any sizes, by a vocabulary up to twice as costly as the one we count with, or a third cheaper."""
+    for factor in (0.67, 1.0, 2.0):
+        history = [(round(first * factor), first)]
+        for question, reply in turns:
+            tokens, estimate = history[-1]
+            history.append((tokens + round(reply * factor) + round(question * factor), estimate + reply + question))
+        for at in range(1, len(history)):
+            tokens, estimate = history[at]
+            earlier = [
+                Step(t, Verdict(confirmed=True), estimate - e, estimate - e, 5.0 * (estimate - e), estimate - e)
+                for t, e in reversed(history[:at])
+            ]
+            claim = Claim(tokens, estimate, *(float(estimate),) * 3, 5.0 * estimate, 5.0 * estimate)
+            assert weigh(claim, earlier).believed
+
+
+def test_a_system_prompt_of_many_bytes_allows_as_many_tokens(known: HybridTokenEstimator) -> None:
+    text = SystemSection("system", "prompt", "ก" * 3_000).text
+    talk = Talk(known, system=text)
+    talk.next(5)
+    verdict = talk.report(8_000).verdict
+    assert verdict == Verdict()

@@ -1,0 +1,87 @@
+"""No honest server is doubted: every recorded call is weighed as a live one would be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bench.wire_requests import Row, read_rows
+from tests.corpus import corpus_root
+from tui.chat.interchange.foreign import read_recording
+from tui.chat.interchange.replay import replay
+from tui.context.counting.costs import CostBook
+from tui.context.counting.counting import TokenCounter
+from tui.context.estimate.calibration import CalibrationBook
+from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
+from tui.context.estimate.tracker import ConversationStateTracker
+from tui.messages import Message, Text, Usage
+
+pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]
+
+UNSENT = {
+    "compound-beta": "a system of several models: what it reports is the sum of all it asked them",
+    "deepseek-ai/DeepSeek-R1": "its thoughts stand in the text of the recorded request, and its template drops them",
+}
+"""Rows whose number is not that of the request: they have to be doubted."""
+
+CLEARED = {"d0-161e0df1cb-0.jsonl": "the recording program left old tool results out, and its file does not say so"}
+
+
+def test_no_recorded_request_is_doubted(say: Callable[[str], None]) -> None:
+    counter, seen, doubted = TokenCounter(), Counter[str](), {}
+    rows = [row for row in read_rows(corpus_root() / "requests.jsonl") if isinstance(row, Row)]
+    for row in rows:
+        known = HybridTokenEstimator(counter, ConversationStateTracker(), CalibrationBook(), CostBook())
+        verdict = known.record(row.request, Message("assistant", (Text("x"),)), Usage(row.actual, 5), at=0.0).verdict
+        assert verdict is not None
+        seen["exact" if verdict.confirmed else verdict.kind] += 1
+        if not verdict.believed:
+            doubted[row.model] = verdict.reason
+    say(f"{len(rows)} recorded requests weighed: {dict(seen)}")
+    assert doubted.keys() == UNSENT.keys()
+
+
+def test_no_recorded_call_is_doubted_after_the_first_of_its_context(
+    monkeypatch: pytest.MonkeyPatch, say: Callable[[str], None]
+) -> None:
+    """System prompt and tools are not in the files: the first call of a context is like that of a gateway."""
+    seen, wrong = Counter[str](), list[tuple[str, str]]()
+    once = HybridTokenEstimator.record
+    current = Path()
+
+    def weighed(self: HybridTokenEstimator, *args: Any, **values: Any) -> CallOutcome:
+        outcome = once(self, *args, **{**values, "recorded": False})
+        assert outcome.verdict is not None
+        seen[outcome.verdict.kind] += 1
+        first = "can have" in outcome.verdict.reason
+        if not outcome.verdict.believed and not first:
+            wrong.append((current.name, outcome.verdict.reason))
+        return outcome
+
+    monkeypatch.setattr(HybridTokenEstimator, "record", weighed)
+    for kind in ("claude-code", "pi", "gemini-cli"):
+        for current in sorted((corpus_root() / "sessions" / kind).glob("*.jsonl")):
+            replay(read_recording(current), current.name)
+    say(f"{sum(seen.values())} recorded calls weighed as live ones: {dict(seen)}")
+    assert {name for name, _ in wrong} <= CLEARED.keys(), wrong
+    assert len(wrong) <= 3
+    assert seen["doubted"] <= 22  # contexts that begin in a file
+
+
+def test_a_recording_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdicts = []
+    once = HybridTokenEstimator.record
+
+    def kept(self: HybridTokenEstimator, *args: Any, **values: Any) -> CallOutcome:
+        outcome = once(self, *args, **values)
+        verdicts.append(outcome.verdict)
+        return outcome
+
+    monkeypatch.setattr(HybridTokenEstimator, "record", kept)
+    path = sorted((corpus_root() / "sessions" / "pi").glob("*.jsonl"))[0]
+    assert replay(read_recording(path), path.name).calls == len(verdicts)
+    assert all(verdict is not None and verdict.believed and verdict.confirmed for verdict in verdicts)

@@ -1,0 +1,272 @@
+"""What a reported number proves.
+
+A server's report is evidence, not truth: before it anchors a number, teaches or widens a window it is weighed against
+what is certain of the request (README.md, "How a report is weighed"). Everything here is a function of its arguments,
+in tokens unless named otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+VerdictKind: TypeAlias = Literal["believed", "hidden", "doubted", "cut"]
+
+ALLOWANCE = 2_048
+"""What templates and providers add to a request without saying so: default system prompts, tool preambles, dates."""
+
+LEAST_SHARE = 0.35  # of the estimate of visible text: no vocabulary is so much better than the one we count with
+PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much an honest server's number for the same prefix may differ
+AGREEMENT_SHARE, AGREEMENT_SLACK = 0.25, 16.0  # of what was added, tokens
+UNCONFIRMED = 0.4  # of that, where the earlier report is not confirmed itself
+AGREED = 2  # reports that agree with each other, and with the next, are confirmed
+CONFIRMED_SHARE, CONFIRMED_SLACK = 0.05, 12.0  # between a report and an estimate made without it
+PACKED_BYTES, PACKED_FROM, PACKED_SHARE = 12, 2_000, 1 / 3  # bytes a token, over so many bytes, of the estimate
+ADDED_AT_LEAST = 8.0  # tokens of visible text, after which a number cannot be the same as before
+OVERRULING = 4  # reports in a row that agree with each other and with nothing before
+CUT_SHARE = 0.4  # of the largest number measured: a server that cuts keeps at least that
+CUT_BELOW, CUT_ABOVE = 0.6, 0.5  # reported under this share of the prediction, predicted over this share of the window
+PLATEAU_SHARE = 0.75  # of one another: two cuts that tell the same window
+LEAST_WINDOW = 2_000  # no server is set up with less
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a report is worth. `reason` is for a person, "" where there is nothing to say.
+
+    `confirmed`: it agrees with a number that was made without it, so that no `~` is needed; until then `agreed` is how
+    many earlier reports it agrees with. `overrules`: earlier measurements that it contradicts were wrong. `hidden` is
+    what the server adds to each request. `window` is the size that a server which cuts prompts seems to have, once two
+    reports tell.
+    """
+
+    kind: VerdictKind = "believed"
+    reason: str = ""
+    confirmed: bool = False
+    agreed: int = 0
+    overrules: bool = False
+    hidden: int = 0
+    window: int | None = None
+
+    @property
+    def believed(self) -> bool:
+        """Whether numbers may stand on it."""
+        return self.kind in ("believed", "hidden")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An earlier report that this request extends, with nothing removed.
+
+    `tokens` is what was reported then, corrected by reasoning that came or left; `added` the estimate of what came
+    since, `plain` the same without anything learned or reported, `text` its visible text, `most` what it can cost at
+    most. `slack` is what isn't known of the difference: reasoning, changed tools.
+    """
+
+    tokens: float
+    verdict: Verdict
+    added: float
+    text: float
+    most: float
+    plain: float
+    slack: float = 0.0
+
+    @property
+    def forecast(self) -> float:
+        """What this request costs if that report was right."""
+        return self.tokens + self.added
+
+    @property
+    def least(self) -> float:
+        """What this request costs at least if that report was right."""
+        slack = PROOF_SLACK + PROOF_SHARE * self.tokens + self.slack
+        return self.tokens + LEAST_SHARE * self.text - slack
+
+    @property
+    def ceiling(self) -> float:
+        """What this request costs at most if that report was right."""
+        slack = PROOF_SLACK + PROOF_SHARE * self.tokens + self.slack
+        return self.tokens + self.most + ALLOWANCE + slack
+
+    def agrees(self, tokens: float) -> bool:
+        """Whether `tokens` for this request is what that report lets one expect."""
+        if self.repeats(tokens):
+            return False
+        growth, most = tokens - self.tokens, CONFIRMED_SHARE * tokens + CONFIRMED_SLACK
+        estimates = (self.added,) if self.verdict.believed else (self.added, self.plain)  # a lie may have been learned
+        close = 1.0 if self.verdict.confirmed or not self.verdict.believed else UNCONFIRMED
+        return any(
+            abs(growth - added) <= min(most, close * (AGREEMENT_SHARE * added + AGREEMENT_SLACK)) + self.slack
+            for added in estimates
+        )
+
+    def repeats(self, tokens: float) -> bool:
+        """Whether `tokens` is the number of that report, although text was added."""
+        return tokens == self.tokens and self.text >= ADDED_AT_LEAST
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A report of `tokens` for a request, and what is known of the request without it.
+
+    `predicted` is the prediction made before the call; `scratch` the estimate from the text alone, before learning,
+    with the `hidden` tokens that the server is known to add, `taught` the same after learning; `text` and `size`
+    (bytes) the visible text without tools, which some templates leave out; `most` what all of it can cost at most.
+    `excesses` are what the first calls of other conversations had beyond their text. `recorded`: the request is a
+    recording's, which may lack what was sent, or hold what was not: nothing is certain of it.
+    """
+
+    tokens: int
+    predicted: int
+    scratch: float
+    taught: float
+    text: float
+    size: float
+    most: float
+    hidden: float = 0.0
+    excesses: tuple[float, ...] = ()
+    window: int | None = None
+    recorded: bool = False
+
+    @property
+    def excess(self) -> float:
+        """What it has beyond the estimate from text alone."""
+        return self.tokens - self.scratch + self.hidden
+
+
+def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
+    """The verdict on `claim`; `steps` are the earlier reports of the conversation, latest first."""
+    if claim.recorded:
+        return Verdict(confirmed=True)
+    against = [step for step in steps if step.verdict.believed and _contradicts(claim, step)]
+    reason = _impossible(claim) or next((_reason(claim, step) for step in steps if step.repeats(claim.tokens)), "")
+    if reason:
+        return _doubted(claim, steps, _reason(claim, against[0]) if against else reason)
+    if against:
+        return _contradiction(claim, steps, against)
+    if claim.tokens > claim.most + claim.hidden + ALLOWANCE and not _explained(claim, steps):
+        return _excess(claim, steps)
+    return _believed(claim, steps)
+
+
+def _believed(claim: Claim, steps: Sequence[Step]) -> Verdict:
+    """How sure a number is that nothing contradicts."""
+    last = next((step for step in steps if step.verdict.believed), None)
+    if last is None:
+        return Verdict(confirmed=_near(claim.tokens, claim.predicted) or _near_scratch(claim))
+    if last.agrees(claim.tokens):
+        agreed = last.verdict.agreed + 1
+        if last.verdict.confirmed or agreed >= AGREED or _near_scratch(claim):
+            return Verdict(confirmed=True)
+        return Verdict(agreed=agreed)
+    return Verdict(confirmed=not last.verdict.confirmed and _near_scratch(claim))
+
+
+def _impossible(claim: Claim) -> str:
+    """Why no server can have read the whole request as so few tokens; "" where it can."""
+    if _cut_at_window(claim):
+        return f"{claim.tokens:,} of about {claim.predicted:,} tokens"
+    packed = claim.size >= PACKED_FROM and claim.tokens * PACKED_BYTES < claim.size
+    if packed and claim.tokens < PACKED_SHARE * claim.text:
+        return f"{claim.tokens:,} tokens for {claim.size:,.0f} bytes of text"
+    return ""
+
+
+def _contradicts(claim: Claim, step: Step) -> bool:
+    return not step.least <= claim.tokens <= step.ceiling
+
+
+def _contradiction(claim: Claim, steps: Sequence[Step], against: Sequence[Step]) -> Verdict:
+    """`claim` or the measurements `against` it are wrong: which?"""
+    nearer = _nearer(claim, against, claim.scratch)
+    if nearer and not any(step.verdict.confirmed for step in against):
+        return Verdict(overrules=True, confirmed=_near_scratch(claim))
+    run = _agreeing_run(claim, steps)
+    if (nearer and run and _nearer(claim, against, claim.taught)) or run >= OVERRULING - 1:
+        return Verdict(overrules=True, confirmed=_near_scratch(claim) or run > 1)
+    return _doubted(claim, steps, _reason(claim, against[0]))
+
+
+def _nearer(claim: Claim, against: Sequence[Step], scratch: float) -> bool:
+    """Whether `claim` is nearer to an estimate from the text alone than what `against` lets one expect."""
+    return all(_distance(claim.tokens, scratch) < _distance(step.forecast, scratch) for step in against)
+
+
+def _reason(claim: Claim, step: Step) -> str:
+    before, added = round(step.tokens), round(step.added)
+    if step.repeats(claim.tokens):
+        return f"{claim.tokens:,} tokens again, although about {added:,} were added"
+    if claim.tokens < step.least:
+        return f"{claim.tokens:,} tokens, after {before:,} were measured and about {added:,} added"
+    return f"{claim.tokens - before:,} tokens more than before, where about {added:,} were added"
+
+
+def _doubted(claim: Claim, steps: Sequence[Step], reason: str) -> Verdict:
+    """`claim` is not believed: another number, or a prompt that the server cut."""
+    if not _cut(claim, steps):
+        return Verdict("doubted", reason)
+    measured = [step.tokens for step in steps if step.verdict.believed]
+    cuts = [step.tokens for step in steps if step.verdict.kind == "cut"]
+    size = max([claim.tokens, *cuts, *measured])
+    erratic = any(step.tokens > size for step in steps if step.verdict.kind == "doubted")
+    told = size >= LEAST_WINDOW and not erratic and any(PLATEAU_SHARE * size <= cut for cut in cuts)
+    reason = f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens"
+    return Verdict("cut", reason, window=round(size) if told else None)
+
+
+def _cut(claim: Claim, steps: Sequence[Step]) -> bool:
+    """Whether too small a number is that of a prompt which the server cut."""
+    measured = {step.tokens for step in steps if step.verdict.believed}
+    if _cut_at_window(claim):
+        return True
+    if len(measured) < 2 or claim.tokens >= claim.predicted:
+        return False
+    largest = max(step.tokens for step in steps if step.verdict.believed or step.verdict.kind == "cut")
+    return CUT_SHARE * largest <= claim.tokens <= largest  # what was read grew, and now does not
+
+
+def _cut_at_window(claim: Claim) -> bool:
+    """Whether far too little was read of a request that nearly fills the window."""
+    window = claim.window
+    predicted = claim.predicted - claim.hidden
+    return window is not None and claim.tokens < CUT_BELOW * predicted and predicted > CUT_ABOVE * window
+
+
+def _explained(claim: Claim, steps: Sequence[Step]) -> bool:
+    """Whether earlier reports of the conversation that were believed let one expect the number."""
+    return any(step.verdict.believed and claim.tokens <= step.ceiling for step in steps)
+
+
+def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
+    """More than the request's bytes can hold: the server adds a prompt of its own, if a second call agrees."""
+    reason = f"{claim.tokens:,} tokens, and what was sent can have {claim.most:,.0f} at most"
+    seconds = _agreeing_run(claim, steps) > 0
+    near = any(_near(claim.excess, other) for other in claim.excesses)
+    if not seconds and not near:
+        return Verdict("doubted", reason)
+    hidden = round(claim.excess)
+    return Verdict("hidden", f"the server adds about {hidden:,} tokens of its own", confirmed=seconds, hidden=hidden)
+
+
+def _near(one: float, other: float) -> bool:
+    return abs(one - other) <= CONFIRMED_SHARE * max(abs(one), abs(other)) + CONFIRMED_SLACK
+
+
+def _agreeing_run(claim: Claim, steps: Sequence[Step]) -> int:
+    """How many of the last reports, all of them doubted, agree with `claim`."""
+    run = 0
+    for step in steps:
+        if step.verdict.believed or not step.agrees(claim.tokens):
+            break
+        run += 1
+    return run
+
+
+def _near_scratch(claim: Claim) -> bool:
+    return _near(claim.tokens, claim.taught)
+
+
+def _distance(tokens: float, scratch: float) -> float:
+    low, high = sorted((max(1.0, tokens), max(1.0, scratch)))
+    return high / low
