@@ -87,7 +87,7 @@ class _Session(_Text):
     name = "session"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
-        from tui.cli.suggestions import session_ids
+        from tui.cli.completion import session_ids
 
         return [CompletionItem(ident, help=title) for ident, title in session_ids(incomplete)]
 
@@ -98,7 +98,7 @@ class _Model(_Text):
     name = "model"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
-        from tui.cli.suggestions import model_names
+        from tui.cli.completion import model_names
 
         return [CompletionItem(name) for name in model_names(incomplete)]
 

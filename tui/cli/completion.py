@@ -1,26 +1,65 @@
-"""What a shell offers at Tab, and `chatctx completion`, which prints the script that asks for it."""
+"""`chatctx completion`, and the stored sessions and models that a shell is offered at Tab."""
 
 from __future__ import annotations
 
-from click.shell_completion import get_completion_class, shell_complete
+from typing import TYPE_CHECKING
 
-from tui.cli.command_line import PROGRAM, ROOT
-from tui.config.settings import Settings
+from tui.config.paths import is_there
+from tui.config.settings import ConfigError, Settings, load_settings
+
+if TYPE_CHECKING:
+    from tui.chat.store.store import SessionInfo
+
 
 VARIABLE = "_CHATCTX_COMPLETE"
-"""Set by the scripts when they ask."""
+"""Set by the scripts when they ask what can come next."""
 
 
 def run(settings: Settings, *, shell: str) -> int:
     """Print the script for `shell`."""
+    import click
+    from click.shell_completion import get_completion_class
+
     from tui.cli.listing import write
 
     kind = get_completion_class(shell)
     assert kind is not None, shell  # the command line takes no other
-    write(kind(ROOT, {}, PROGRAM, VARIABLE).source().rstrip("\n"))
+    write(kind(click.Command("chatctx"), {}, "chatctx", VARIABLE).source().rstrip("\n"))
     return 0
 
 
-def answer(instruction: str) -> int:
-    """Answer a script that asks what can come next. Returns the exit code."""
-    return shell_complete(ROOT, {}, PROGRAM, VARIABLE, instruction)
+def session_ids(beginning: str) -> list[tuple[str, str]]:
+    """The ids of stored sessions with their titles, the newest first."""
+    from tui.text.cells import plain
+
+    return [(info.id, plain(info.title)) for info in _sessions() if info.id.startswith(beginning)]
+
+
+def model_names(beginning: str) -> list[str]:
+    """The models of stored sessions, the last used first, then "provider/" of every provider."""
+    from tui.providers.registry import all_configs
+
+    used = [f"{info.provider}/{info.model}" for info in _sessions()]
+    try:
+        settings = load_settings()
+        providers = [f"{name}/" for name in all_configs(settings.providers, gguf=settings.gguf)]
+    except (ConfigError, ValueError):  # the command itself will say what is wrong
+        providers = []
+    return [name for name in dict.fromkeys([*used, *providers]) if name.startswith(beginning)]
+
+
+def _sessions() -> list[SessionInfo]:
+    from tui.chat.store.database import StoreError
+    from tui.chat.store.store import SessionStore
+
+    try:
+        database = load_settings().database
+        if not is_there(database):
+            return []
+        store = SessionStore(database)
+        try:
+            return [info for info in store.sessions() if info.messages]
+        finally:
+            store.close()
+    except (ConfigError, StoreError):  # the command itself will say what is wrong
+        return []

@@ -31,14 +31,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str]) -> int:
     import os
 
-    if "_CHATCTX_COMPLETE" in os.environ:
-        from tui.cli.completion import answer
-
-        return answer(os.environ["_CHATCTX_COMPLETE"])
     import click
 
-    from tui.cli.command_line import parse
+    from tui.cli.command_line import PROGRAM, ROOT, parse
 
+    if instruction := os.environ.get(variable := "_CHATCTX_COMPLETE"):  # a shell asks what can come next
+        from click.shell_completion import shell_complete
+
+        return shell_complete(ROOT, {}, PROGRAM, variable, instruction)
     try:
         invocation = parse(argv)
     except click.exceptions.Exit as done:  # after --help and --version
