@@ -410,6 +410,24 @@ nothing.""",
         ),
     ),
     Command(
+        "watch",
+        "the context of another program's session",
+        """\
+Follows the newest session of Claude Code, Codex, Gemini CLI or pi in this folder, or FILE, while that program runs:
+what fills its window, what the next call will cost, how far it is to its own compaction, what came from the cache, the
+price of today, and how good the forecasts were. Only reads. --line prints one line and ends; as Claude Code's
+statusLine command it reads that program's JSON on standard input.""",
+        click.Argument(["file"], required=False, type=FILE, help="a session file"),
+        click.Option(["--line"], is_flag=True, help="one line, for a status line"),
+        _json_option("a line of JSON whenever something was written"),
+        click.Option(["--window"], type=TEXT, metavar="N", help="the size of the window, where the file has none"),
+        runs="watch:run",
+        examples=(
+            ("chatctx watch", "beside the agent, in this folder"),
+            ("chatctx watch --line", '"statusLine": {"type": "command", "command": "chatctx watch --line"}'),
+        ),
+    ),
+    Command(
         "serve",
         "show the chat in a browser",
         """\

@@ -31,6 +31,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str]) -> int:
     import os
 
+    if list(argv) == ["watch", "--line"] and not sys.stdin.isatty():  # 50 ms: what parses the rest takes longer
+        from tui.cli import status_line
+
+        return status_line.run()
     import click
 
     from tui.cli.command_line import PROGRAM, ROOT, parse

@@ -84,11 +84,11 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
 
 
 def recorded_calls(
-    recording: Recording, system: tuple[SystemSection, ...] = ()
+    recording: Recording, system: tuple[SystemSection, ...] = (), *, skip: int = 0
 ) -> Iterator[tuple[Message, Usage, Request, HistoryState]]:
     """Every answered call with its usage, and the request as the projection would have built it.
 
-    `system` goes with every request.
+    `system` goes with every request; the first `skip` calls are left out.
     """
     targets: dict[tuple[str, str], Target] = {}
     state, used = HistoryState(), -1
@@ -96,14 +96,22 @@ def recorded_calls(
         usage = message.usage
         if message.role != "assistant" or usage is None or not usage.input_total:
             continue
+        if skip > 0:
+            skip -= 1
+            continue
         records = [record for record in recording.records if record.id < message.id]
         if len(records) != used:
             state, used = fold_records(records), len(records)
         key = (message.provider, message.model)
         if key not in targets:
-            targets[key] = Target(*key, capabilities=_capabilities(*key), system=system, session="replay")
+            targets[key] = target_of(*key, system)
         request = build_request(recording.messages[:index], state, targets[key])
         yield message, usage, trimmed_request(request, state, targets[key]), state
+
+
+def target_of(provider: str, model: str, system: tuple[SystemSection, ...] = ()) -> Target:
+    """Whom the recorded requests went to, with what such a provider takes back."""
+    return Target(provider, model, capabilities=_capabilities(provider, model), system=system, session="replay")
 
 
 def _capabilities(provider: str, model: str) -> Capabilities:

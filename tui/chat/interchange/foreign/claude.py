@@ -34,15 +34,16 @@ def read(file: SourceFile) -> list[Recording]:
     lines of one answer: they belong to the next call, and so come after the whole answer here as well.
     """
     talk = [line for line in file.lines if isinstance(line.get("message"), dict)]
-    reader = _Reader(file.lines, side=bool(talk) and all(line.get("isSidechain") for line in talk))
+    reader = Reader(file.lines, side=bool(talk) and all(line.get("isSidechain") for line in talk))
     file.feed(reader.add)
     reader.finish()
-    messages = tuple(reader.messages)
-    return [Recording(SOURCE, first_words(messages, file.stem), messages, tuple(reader.records), reader.blobs)]
+    return [reader.recording(file.stem)]
 
 
-class _Reader:
-    def __init__(self, lines: Sequence[Line], *, side: bool) -> None:
+class Reader:
+    """Reads a session line by line, also while it grows. `lines` are those that are there already."""
+
+    def __init__(self, lines: Sequence[Line] = (), *, side: bool = False) -> None:
         self.messages: list[Message] = []
         self.records: list[Record] = []
         self.blobs: dict[str, bytes] = {}
@@ -76,6 +77,11 @@ class _Reader:
                 self._queued(line)
         for added in self.messages[before:]:
             self._lines[added.id] = {str(line.get("uuid"))}
+
+    def recording(self, fallback: str) -> Recording:
+        """The conversation so far, under `fallback` where nobody wrote anything yet."""
+        title = first_words(self.messages, fallback)
+        return Recording(SOURCE, title, tuple(self.messages), tuple(self.records), self.blobs)
 
     def finish(self) -> None:
         """What a person typed last and the program never came to send."""

@@ -38,29 +38,23 @@ def detect(file: SourceFile) -> bool:
 
 def read(file: SourceFile) -> list[Recording]:
     """The conversation in `file`."""
-    reader = _Reader(file.lines)
+    reader = Reader()
     file.feed(reader.add)
     reader.close_answer(None)
-    messages = tuple(reader.messages)
-    title = first_words(messages, file.stem)
-    return [Recording(SOURCE, title, messages, tuple(reader.records), reader.blobs, window=reader.window)]
+    return [reader.recording(file.stem)]
 
 
-class _Reader:
-    def __init__(self, lines: tuple[Line, ...]) -> None:
+class Reader:
+    """Reads a rollout line by line, also while it grows."""
+
+    def __init__(self) -> None:
         self.messages: list[Message] = []
         self.records: list[Record] = []
         self.blobs: dict[str, bytes] = {}
         self.window: int | None = None
-        self._typed = {
-            str(payload.get("message", "")).strip()
-            for line in lines
-            if line.get("type") == "event_msg" and (payload := _payload(line)).get("type") == "user_message"
-        }
-        metas = [_payload(line) for line in lines if line.get("type") == "session_meta"]
-        self._fork = bool(metas) and bool(metas[0].get("forked_from_id"))
-        self._began = seconds(lines[0].get("timestamp")) if lines else 0.0
-        self._provider = str(metas[0].get("model_provider") or "openai") if metas else "openai"
+        self._fork: bool | None = None  # None until the first `session_meta`
+        self._began = 0.0
+        self._provider = "openai"
         self._model = ""
         self._total: object = None  # the thread's running sum at the last token count
         self._at = 0.0
@@ -69,11 +63,20 @@ class _Reader:
         self._results: list[Part] = []  # outputs of calls in `_answer`
         self._start = 0  # position in `messages` where the context begins
 
+    def recording(self, fallback: str) -> Recording:
+        """The conversation so far, under `fallback` where nobody wrote anything yet."""
+        title = first_words(self.messages, fallback)
+        return Recording(SOURCE, title, tuple(self.messages), tuple(self.records), self.blobs, window=self.window)
+
     def add(self, line: Line) -> None:
         """Take one line."""
         payload = _payload(line)
         self._at = seconds(line.get("timestamp")) or self._at
         match line.get("type"):
+            case "session_meta" if self._fork is None:
+                self._fork = bool(payload.get("forked_from_id"))
+                self._provider = str(payload.get("model_provider") or "openai")
+                self._began = self._at
             case "turn_context":
                 self._model = str(payload.get("model") or self._model)
             case "response_item":
@@ -148,8 +151,8 @@ class _Reader:
             return
         self.close_answer(None)
         text = "".join(part.text for part in parts if isinstance(part, Text)).strip()
-        typed = text in self._typed or (not self._typed and not text.startswith(_INJECTED))
-        kind: MessageKind = "chat" if item.get("role") == "user" and typed else "injected"
+        typed = item.get("role") == "user" and not text.startswith(_INJECTED)
+        kind: MessageKind = "chat" if typed else "injected"
         self.messages.append(Message("user", tuple(parts), id=new_id(), kind=kind, created_at=self._at))
 
     def _call(self, item: Mapping[str, Any]) -> None:

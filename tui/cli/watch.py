@@ -1,0 +1,95 @@
+"""`chatctx watch`: the context of another program's session, while that program runs. Reads only."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from tui.chat.interchange.following import Followed, Follower, newest_session
+from tui.chat.interchange.recording import RecordingError
+from tui.chat.store.store import UsageError
+from tui.cli.listing import write
+from tui.config.settings import Settings
+from tui.config.values import parse_tokens
+from tui.context.usage.usage import usage_to_json
+from tui.views.watch_lines import status_text, watch_lines
+
+POLL_SECONDS = 0.5  # one stat() call each
+
+
+def run(settings: Settings, *, file: Path | None, line: bool, as_json: bool, window: str | None) -> int:
+    """Follow `file`, or the newest session in this folder, until ctrl+c. With `line` one line and the end."""
+    try:
+        size = None if window is None else parse_tokens(window)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if file is None:
+        session = newest_session(os.environ, Path.home(), Path.cwd())
+        if session is None:
+            raise UsageError("no session of Claude Code, Codex, Gemini CLI or pi in this folder: name its file")
+        file = session.path
+    follower = Follower(file)
+    if line:
+        follower.poll()
+        followed = follower.state(size, time.time())
+        write("no call yet" if followed is None else status_text(followed))
+        return 0
+    if as_json:
+        return _stream(follower, size)
+    return _panel(follower, size)
+
+
+def _stream(follower: Follower, window: int | None) -> int:
+    """A line of JSON whenever something was written."""
+    while True:
+        if follower.poll() and (followed := follower.state(window, time.time())) is not None:
+            write(json.dumps(_entry(followed)))
+            sys.stdout.flush()
+        time.sleep(POLL_SECONDS)
+
+
+def _entry(followed: Followed) -> dict[str, object]:
+    return {
+        "program": followed.program,
+        "title": followed.title,
+        "usage": usage_to_json(followed.usage),
+        "calls": followed.calls,
+        "calls_left": followed.calls_left,
+        "compacts_at": followed.compacts_at,
+        "cached_share": followed.cached_share,
+        "cost_today": followed.cost_today,
+        "forecasts_within_percent": followed.within_percent,
+        "subagents": followed.subagents,
+        "subagent_tokens": followed.subagent_tokens,
+    }
+
+
+def _panel(follower: Follower, window: int | None) -> int:
+    """The panel, drawn anew when something was written or the terminal has another size."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        raise UsageError("watch draws on a terminal: --line and --json are for scripts")
+    shown: tuple[object, int] = (None, 0)
+    followed: Followed | None = None
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            try:
+                if follower.poll():
+                    followed = follower.state(window, time.time())
+                note = ""
+            except RecordingError as error:
+                note = str(error)
+            width = max(40, shutil.get_terminal_size().columns)
+            if (followed or note, width) != shown:
+                shown = (followed or note, width)
+                lines = [note or "no call yet"] if followed is None else [x.plain for x in watch_lines(followed, width)]
+                live.update(Text("\n".join(lines), no_wrap=True), refresh=True)
+            time.sleep(POLL_SECONDS)
