@@ -20,6 +20,7 @@ PROGRAMS = (
     "actions",
     "fit_classes",
     "fit_priors",
+    "languages",
     "real_windows",
     "simulate",
     "structure",

@@ -67,7 +67,7 @@ def in_bash(line: str, folder: Path, env: dict[str, str]) -> list[str]:
 
 def test_commands_options_and_choices_are_offered() -> None:
     assert offered("chatctx ") == NAMES
-    assert offered("chatctx co") == ["context", "config", "completion"]
+    assert offered("chatctx co") == ["context", "count", "config", "completion"]
     assert offered("chatctx --th") == ["--theme"]
     assert offered("chatctx -m x/y ask --at") == ["--attach"]
     assert offered("chatctx completion z") == ["zsh"]
@@ -84,7 +84,7 @@ def test_every_option_of_every_command_is_offered() -> None:
 def test_bash_offers_commands_files_sessions_and_models(run: Run, tmp_path: Path, env: dict[str, str]) -> None:
     run("ask", "hello")
     ident = json.loads(run("sessions", "--json").stdout)[0]["id"]
-    assert in_bash("chatctx co", tmp_path, env) == ["context", "config", "completion"]
+    assert in_bash("chatctx co", tmp_path, env) == ["context", "count", "config", "completion"]
     assert in_bash("chatctx import ta", tmp_path, env) == ["default"]  # bash's own files
     assert in_bash(f"chatctx export {ident[:4]}", tmp_path, env) == [ident]
     for line in ("chatctx --resume ", "chatctx usage -s ", "chatctx context "):
@@ -145,7 +145,7 @@ def test_zsh_offers_what_there_is(tmp_path: Path, env: dict[str, str]) -> None:
         "words=(chatctx co); CURRENT=2; _chatctx_completion"
     )
     done = subprocess.run([shell("zsh"), "-f", "-c", script], capture_output=True, text=True, cwd=tmp_path, env=env)
-    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["context", "config", "completion"]
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["context", "count", "config", "completion"]
 
 
 def test_another_shell_is_refused(run: Run) -> None:

@@ -295,6 +295,37 @@ are tokens, null is unknown. MCP servers are not started for this: their tools a
         ),
     ),
     Command(
+        "count",
+        "count the tokens of texts and files",
+        """\
+Counts the tokens of files, of the files in folders (those that git would not ignore), or of standard input, for any
+model: in the model's own vocabulary where it is at hand, else fitted to its counts or estimated, and says which. No key
+and no server is needed. What a message adds around a text is not counted.
+
+With --json a list of objects: id (the file, null for standard input), model, tokens, upper_bound (which holds for 95
+of 100 texts) and how: "vocabulary", "fitted" or "estimated". With --jsonl lines of {"id", "text", "model"} on standard
+input become such objects, a line each; without "model" in a line, -m says it. A line that can't be read is named on
+standard error and costs only itself. --exact asks the provider, which needs its key.""",
+        click.Argument(["files"], metavar="[FILE]...", nargs=-1, required=False, type=FILE, help="files or folders"),
+        click.Option(
+            ["-m", "--model", "models"],
+            metavar="NAME",
+            multiple=True,
+            type=MODEL,
+            help="the model, with or without its provider; several times for several columns",
+        ),
+        _json_option(),
+        click.Option(["--jsonl", "as_lines"], is_flag=True, help="a JSON object a line, in and out"),
+        click.Option(["--exact"], is_flag=True, help="ask the provider for its own count"),
+        runs="count:run",
+        examples=(
+            ("chatctx count -m gpt-5 README.md", "one file"),
+            ("chatctx count -m gpt-5 -m claude-opus-4-7 src", "a folder, two models side by side"),
+            ("git diff | chatctx count -m gemini-3-pro", "standard input"),
+            ("chatctx count --jsonl <texts.jsonl", "many texts, each with its model"),
+        ),
+    ),
+    Command(
         "usage",
         "add up tokens and cost and score the estimates",
         """\

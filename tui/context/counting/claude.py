@@ -66,6 +66,8 @@ class ClaudeCounter(WordCounter):
 
     def split(self, text: str) -> Iterator[list[str]]:
         """The parts of the stream of `text`, as the only text of a message."""
+        if not text:
+            return
         parts = pieces(_SURROGATE.sub("\ufffd", text))
         for index, piece in enumerate(parts):
             stream = self.stream(piece, first=index == 0, last=index == len(parts) - 1)

@@ -7,10 +7,11 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib.resources import files
-from typing import Any, Literal, Protocol, TypeAlias
+from math import ceil
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from tui.context.counting.bpe import BpeCounter, Weights
-from tui.context.counting.classes import CLASSES, total
+from tui.context.counting.classes import CLASSES, total, unpack
 from tui.context.counting.claude import ClaudeCounter
 from tui.context.counting.encodings import ENCODINGS, FAMILIES
 from tui.context.counting.words import TokenizerError, WordCounter
@@ -151,6 +152,31 @@ def margins_of(model: str) -> Sequence[float]:
     families = fitted_families()
     margins: Sequence[float] = families.get(family_of(model), families[ESTIMATED])["margins"]
     return margins
+
+
+class TextCount(NamedTuple):
+    """Tokens of a text, what they are at most (in 95 of 100 texts), and how they were obtained."""
+
+    tokens: int
+    upper_bound: int
+    how: CountMethod | Literal["provider"]
+
+
+def count_text(text: str, model: str) -> TextCount:
+    """Tokens of `text` for `model`. Raises `TokenizerError`."""
+    tokenizer, margins = get_tokenizer(model), margins_of(model)
+    by_class = unpack(tokenizer.classes(text))
+    tokens = sum(count for _, count in by_class)
+    bound = sum(count * (1 + margins[kind]) for kind, count in by_class)
+    return TextCount(round(tokens), ceil(bound), tokenizer.how)
+
+
+def count_texts(pairs: Sequence[tuple[str, str]]) -> list[TextCount]:
+    """The counts of texts, each for a model: one vocabulary after the other. Raises `TokenizerError`."""
+    found: dict[int, TextCount] = {}
+    for index in sorted(range(len(pairs)), key=lambda index: get_tokenizer(pairs[index][1]).name):
+        found[index] = count_text(*pairs[index])
+    return [found[index] for index in range(len(pairs))]
 
 
 O200K, CL100K = _tokenizer("o200k"), _tokenizer("cl100k")

@@ -1,0 +1,130 @@
+"""`chatctx count`: tokens of files, folders, standard input and lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tui.cli.count import run as run_count
+from tui.config.settings import Settings
+from tui.context.counting.tokenizers import get_tokenizer
+from tui.messages import Request
+from tui.providers import registry
+from tui.providers.local.demo import DemoProvider
+
+TEXT = "Grüße an alle: hello, world!\n"
+
+
+def test_files_and_models_stand_side_by_side(run: Run, tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(TEXT)
+    printed = run(
+        "count", "-m", "gpt-5", "-m", "llama-3.3-70b", str(tmp_path / "a.txt"), str(tmp_path / "b.txt")
+    ).stdout
+    tokens = get_tokenizer("gpt-5").count(TEXT)
+    heading, *rows = printed.splitlines()
+    assert heading.split() == ["gpt-5", "llama-3.3-70b"]
+    assert [row.split()[1] for row in rows[:3]] == [str(tokens), str(tokens), str(2 * tokens)]
+    assert "gpt-5: counted in its own vocabulary, at most" in printed
+    assert "llama-3.3-70b: estimated by weights fitted to its counts, at most" in printed
+
+
+def test_a_folder_counts_its_text_files_but_those_git_ignores(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    (folder / "inner").mkdir(parents=True)
+    (folder / ".gitignore").write_text("*.log\n")
+    (folder / "a.log").write_text(TEXT)
+    (folder / "inner" / "b.py").write_text("print(1)\n")
+    (folder / "picture.bin").write_bytes(b"\0\1\2")
+    (folder / "latin.txt").write_bytes(b"caf\xe9")
+    found = json.loads(run("count", "--json", "-m", "gpt-5", str(folder)).stdout)
+    assert [Path(entry["id"]).name for entry in found] == [".gitignore", "b.py"]
+
+
+def test_standard_input_is_counted(run: Run) -> None:
+    (found,) = json.loads(run("count", "--json", "-m", "anthropic/claude-sonnet-4.5", stdin=TEXT).stdout)
+    tokens = get_tokenizer("claude-sonnet-4-5").count(TEXT)
+    assert found == {
+        "id": None,
+        "model": "anthropic/claude-sonnet-4.5",
+        "tokens": tokens,
+        "upper_bound": tokens + 1,
+        "how": "vocabulary",
+    }
+
+
+def test_lines_are_counted_each_for_its_model(run: Run) -> None:
+    lines = [
+        {"id": "a", "text": TEXT, "model": "gpt-5"},
+        {"id": 7, "text": "", "model": "nobody/knows-me"},
+        {"text": TEXT, "model": "llama3.1"},
+    ]
+    done = run("count", "--jsonl", stdin="".join(json.dumps(line) + "\n\n" for line in lines))
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(entry["id"], entry["how"]) for entry in found] == [("a", "vocabulary"), (7, "estimated"), (None, "fitted")]
+    assert found[1]["tokens"] == found[1]["upper_bound"] == 0
+    assert found[0]["tokens"] == get_tokenizer("gpt-5").count(TEXT)
+    assert done.returncode == 0
+
+
+def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(run: Run) -> None:
+    bad = [
+        "{nonsense",
+        '["text"]',
+        '{"text": 5}',
+        '{"text": "x", "model": 3}',
+        "\x00",
+    ]
+    good = json.dumps({"id": 1, "text": "hello", "model": "gpt-5"})
+    done = run("count", "--jsonl", stdin="\n".join([*bad, good]))
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1]
+    assert [f"line {number}:" in done.stderr for number in range(1, 7)] == [True] * 5 + [False]
+    assert done.returncode == 1
+
+
+def test_models_given_with_an_option_serve_lines_without_one(run: Run) -> None:
+    done = run("count", "--jsonl", "-m", "gpt-5", "-m", "gpt-4", stdin='{"id": 1, "text": "hello"}\n')
+    assert [json.loads(line)["model"] for line in done.stdout.splitlines()] == ["gpt-5", "gpt-4"]
+
+
+def test_many_lines_of_many_models_take_seconds(run: Run) -> None:
+    models = ("gpt-5", "claude-opus-4-7", "gemini-2.5-pro", "qwen3", "glm-5", "mistral-large-latest")
+    lines = "".join(
+        json.dumps({"id": index, "text": f"line {index % 97} of {TEXT}", "model": models[index % len(models)]}) + "\n"
+        for index in range(6_000)
+    )
+    done = run("count", "--jsonl", stdin=lines)
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == list(range(6_000))
+
+
+def test_a_missing_file_is_named_and_the_others_are_counted(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(TEXT)
+    done = run("count", "--json", "-m", "gpt-5", str(tmp_path / "gone.txt"), str(tmp_path / "a.txt"))
+    assert len(json.loads(done.stdout)) == 1
+    assert "gone.txt: No such file" in done.stderr
+    assert done.returncode == 1
+
+
+def test_what_cannot_be_meant_is_refused(run: Run, tmp_path: Path) -> None:
+    assert run("count", "--jsonl", "--exact").returncode == 2
+    assert "-m" in run("count", str(tmp_path), CHATCTX_MODEL="").stderr
+    assert "provider/model" in run("count", "--exact", "-m", "nobody/gpt-5", stdin="x").stderr
+
+
+def test_exact_is_the_providers_count_without_the_frame(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    class Counting(DemoProvider):
+        async def count_tokens(self, request: Request) -> int:
+            (message,) = request.messages
+            return 7 + len(message.text)
+
+    monkeypatch.setattr(registry, "make_provider", lambda name, config: Counting(config))
+    file = tmp_path / "a.txt"
+    file.write_text("abcde")
+    run_count(Settings(), files=[file], models=["demo/demo"], as_json=True, as_lines=False, exact=True)
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["tokens"], found["upper_bound"], found["how"]) == (5, 5, "provider")

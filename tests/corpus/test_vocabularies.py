@@ -1,0 +1,53 @@
+"""Counts of texts in many languages against those of the families' real vocabularies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.bench.languages import FAMILIES, score
+from tests.corpus import corpus_root
+from tui.context.counting.tokenizers import get_tokenizer
+
+pytestmark = [pytest.mark.corpus, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[Mapping[str, Any]]:
+    with (corpus_root() / "languages" / "texts.jsonl").open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_an_own_vocabulary_counts_exactly(texts: list[Mapping[str, Any]], family: str) -> None:
+    tokenizer = get_tokenizer(FAMILIES[family])
+    if tokenizer.how != "vocabulary":
+        pytest.skip("no vocabulary at hand")
+    exact = sum(tokenizer.count(text["text"]) == text["counts"][family] for text in texts)
+    assert exact >= 0.99 * len(texts)
+
+
+def test_claude_counts_as_anthropic_does() -> None:
+    older, newer = get_tokenizer("claude-opus-4-5"), get_tokenizer("claude-opus-4-7")
+    compared = 0
+    with (corpus_root() / "languages" / "claude_pairs.jsonl").open(encoding="utf-8") as lines:
+        for line in lines:
+            pair = json.loads(line)
+            if pair.get("system") is None and pair["kind"] != "recorded call":
+                counts = pair["provider_counts"]
+                assert older.count(pair["text"]) == counts.get("claude-opus-4-5", 0) - 7, pair["id"]
+                assert newer.count(pair["text"]) == counts.get("claude-opus-4-7", 0) - 11, pair["id"]
+                compared += 1
+    assert compared >= 300
+
+
+def test_languages_are_within_what_is_promised(texts: list[Mapping[str, Any]]) -> None:
+    found = score(texts)
+    assert found.good_cells >= 668
+    assert found.p95 <= 0.12
+    assert found.held >= 0.95
+    assert found.bound_ratio <= 1.12
+    assert found.weak_cells <= 20

@@ -1,0 +1,199 @@
+"""`chatctx count`: tokens of texts and files, for any model and without asking anybody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+from tui.chat.store.store import UsageError
+from tui.cli import FAILED, complain
+from tui.cli.listing import table, write
+from tui.config.settings import Settings
+from tui.context.counting.tokenizers import TextCount, count_texts
+from tui.text.numbers import tokens_exact
+
+BATCH = 64_000_000  # characters of lines that are held at once
+MOST_FILE_BYTES = 64_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text to count: where it is from, and for which models."""
+
+    name: object  # a file, what a line has as its id, or None
+    text: str
+    models: tuple[str, ...]
+
+
+def run(
+    settings: Settings, *, files: Sequence[Path], models: Sequence[str], as_json: bool, as_lines: bool, exact: bool
+) -> int:
+    """Count what was named, or standard input. Raises `UsageError`."""
+    chosen = tuple(models) or ((settings.model,) if settings.model else ())
+    if as_lines:
+        if files or exact or as_json:
+            raise UsageError("--jsonl reads lines from standard input: leave out files, --json and --exact")
+        return _lines(chosen)
+    if not chosen:
+        raise UsageError("say for which model: chatctx count -m claude-sonnet-4-5 FILE")
+    failed: list[str] = []
+    texts = [Text(name, text, chosen) for name, text in _texts(files, failed)]
+    counts = asyncio.run(_ask(settings, texts)) if exact else _count(texts)
+    if as_json:
+        write(json.dumps(list(_entries(texts, counts))))
+    elif texts:
+        _print(texts, counts)
+    return FAILED if failed else 0
+
+
+def _texts(files: Sequence[Path], failed: list[str]) -> Iterator[tuple[str | None, str]]:
+    """Names and texts; what can't be read is said and goes into `failed`."""
+    if not files:
+        yield None, sys.stdin.buffer.read().decode("utf-8", "replace")
+        return
+    for file in files:
+        many = file.is_dir()
+        for path in _below(file) if many else (file,):
+            try:
+                if path.stat().st_size > MOST_FILE_BYTES:
+                    raise OSError(f"larger than {MOST_FILE_BYTES // 1_000_000} MB")
+                data = path.read_bytes()
+                if b"\0" in data[:8_192]:
+                    raise OSError("no text")
+                yield str(path), data.decode("utf-8", "strict" if many else "replace")
+            except (OSError, UnicodeDecodeError) as error:
+                if not many:  # in a folder only text counts
+                    reason = getattr(error, "strerror", None) or error
+                    complain(f"{path}: {reason}")
+                    failed.append(str(path))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """The files in `folder` that git would not ignore, in order."""
+    from tui.tools.files.confine import Confinement
+    from tui.tools.files.walk import Walk
+
+    confinement = Confinement(folder)
+    for found in Walk(confinement, confinement.place("."), inf).entries():
+        if not found.is_folder and not found.is_link and found.size is not None:
+            yield folder / found.path
+
+
+Row = list[tuple[str, TextCount]]
+
+
+def _count(texts: Sequence[Text]) -> list[Row]:
+    """The counts of each text, by model."""
+    pairs = [(text.text, model) for text in texts for model in text.models]
+    counts = iter(count_texts(pairs))
+    return [[(model, next(counts)) for model in text.models] for text in texts]
+
+
+async def _ask(settings: Settings, texts: Sequence[Text]) -> list[Row]:
+    """The providers' own counts. A message with one letter, which is one token, says what stands around a text."""
+    from tui.messages import Message, Request
+    from tui.messages import Text as TextPart
+    from tui.providers.registry import all_configs, make_provider, parse_model
+
+    configs = all_configs(settings.providers, gguf=settings.gguf)
+    rows: list[Row] = [[] for _ in texts]
+    for full in dict.fromkeys(model for text in texts for model in text.models):
+        name, model = parse_model(full)
+        if name not in configs:
+            raise UsageError(f"--exact asks a provider: write {full} as provider/model")
+        provider = make_provider(name, configs[name])
+        try:
+
+            async def asked(text: str, name: str = name, model: str = model) -> int:
+                message = Message("user", (TextPart(text),))
+                tokens = await provider.count_tokens(Request(name, model, (message,)))  # noqa: B023
+                if tokens is None:
+                    raise UsageError(f"{name} counts nothing before a call: leave --exact out")
+                return tokens
+
+            around = await asked("a") - 1
+            for row, text in zip(rows, texts, strict=True):
+                tokens = await asked(text.text) - around if text.text else 0
+                row.append((full, TextCount(tokens, tokens, "provider")))
+        finally:
+            await provider.close()
+    return rows
+
+
+def _lines(models: tuple[str, ...]) -> int:
+    """Lines of `{"id", "text", "model"}` in, a line of counts for each out."""
+    failed = False
+    batch: list[Text] = []
+    size = 0
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        if not line.strip():
+            continue
+        try:
+            batch.append(_line(line, models))
+        except ValueError as error:
+            complain(f"line {number}: {error}")
+            failed = True
+            continue
+        size += len(batch[-1].text)
+        if size > BATCH:
+            _write_lines(batch)
+            batch, size = [], 0
+    _write_lines(batch)
+    return FAILED if failed else 0
+
+
+def _line(line: bytes, models: tuple[str, ...]) -> Text:
+    """One line. Raises `ValueError` with what is wrong with it."""
+    try:
+        data = json.loads(line)
+    except ValueError:
+        raise ValueError("no JSON") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(data, dict) or not isinstance(data.get("text"), str):
+        raise ValueError('no "text"')
+    model = data.get("model")
+    if model is not None and not isinstance(model, str):
+        raise ValueError('"model" is no text')
+    if not model and not models:
+        raise ValueError('no "model", and none with -m')
+    return Text(data.get("id"), data["text"], (model,) if model else models)
+
+
+def _write_lines(texts: Sequence[Text]) -> None:
+    for entry in _entries(texts, _count(texts)):
+        write(json.dumps(entry))
+
+
+def _entries(texts: Sequence[Text], counts: Sequence[Row]) -> Iterator[dict[str, object]]:
+    for text, row in zip(texts, counts, strict=True):
+        for model, (tokens, upper_bound, how) in row:
+            yield {"id": text.name, "model": model, "tokens": tokens, "upper_bound": upper_bound, "how": how}
+
+
+HOW = {
+    "vocabulary": "counted in its own vocabulary",
+    "fitted": "estimated by weights fitted to its counts",
+    "estimated": "estimated by what models have in common",
+    "provider": "counted by its provider",
+}
+
+
+def _print(texts: Sequence[Text], counts: Sequence[Row]) -> None:
+    """A column for each model, a line for each text, the sum, and how the numbers were obtained."""
+    models = texts[0].models
+    rows = [["", *models]]
+    for text, row in zip(texts, counts, strict=True):
+        rows.append([str(text.name or "standard input"), *(tokens_exact(count.tokens) for _, count in row)])
+    columns = [[row[column][1] for row in counts] for column in range(len(models))]
+    if len(texts) > 1:
+        rows.append(["total", *(tokens_exact(sum(count.tokens for count in column)) for column in columns)])
+    write(table(rows, right=frozenset(range(1, len(models) + 1))) + "\n")
+    for model, column in zip(models, columns, strict=True):
+        bound = tokens_exact(sum(count.upper_bound for count in column))
+        write(f"{model}: {HOW[column[0].how]}, at most {bound} tokens")
