@@ -5,13 +5,17 @@ What arrived is kept, in memory and in the store, and the next turn works.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.chat.calling.tool_calls import Source, calls, well_formed
+from tests.chat.fakes import Answer as Script
+from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace
 from tests.providers.replay import Answer, replay_server, sse
-from tui.chat.conversation.events import ReplyDelta
+from tui.chat.conversation.events import ReplyDelta, TurnFinished
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.config.settings import ModelSettings, ProviderSettings, Settings
@@ -117,3 +121,32 @@ async def test_what_arrived_is_kept_and_the_next_turn_works(kind: str, tmp_path:
             assert [m.text for m in session.messages if m.role == "user"] == ["Go on."] * 21 + ["And now?"]
         finally:
             await workspace.close()
+
+
+async def test_at_any_moment_of_a_turn_memory_and_store_say_the_same(tmp_path: Path) -> None:
+    """Cancelled after so many turns of the event loop, wherever it is then: measuring, sending, running a tool."""
+    script: list[Script] = []
+    source = Source(reads=("look",), look=lambda _: "seen")
+    provider = ScriptedProvider(script)
+    async with open_workspace(tmp_path, provider, tools=source) as workspace:
+        session = await workspace.new_session()
+        statuses: set[str] = set()
+        for moment in [*range(0, 40, 2), *range(40, 400, 20)]:
+            script[:] = [calls("look"), answer("Seen. " * 4)]
+            turn = asyncio.create_task(drain(session.send(f"Look, {moment}.")))
+            for _ in range(moment):
+                await asyncio.sleep(0)
+            session.cancel()
+            events = await turn
+            assert isinstance(events[-1], TurnFinished) and not session.running
+            assert workspace.store.messages(session.id) == list(session.messages)
+            assert [record.id for record in workspace.store.records(session.id)] == [
+                record.id for record in session._conversation._records
+            ]
+            assert well_formed(session._conversation.request())
+            assert all(call.status != "pending" for call in await workspace.calls(session.id))
+            statuses |= {message.status for message in session.messages}
+        assert statuses <= {"complete", "cancelled"}
+        script.clear()
+        await drain(session.send("And now?"))
+        assert session.messages[-1].status == "complete" and well_formed(provider.requests[-1])

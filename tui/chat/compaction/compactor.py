@@ -64,18 +64,18 @@ class Compactor:
 
     async def run(self, trigger: Trigger, *, usage: ContextUsage, instructions: str = "") -> bool:
         """Compact if it is due; whether it was. Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`."""
-        if not await self._meter.in_thread(self._is_due, trigger, usage):
+        if not await asyncio.to_thread(self._is_due, trigger, usage):
             return False
         if trigger != "manual":
             self._tried_at = self.measurement
         self._emit(CompactionStarted(automatic=trigger != "manual"))
-        plan = await self._meter.in_thread(self._plan, trigger, usage)
+        plan = await asyncio.to_thread(self._plan, trigger, usage)
         summary: Message | None = None
         cut = False
         if isinstance(plan, Summarise):
             made = await self._summary(plan, usage, instructions, trigger)
             summary, cut = self.message(made.outgoing), made.cut
-        record = await self._meter.in_thread(self.record, plan, summary, usage)
+        record = await asyncio.to_thread(self.record, plan, summary, usage)
         accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
         await self._conversation.add_checkpoint(record, summary)
         self._emit(CompactionFinished(record.messages, record.before, record.after, summary))
@@ -88,8 +88,8 @@ class Compactor:
 
         Raises as `run` does.
         """
-        await self._meter.in_thread(self._is_due, "manual", usage)
-        plan = await self._meter.in_thread(self._plan, "manual", usage)
+        await asyncio.to_thread(self._is_due, "manual", usage)
+        plan = await asyncio.to_thread(self._plan, "manual", usage)
         if not isinstance(plan, Summarise):
             raise CompactionRefusedError("There is nothing older to summarise.")
         return plan, (await self._summary(plan, usage, instructions, "manual")).text

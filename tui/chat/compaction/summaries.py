@@ -110,7 +110,7 @@ class Summaries:
 
     async def weigh(self, subject: Subject, text: str) -> Weight:
         """What the next request would take with `text` as the summary, by the numbers everything else goes by."""
-        return await self._meter.in_thread(self._weigh, subject, text)
+        return await asyncio.to_thread(self._weigh, subject, text)
 
     def _weigh(self, subject: Subject, text: str) -> Weight:
         summary = self._message(text)
@@ -132,7 +132,7 @@ class Summaries:
     async def accept(self, draft: SummaryDraft, text: str) -> CompactionFinished:
         """Make the compaction with `text` as its summary. Raises `CompactionRefusedError`, `StoreError`."""
         summary = self._message(text)
-        record = await self._meter.in_thread(self._compactor.record, draft.plan, summary, draft.usage)
+        record = await asyncio.to_thread(self._compactor.record, draft.plan, summary, draft.usage)
         self._check(draft, text, record.before, record.after)
         await self._conversation.add_checkpoint(record, summary)
         return CompactionFinished(record.messages, record.before, record.after, summary)
@@ -140,7 +140,7 @@ class Summaries:
     async def edit(self, standing: StandingSummary, text: str) -> tuple[SummaryEdit, Message]:
         """Put `text` in the place of a summary in force. Raises `CompactionRefusedError`, `StoreError`."""
         summary = self._message(text)
-        edit, _ = await self._meter.in_thread(self._edit, standing, summary)
+        edit, _ = await asyncio.to_thread(self._edit, standing, summary)
         self._check(standing, text, edit.before, edit.after)
         await self._conversation.add_checkpoint(edit, summary)
         return edit, summary

@@ -6,8 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.projection import Target, build_request, trimmed_request
@@ -23,8 +22,6 @@ from tui.providers.base import ProviderError
 
 log = logging.getLogger(__name__)
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
 TRIM_LOG = "trims"  # key in the store's state
 
@@ -74,16 +71,12 @@ class Meter:
         """The person's settings for the model in use."""
         return budget_settings(self.settings.for_model(self.full_name), rolling=self._conversation.info.rolling)
 
-    async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run accounting off the event loop: counting megabytes takes a while."""
-        return await asyncio.to_thread(function, *args, **kwargs)
-
     async def usage(self) -> ContextUsage:
         """The next request, measured: anew only where something has changed since."""
         request = await self._next()
         inputs = self._inputs(request)
         if self.latest is None or self._measured is None or not _same(self._measured, inputs):
-            self.latest = await self.in_thread(self.measure, request)
+            self.latest = await asyncio.to_thread(self.measure, request)
             self._measured = inputs
         return self.latest
 
@@ -92,7 +85,7 @@ class Meter:
         return request, (self.limits(), self.budget_settings(), self._services.estimator.revision)
 
     async def _next(self) -> Request:
-        return self.request() if self._target is None else await self.in_thread(self.request)
+        return self.request() if self._target is None else await asyncio.to_thread(self.request)
 
     async def usage_to_send(self) -> ContextUsage:
         """As `usage`; where that leaves a doubt whether the request fits, the server is asked to count it."""
@@ -166,7 +159,7 @@ class Meter:
         request = await self._next()
         tokens = await self._services.provider(self.target.provider).count_tokens(request)
         if tokens:
-            await self.in_thread(self._services.estimator.note_count, request, tokens, at=time.time())
+            await asyncio.to_thread(self._services.estimator.note_count, request, tokens, at=time.time())
         return tokens
 
     def note_trim(self, utilisation: float, trim: TrimRecord | None) -> None:

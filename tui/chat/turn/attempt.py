@@ -95,10 +95,10 @@ class Attempt:
         if reply.usage is None or not reply.usage.input_total:
             only_the_sum = reply.usage is not None and reply.usage.passes  # measures no single request, but is paid
             if reply.parts and not only_the_sum:
-                output = await self._meter.in_thread(self._meter.count, reply)
+                output = await asyncio.to_thread(self._meter.count, reply)
                 reply = replace(reply, usage=Usage(usage.total, output, source="estimated"))
             return reply
-        outcome = await self._meter.in_thread(
+        outcome = await asyncio.to_thread(
             self._services.estimator.record,
             request,
             reply,

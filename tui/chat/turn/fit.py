@@ -56,7 +56,7 @@ class RequestFitter:
 
     async def _trim(self, budgets: Sequence[Budget]) -> None:
         """Trim to the first of `budgets` that can be met; the tightest stands first."""
-        result = await self._meter.in_thread(self._final_prompt, budgets)
+        result = await asyncio.to_thread(self._final_prompt, budgets)
         state = self._conversation.state.trim
         if result.state != state:
             data = {"state": result.state.to_json(), "messages": len(result.message_ids), "tokens": result.freed_tokens}

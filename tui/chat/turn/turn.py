@@ -211,9 +211,7 @@ class Turn:
         if error.most_output and error.status != 402:  # what an account can pay for is no limit of the model
             await asyncio.to_thread(windows.learn_answer, request.provider, request.model, error.most_output)
         if error.kind == "overflow_input":
-            await self._meter.in_thread(
-                self._services.estimator.note_refusal, request, error.input_tokens, at=time.time()
-            )
+            await asyncio.to_thread(self._services.estimator.note_refusal, request, error.input_tokens, at=time.time())
         return self._recovery.decide(error, request, arrived=attempt.arrived)
 
     async def _remedy(self, action: Action, attempt: Attempt) -> None:
