@@ -158,6 +158,10 @@ class Usage:
     the model read it (they are not in `input_total`), `cleared_uses` the tool uses they were of. Where the server
     worked in several `passes`, the numbers are those of the pass that read the conversation, unknown where it told only
     the sum; all passes are billed.
+
+    `cache_write_1h` are those of the cache-written tokens that are kept for an hour or longer; `searches` are web
+    searches the server made; `cost` is in US dollars, as the provider billed it. `terms` are what else changes the
+    price, in the provider's words: a service tier, a speed, a region.
     """
 
     input_total: int | None
@@ -168,6 +172,10 @@ class Usage:
     source: UsageSource = "provider"
     cleared: int | None = None
     cleared_uses: int | None = None
+    cache_write_1h: int | None = None
+    searches: int | None = None
+    cost: float | None = None
+    terms: tuple[str, ...] = ()
     passes: tuple[BilledPass, ...] = ()
 
 

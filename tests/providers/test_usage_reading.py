@@ -135,3 +135,33 @@ def test_no_reading_is_negative_and_the_parts_fit_the_whole(body: dict[str, Any]
         assert (usage.output_total or 0) >= (usage.reasoning or 0)
         if usage.input_total is not None:
             assert (usage.input_cached or 0) + (usage.input_cache_write or 0) <= usage.input_total
+
+
+@pytest.mark.parametrize(
+    ("extra", "usage"),
+    [
+        ({"cost": 0.0125}, Usage(9, 2, cost=0.0125)),
+        ({"cost": 0.001, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.02}}, Usage(9, 2, cost=0.021)),
+        ({"cost": 0.001, "cost_details": {"upstream_inference_cost": 0.02}}, Usage(9, 2, cost=0.001)),
+        ({"cost": {"total_cost": 0.006}}, Usage(9, 2, cost=0.006)),
+        ({"cost": True}, Usage(9, 2)),
+        ({"cost": -1}, Usage(9, 2)),
+        ({"server_tool_use": {"web_search_requests": 3}}, Usage(9, 2, searches=3)),
+        ({"service_tier": "flex"}, Usage(9, 2, terms=("flex",))),
+        ({"service_tier": "standard", "speed": "fast", "inference_geo": "us"}, Usage(9, 2, terms=("fast", "us"))),
+        ({"service_tier": "default", "inference_geo": "not_available"}, Usage(9, 2)),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["chat", "anthropic"])
+def test_what_changes_the_bill(extra: dict[str, Any], usage: Usage, dialect: str) -> None:
+    body = (
+        {"prompt_tokens": 9, "completion_tokens": 2} if dialect == "chat" else {"input_tokens": 9, "output_tokens": 2}
+    )
+    assert read_usage(body | extra) == usage
+
+
+def test_cache_writes_are_told_apart_by_their_lifetime() -> None:
+    body = {"input_tokens": 1, "output_tokens": 2, "cache_creation_input_tokens": 30, "cache_read_input_tokens": 0}
+    split = {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20}
+    read = read_usage(body | {"cache_creation": split})
+    assert read == Usage(31, 2, 0, 30, cache_write_1h=20)

@@ -17,7 +17,8 @@ class Totals:
     """Sums over calls, in tokens; None where no call's figure is known. `fresh` and `cached` make up the `input`,
     `reasoning` is part of `output`.
 
-    `cost` is in US dollars and None if the price of a call is unknown; `priced` is what is known of it. `error_median`
+    `cost` is in US dollars and None if the price of a call is unknown; `priced` is what is known of it,
+    `list_priced` the terms (service tiers) that it leaves out. `error_median`
     and `error_p95` are percentages of the measured input (absolute), over `predictions` calls that had a prediction and
     a measurement.
     """
@@ -33,6 +34,7 @@ class Totals:
     reasoning: int | None = 0
     cost: float | None = 0.0
     priced: float = 0.0
+    list_priced: tuple[str, ...] = ()
     predictions: int = 0
     error_median: float | None = None
     error_p95: float | None = None
@@ -58,6 +60,7 @@ def totals(name: str, calls: Iterable[CallRow]) -> Totals:
         reasoning=_sum(call.reasoning for call in done),
         cost=sum(prices) if len(prices) == len(answered) or len(prices) == len(costs) else None,
         priced=sum(prices),
+        list_priced=tuple(sorted({call.unpriced for call in done if call.unpriced})),
         predictions=len(errors),
         error_median=median(errors) if errors else None,
         error_p95=errors[min(len(errors) - 1, int(0.95 * len(errors)))] if errors else None,
@@ -92,6 +95,7 @@ def totals_to_json(row: Totals) -> dict[str, object]:
         "reasoning_tokens": row.reasoning,
         "cost": row.cost,
         "known_cost": row.priced,
+        "list_price_for": list(row.list_priced),
         "estimates": {
             "calls": row.predictions,
             "median_abs_error_percent": row.error_median,

@@ -67,13 +67,13 @@ def openai_levels(model: str, *, chat: bool = False) -> tuple[str, ...] | None:
     if "-pro" in name:
         return ("high",) if version < (5, 2) else ("medium", "high", "xhigh")
     if version >= (6, 0):
-        return (*USUAL, "xhigh") if chat else (*USUAL, "xhigh", "max")
+        least = () if "astra" in name else ("off",)
+        return (*least, *USUAL, "xhigh") if chat else (*least, *USUAL, "xhigh", "max")
     if version == (5, 0):
         return USUAL if "codex" in name else ("minimal", *USUAL)
     more = ("xhigh",) if version >= (5, 2) or "codex-max" in name else ()
     most = ("max",) if version >= (5, 6) else ()
-    least = () if "codex" in name else ("off",)
-    return (*least, *USUAL, *more, *most)
+    return (*(() if "codex" in name else ("off",)), *USUAL, *more, *most)
 
 
 def levels_after_refusal(taken: Collection[str] | None, sent: str, refusal: str) -> tuple[str, ...]:

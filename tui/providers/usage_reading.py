@@ -26,7 +26,44 @@ def read_usage(body: object) -> Usage | None:
     usage = _read(body)
     if usage is None or not any((usage.input_total, usage.output_total)):
         return None
-    return usage
+    return replace(usage, cost=_cost(body), searches=_searches(body), terms=read_terms(body))
+
+
+def read_terms(body: object) -> tuple[str, ...]:
+    """What a usage or an answer says of the terms a call ran under, where they are not the usual ones.
+
+    OpenAI: `service_tier`; Anthropic: that, `speed` and `inference_geo`.
+    """
+    if not isinstance(body, Mapping):
+        return ()
+    values = (body.get(name) for name in ("service_tier", "speed", "inference_geo"))
+    return tuple(value for value in values if isinstance(value, str) and value.lower() not in _USUAL_TERMS)
+
+
+_USUAL_TERMS = ("", "default", "standard", "auto", "global", "not_available")
+
+
+def _cost(body: Body) -> float | None:
+    """The bill in US dollars, where the provider writes one (OpenRouter, Perplexity).
+
+    Where OpenRouter used another provider's key, what that provider bills is in it.
+    """
+    cost = body.get("cost")
+    if isinstance(cost, Mapping):  # Perplexity
+        cost = cost.get("total_cost")
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < 1e6:
+        return None
+    details = body.get("cost_details")
+    upstream = details.get("upstream_inference_cost") if isinstance(details, Mapping) else None
+    own_key = body.get("is_byok") is True and isinstance(upstream, int | float) and not isinstance(upstream, bool)
+    return float(cost) + (float(upstream) if own_key and upstream is not None else 0.0)
+
+
+def _searches(body: Body) -> int | None:
+    """Web searches that the server made: Anthropic, OpenRouter; Perplexity."""
+    server = body.get("server_tool_use")
+    count = _count(server, "web_search_requests")
+    return count if count is not None else _count(body, "num_search_queries")
 
 
 def _read(body: Body) -> Usage | None:
@@ -104,7 +141,8 @@ def _anthropic(body: Body) -> Usage:
         context, "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"
     )
     thinking = _count(context.get("output_tokens_details"), "thinking_tokens")
-    return replace(usage, reasoning=thinking, passes=_passes(body.get("iterations")))
+    kept = _count(context.get("cache_creation"), "ephemeral_1h_input_tokens")
+    return replace(usage, reasoning=thinking, cache_write_1h=kept, passes=_passes(body.get("iterations")))
 
 
 def _passes(iterations: object) -> tuple[BilledPass, ...]:

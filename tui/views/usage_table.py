@@ -39,6 +39,9 @@ def usage_lines(
         calls = plural(before.calls, "call")
         text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
         lines += [Content(""), *_sentence(text, width)]
+    if terms := sorted({term for column in columns for term in column.list_priced}):
+        text = f"The cost of calls under other terms ({plain(', '.join(terms))}) is the list price."
+        lines += [Content(""), *_sentence(text, width)]
     if trims.requests:
         average = trims.average_utilisation
         use = f", {percent(average)} of the budget used on average" if average is not None else ""

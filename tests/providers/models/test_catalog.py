@@ -11,7 +11,15 @@ import pytest
 from tui.context.usage.limits import ModelLimits
 from tui.messages import BilledPass, Request, Usage
 from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError, StreamEvent
-from tui.providers.models.catalog import list_price, price, prices_limits, resolve_limits, table_limits
+from tui.providers.models.catalog import (
+    TABLE_DATE,
+    list_price,
+    price,
+    prices_limits,
+    resolve_limits,
+    table_limits,
+    unpriced_terms,
+)
 
 
 class Asked(Provider):
@@ -84,7 +92,49 @@ def test_the_input_limit_is_not_the_window(model: str, context: int, given: int 
         assert limits.input == limits.context - limits.output
 
 
-@pytest.mark.parametrize("model", ["claude-opus-5", "llama3", "my-gpt-5-clone", "ogre-3", "o200"])
+@pytest.mark.parametrize(
+    ("model", "context"),
+    [
+        ("gemini-2.5-pro", 1_048_576),
+        ("models/gemini-3-pro-preview", 1_048_576),
+        ("gemini-3.1-pro-preview", 1_048_576),
+        ("glm-5", 200_000),
+        ("z-ai/glm-5.1:free", 200_000),
+        ("glm-4.7", 200_000),
+        ("gpt-5.3-codex-spark", 128_000),
+        ("gpt-5-2025-08-07", 400_000),
+    ],
+)
+def test_windows_that_the_price_data_lacks(model: str, context: int) -> None:
+    limits = table_limits(model)
+    assert limits is not None and limits.context == context
+    assert TABLE_DATE in limits.detail
+
+
+def test_no_name_has_a_larger_window_by_the_table_than_is_known_of_it() -> None:
+    """A pattern that takes in a smaller neighbour is worse than none. The price data rounds by up to 5 %."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    known = [
+        (model.id, model.context_window)
+        for provider in get_snapshot().providers
+        if provider.id in ("openai", "deepseek", "google", "zai", "zhipuai", "openrouter", "azure")
+        for model in provider.models
+        if model.context_window
+    ]
+    assert len(known) > 400
+    for name, window in known:
+        limits = table_limits(name)
+        assert limits is None or limits.context is None or limits.context <= window * 1.051, name
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *("claude-opus-5", "llama3", "my-gpt-5-clone", "ogre-3", "o200", "gpt-5.3", "gpt-5-search-api"),
+        *("gpt-4o-realtime-preview", "gpt-4o-transcribe", "gpt-5.7", "gpt-7-nova", "gpt-5.4-image-2", "glm-5.9"),
+    ],
+)
 def test_other_models_are_not_in_the_table(model: str) -> None:
     assert table_limits(model) is None
 
@@ -142,3 +192,39 @@ def test_list_prices() -> None:
     assert list_price("openai", "gpt-5") == (Decimal("1.25"), Decimal(10))
     assert list_price("local", "smollm2-135m") == (Decimal(0), Decimal(0))
     assert list_price("somewhere", "own-model") is None
+
+
+def test_the_bill_of_the_provider_goes_before_list_prices() -> None:
+    assert price(Usage(100, 100, cost=0.0125), "openrouter", "openrouter/auto") == Decimal("0.0125")
+    assert price(Usage(None, None, cost=0.5), "somewhere", "own-model") == Decimal("0.5")
+    assert price(Usage(100, 100), "openrouter", "openrouter/auto") is None
+
+
+def test_what_is_written_for_an_hour_and_what_is_searched_for_has_its_own_price() -> None:
+    model = "claude-opus-5"
+    short = price(Usage(1_000_000, 0, input_cache_write=1_000_000), "anthropic", model)
+    long = price(Usage(1_000_000, 0, input_cache_write=1_000_000, cache_write_1h=1_000_000), "anthropic", model)
+    assert (short, long) == (Decimal("6.25"), Decimal(10))
+    plain, searched = (price(Usage(1000, 0, searches=count), "anthropic", model) for count in (None, 3))
+    assert plain is not None and searched is not None and searched - plain == Decimal("0.03")
+
+
+@pytest.mark.parametrize(
+    ("terms", "factor", "left_out"),
+    [
+        ((), "1", ""),
+        (("flex",), "0.5", ""),
+        (("batch",), "0.5", ""),
+        (("us",), "1.1", ""),
+        (("priority",), "1", "priority"),
+        (("fast", "us"), "1", "fast, us"),
+    ],
+)
+def test_terms_change_the_price_or_it_is_called_the_list_price(
+    terms: tuple[str, ...], factor: str, left_out: str
+) -> None:
+    plain = price(Usage(1000, 1000), "openai", "gpt-5")
+    usage = Usage(1000, 1000, terms=terms)
+    assert plain is not None and price(usage, "openai", "gpt-5") == plain * Decimal(factor)
+    assert unpriced_terms(usage) == left_out
+    assert unpriced_terms(replace(usage, cost=1.0)) == ""

@@ -22,7 +22,8 @@ CallKind: TypeAlias = Literal["chat", "compaction", "title"]
 class CallRow:
     """A call as stored. Tokens, seconds; `at` is seconds since the epoch. None is unknown.
 
-    `passes_...` are what all passes of a call in several took together; None for a call in one.
+    `unpriced` are the terms of a call (a service tier) that its cost, the list price, leaves out. `passes_...` are what
+    all passes of a call in several took together; None for a call in one.
     """
 
     id: str
@@ -52,6 +53,7 @@ class CallRow:
     passes_input: int | None = None
     passes_cached: int | None = None
     passes_output: int | None = None
+    unpriced: str | None = None
 
 
 _COLUMNS = tuple(CallRow.__dataclass_fields__)
@@ -114,6 +116,7 @@ class CallLog:
         finish_reason: str | None = None,
         error: str | None = None,
         cost: float | None = None,
+        unpriced: str = "",
     ) -> None:
         """Complete the row: failed when `error` is given."""
         values: dict[str, Any] = {
@@ -123,6 +126,7 @@ class CallLog:
             "finish_reason": storable(finish_reason),
             "error": storable(error),
             "cost": cost,
+            "unpriced": unpriced or None,
         }
         if usage is not None:
             for name in ("input_total", "input_cached", "input_cache_write", "output_total", "reasoning"):

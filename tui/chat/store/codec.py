@@ -31,7 +31,7 @@ _PARTS: dict[str, type[Part]] = {
     "source": Source,
     "provider_item": ProviderItem,
 }
-_SELDOM = ("cleared", "cleared_uses", "passes")
+_SELDOM = ("cleared", "cleared_uses", "cache_write_1h", "searches", "cost", "terms", "passes")
 _NAMES = {kind: name for name, kind in _PARTS.items()}
 _FIELDS = {kind: tuple((f.name, f.default) for f in fields(kind)) for kind in _PARTS.values()}
 
@@ -91,7 +91,7 @@ def usage_to_dict(usage: Usage) -> dict[str, Any]:
 def usage_from_dict(data: dict[str, Any]) -> Usage:
     """The inverse of `usage_to_dict`. Raises TypeError for unknown or missing fields."""
     passes = tuple(BilledPass(**one) for one in data.get("passes") or ())
-    return Usage(**{**data, "passes": passes})
+    return Usage(**{**data, "passes": passes, "terms": tuple(data.get("terms") or ())})
 
 
 def message_to_dict(message: Message) -> dict[str, Any]:

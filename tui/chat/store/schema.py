@@ -140,4 +140,8 @@ ALTER TABLE calls ADD COLUMN passes_cached INTEGER;
 ALTER TABLE calls ADD COLUMN passes_output INTEGER;
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1, _V2)
+_V3 = """
+ALTER TABLE calls ADD COLUMN unpriced TEXT;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3)

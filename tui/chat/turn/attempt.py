@@ -21,6 +21,7 @@ from tui.context.estimate.evidence import Verdict
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, Usage
 from tui.providers.base import ProviderError
+from tui.providers.models.catalog import unpriced_terms
 
 
 class Attempt:
@@ -118,6 +119,7 @@ class Attempt:
             finish_reason=reply.finish_reason,
             error=None if reply.status == "complete" else reply.error or reply.status,
             cost=self._cost(reply),
+            unpriced=unpriced_terms(reply.usage) if reply.usage else "",
         )
 
     def _cost(self, reply: Message) -> float | None:

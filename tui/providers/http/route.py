@@ -28,7 +28,7 @@ _NO_PATH = re.compile(
 _ROUTES = ("/chat/completions", "/completions", "/responses", "/messages")
 
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-_KEY_HEADERS = ("authorization", "x-api-key", "api-key")
+_KEY_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 
 
 def without_route(base_url: str) -> str:

@@ -252,9 +252,9 @@ async def _again_if_hung_up(call: Callable[[], Awaitable[Any]]) -> Any:
     return await call()
 
 
-async def get_json(client: Client, path: str, provider: str) -> object:
+async def get_json(client: Client, path: str, provider: str, *, headers: Mapping[str, str] | None = None) -> object:
     """GET `path` (or an absolute URL) as JSON. Raises `ProviderError`, also for a web page."""
-    found = await _call(client, "get", path, None, provider)
+    found = await _call(client, "get", path, None, provider, headers)
     if isinstance(found, str) and is_page(found):
         raise page_error(found, provider, redact(str(client.base_url)))
     return found
@@ -265,10 +265,17 @@ async def post_json(client: Client, path: str, body: Json, provider: str) -> obj
     return await _call(client, "post", path, body, provider)
 
 
-async def _call(client: Client, method: str, path: str, body: Json | None, provider: str) -> object:
+async def _call(
+    client: Client,
+    method: str,
+    path: str,
+    body: Json | None,
+    provider: str,
+    headers: Mapping[str, str] | None = None,
+) -> object:
     try:
         if method == "get":
-            options: Any = {"timeout": LISTING_TIMEOUT}
+            options: Any = {"timeout": LISTING_TIMEOUT, "headers": dict(headers or {})}
             return await _again_if_hung_up(lambda: client.get(path, cast_to=object, options=options))
         return await _post(client, path, body or {}, options={"timeout": COUNTING_TIMEOUT})
     except Exception as error:

@@ -20,35 +20,49 @@ from tui.providers.base import Provider, ProviderError
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo
 
-# (name, window, input limit, longest answer), in tokens; the first match counts. Only models whose input limit is not
-# the window, or whose longest answer matters. On OpenAI's models with an input limit it holds however short an answer
-# is asked for: it is the window less the longest answer.
-_TABLE: tuple[tuple[re.Pattern[str], int, int | None, int], ...] = tuple(
-    (re.compile(pattern), context, given, output)
-    for pattern, context, given, output in (
-        (r"gpt-5(\.\d+)?-chat", 128_000, None, 16_384),
-        (r"gpt-5\.[4-9].*(mini|nano)", 400_000, 272_000, 128_000),
-        (r"gpt-(5\.[4-9]|6)", 1_050_000, 922_000, 128_000),
-        (r"gpt-5", 400_000, 272_000, 128_000),
-        (r"gpt-4\.1", 1_047_576, None, 32_768),
-        (r"gpt-4o", 128_000, None, 16_384),
-        (r"o1-(mini|preview)", 128_000, None, 65_536),
-        (r"o[134](-|$)", 200_000, None, 100_000),
-        (r"deepseek-(v4|flash)", 1_000_000, None, 384_000),
+_DATED = r"(-\d{4}-\d\d-\d\d|-\d{8}|-\d{4}|-latest)?"
+TABLE_DATE = "2026-11-28"
+"""When the table was last held against the providers' pages of their models."""
+
+# (names, window, longest answer), in tokens, and whether the input is limited to the window less the longest answer,
+# however short an answer is asked for. Names are matched whole, but for a date or "latest" behind them: a name that is
+# not known is better unknown than given the window of its neighbours.
+_TABLE: tuple[tuple[re.Pattern[str], int, int, bool], ...] = tuple(
+    (re.compile(rf"(?:{pattern}){_DATED}"), context, output, limited)
+    for pattern, context, output, limited in (
+        (r"gpt-5(\.\d)?-chat", 128_000, 16_384, False),
+        (r"gpt-5\.3-codex-spark", 128_000, 32_000, False),
+        (r"gpt-5\.4-(mini|nano)", 400_000, 128_000, True),
+        (r"gpt-5\.[45](-pro)?|gpt-5\.6(-sol|-terra|-luna)?", 1_050_000, 128_000, True),
+        (r"gpt-6(\.[12])?-(astra|sol|terra|luna)", 1_050_000, 128_000, True),
+        (r"gpt-5(-mini|-nano|-pro|-codex)?|gpt-5\.[12](-pro|-codex|-codex-mini|-codex-max)?", 400_000, 128_000, True),
+        (r"gpt-5\.3-codex", 400_000, 128_000, True),
+        (r"gpt-4\.1(-mini|-nano)?", 1_047_576, 32_768, False),
+        (r"gpt-4o(-mini)?|chatgpt-4o", 128_000, 16_384, False),
+        (r"o1-(mini|preview)", 128_000, 65_536, False),
+        (r"o1(-pro)?|o3(-mini|-pro|-deep-research)?|o4-mini(-deep-research)?", 200_000, 100_000, False),
+        (r"deepseek-(v4-(flash|pro)|flash)", 1_000_000, 384_000, False),
+        (r"gemini-(2\.5-pro|3-pro-preview|3\.1-pro-preview)", 1_048_576, 65_536, False),
+        (r"glm-(4\.7|5|5\.1)", 200_000, 128_000, False),
     )
 )
 
 # Our provider names where `genai-prices` has another.
 _PRICE_IDS: Mapping[str, str] = {"gemini": "google", "xai": "x-ai", "moonshot": "moonshotai"}
+# What terms do to a list price: OpenAI's and Anthropic's pages of prices, autumn 2026. What "priority" and "fast" do
+# depends on the model.
+_FACTORS: Mapping[str, Decimal] = {"flex": Decimal("0.5"), "batch": Decimal("0.5"), "us": Decimal("1.1")}
 _FREE = frozenset({"local", "demo", "llamacpp", "lmstudio", "vllm", "ollama"})
 
 
 def table_limits(model: str) -> ModelLimits | None:
     """The built-in limits of a model, also behind a vendor prefix; None for models that are not in the table."""
-    name = model.lower().rpartition("/")[2]
-    for pattern, context, given, output in _TABLE:
-        if pattern.match(name):
-            return ModelLimits(context, given, output, "table", "built-in table")
+    name = model.lower().rpartition("/")[2].partition(":")[0]
+    for pattern, context, output, limited in _TABLE:
+        if pattern.fullmatch(name):
+            return ModelLimits(
+                context, context - output if limited else None, output, "table", f"built-in table of {TABLE_DATE}"
+            )
     return None
 
 
@@ -61,11 +75,14 @@ def prices_limits(provider: str, model: str) -> ModelLimits | None:
 
 
 def price(usage: Usage, provider: str, model: str) -> Decimal | None:
-    """What a call cost in US dollars, cached tokens at their own price; None where usage or price is unknown.
+    """What a call cost in US dollars; None where usage or price is unknown.
 
-    Of a call with several passes each is priced by itself: tiers and models may differ. Models on this machine cost
-    nothing. Slow at first use.
+    What the provider billed goes before list prices: those of cached tokens by the lifetime of what was written, and of
+    web searches. Of a call with several passes each is priced by itself: tiers and models may differ. Models on this
+    machine cost nothing. Slow at first use.
     """
+    if usage.cost is not None:
+        return Decimal(str(usage.cost))
     if provider in _FREE and "cloud" not in model:
         return Decimal(0)
     if usage.passes:
@@ -82,11 +99,21 @@ def price(usage: Usage, provider: str, model: str) -> Decimal | None:
         output_tokens=usage.output_total,
         cache_read_tokens=usage.input_cached or None,
         cache_write_tokens=usage.input_cache_write or None,
+        cache_write_1h_tokens=usage.cache_write_1h or None,
+        web_searches=usage.searches or None,
     )
     try:
-        return calc_price(counted, model, provider_id=_price_id(provider)).total_price
+        listed = calc_price(counted, model, provider_id=_price_id(provider)).total_price
     except (LookupError, ValueError):  # not listed, or counts that cannot be
         return None
+    return listed * _FACTORS.get(usage.terms[0], Decimal(1)) if len(usage.terms) == 1 else listed
+
+
+def unpriced_terms(usage: Usage) -> str:
+    """The terms of a call that `price` knows no factor for, so that it is the list price; "" for none."""
+    if usage.cost is not None or (len(usage.terms) == 1 and usage.terms[0] in _FACTORS):
+        return ""
+    return ", ".join(usage.terms)
 
 
 def _alone(one: BilledPass) -> Usage:

@@ -228,6 +228,8 @@ async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str)
     """The window the server itself names for `model`; None where it names none. Raises `ProviderError`."""
     if config.official:
         return None  # OpenAI's list holds names only
+    if config.name == "gemini":
+        return await _gemini_limits(client, model, config.name)
     entries = model_entries(await get_json(client, "/models", config.name))
     entry = find_entry(entries, model) or (entries[0] if len(entries) == 1 and not config.needs_key else None)
     if entry is not None and (limits := entry_limits(entry, "the server's model list")) is not None:
@@ -243,6 +245,14 @@ async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str)
         if found is not None:
             return found
     return None
+
+
+async def _gemini_limits(client: AsyncOpenAI, model: str, provider: str) -> ModelLimits | None:
+    """Gemini: its own list names the limits, its list in OpenAI's dialect does not."""
+    root = str(client.base_url).rstrip("/").removesuffix("/openai")
+    url = f"{root}/models/{model.removeprefix('models/')}"
+    entry = await get_json(client, url, provider, headers={"x-goog-api-key": client.api_key})
+    return entry_limits(entry, "Gemini models API") if isinstance(entry, Mapping) else None
 
 
 async def _ollama_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:

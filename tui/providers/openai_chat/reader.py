@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from tui.providers.base import (
@@ -21,7 +22,7 @@ from tui.providers.base import (
     UsageUpdate,
 )
 from tui.providers.http.errors import classify_error
-from tui.providers.usage_reading import read_usage
+from tui.providers.usage_reading import read_terms, read_usage
 from tui.providers.wire import Json
 from tui.text.endings import finish_kind
 
@@ -60,7 +61,7 @@ class ChatReader:
         groq = chunk.get("x_groq")
         for body in (chunk.get("usage"), choice.get("usage"), groq.get("usage") if isinstance(groq, dict) else None):
             if usage := read_usage(body):
-                yield UsageUpdate(usage)
+                yield UsageUpdate(replace(usage, terms=usage.terms or read_terms(chunk)))
                 break
         yield from _listed_sources(chunk)
         delta = choice.get("delta") or choice.get("message")

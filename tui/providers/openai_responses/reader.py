@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tui.providers.base import (
     ItemReceived,
@@ -20,7 +20,7 @@ from tui.providers.base import (
     UsageUpdate,
 )
 from tui.providers.http.errors import classify_error
-from tui.providers.usage_reading import read_usage
+from tui.providers.usage_reading import read_terms, read_usage
 from tui.providers.wire import Json
 from tui.text.endings import finish_kind
 
@@ -153,7 +153,8 @@ class ResponsesReader:
     def _closed(self, kind: str, response: object) -> Iterator[StreamEvent]:
         response = response if isinstance(response, dict) else {}
         if usage := read_usage(response.get("usage")):
-            yield UsageUpdate(usage)
+            searches = sum(item.kind == "web_search_call" for item in self._items.values())
+            yield UsageUpdate(replace(usage, terms=read_terms(response), searches=searches or usage.searches))
         match kind:
             case "response.failed":
                 raise classify_error(None, response.get("error") or response, provider=self._provider)
