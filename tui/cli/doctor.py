@@ -15,10 +15,11 @@ from typing import Literal
 
 from tui import __version__
 from tui.chat.server_files import find_servers
-from tui.chat.store.database import StoreError
+from tui.chat.store.database import StoreError, database_files
 from tui.chat.store.store import SessionStore
 from tui.cli.listing import table, write
 from tui.config.paths import at_home, is_there
+from tui.config.private import readable_by_others
 from tui.config.settings import Settings
 from tui.providers.config import ProviderConfig
 from tui.providers.keys import redact
@@ -77,11 +78,27 @@ def _files(settings: Settings) -> list[Finding]:
             found.append(Finding("ok", "sessions", text) if sound == "ok" else Finding("problem", "sessions", sound))
         except StoreError as error:
             found.append(Finding("problem", "sessions", str(error)))
+    found += _private(settings)
     unwritable = _unwritable(settings.log_file)
     found.append(
         Finding("note", "log", f"none: {unwritable}") if unwritable else Finding("ok", "log", str(settings.log_file))
     )
     return found
+
+
+def _private(settings: Settings) -> list[Finding]:
+    """Files and folders that others may read: what the program could close it has closed when it started."""
+    logs = settings.log_dir.glob("*.log*") if is_there(settings.log_dir) else ()
+    files = [*database_files(settings.database), *logs]
+    found = [
+        Finding("problem", "private", f"{path} can be read by others (mode {mode:04o}): chmod 600 it")
+        for path, mode in readable_by_others(files)
+    ]
+    folders = dict.fromkeys((settings.data_dir, settings.log_dir))
+    return found + [
+        Finding("note", "private", f"others may look into {path} (mode {mode:04o}); if it is yours alone: chmod 700 it")
+        for path, mode in readable_by_others(folders)
+    ]
 
 
 def _unwritable(file: Path) -> str:

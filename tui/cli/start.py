@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from importlib import import_module
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.cli import BAD_USAGE, complain, known_error, streams
+from tui.config.private import private_log
 from tui.config.settings import ConfigError, Settings, load_settings
 
 if TYPE_CHECKING:
@@ -108,8 +108,7 @@ class _Redacted(logging.Formatter):
 def start_logging(path: Path) -> None:
     """Write our own log lines to `path`. A folder that can't be written costs the log, not the program."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handler: logging.Handler = RotatingFileHandler(path, maxBytes=MOST_BYTES, backupCount=2, encoding="utf-8")
+        handler = private_log(path, most_bytes=MOST_BYTES, older=2)
     except OSError:
         handler = logging.NullHandler()
     handler.setFormatter(_Redacted("%(asctime)s %(levelname)s %(name)s: %(message)s"))

@@ -10,6 +10,8 @@ from typing import Any
 import tomlkit
 from tomlkit.items import AbstractTable, Comment, InlineTable, Whitespace
 
+from tui.config.private import open_private
+
 
 def provider_table(name: str, values: Mapping[str, str | None]) -> str:
     """A `[providers.NAME]` table as TOML; None leaves a setting out."""
@@ -68,7 +70,8 @@ def write_provider(path: Path, name: str, values: Mapping[str, str | None]) -> N
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()  # a link (to a dotfiles repository, say) stays one
     beside = target.with_name(target.name + ".new")
-    beside.write_text(changed, encoding="utf-8", newline=newline)
+    with open_private(beside, "w", encoding="utf-8", newline=newline) as file:  # an `env` in it may hold keys
+        file.write(changed)
     if target.exists():
         beside.chmod(target.stat().st_mode & 0o777)
     beside.replace(target)

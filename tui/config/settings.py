@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.config.paths import from_home
+from tui.config.private import private_folder
 from tui.config.tables import SettingError, as_table, read_table, setting, table_kind, table_schema, tables_kind
 from tui.config.tools import ToolSettings
 from tui.config.values import (
@@ -202,7 +203,7 @@ def remembered_theme(data_dir: Path) -> str | None:
 
 def remember_theme(data_dir: Path, name: str) -> None:
     """Start with this theme from now on, where the config file names none. Raises OSError."""
-    data_dir.mkdir(parents=True, exist_ok=True)
+    private_folder(data_dir)
     (data_dir / THEME_FILE).write_text(name + "\n", encoding="utf-8")
 
 

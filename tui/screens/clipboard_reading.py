@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui.chat.attachments import LARGEST, picture_size
+from tui.config.private import open_private, private_folder
 from tui.text.numbers import size_text
 
 TIMEOUT = 5.0
@@ -132,7 +133,8 @@ def keep(data: bytes, folder: Path) -> Path:
     """Write a picture to a file named by its content, so that it can be attached like any other. Raises OSError."""
     kind, *_ = picture_size(data) or ("image/png",)
     path = folder / f"picture-{hashlib.sha256(data).hexdigest()[:8]}.{kind.removeprefix('image/')}"
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     if not path.exists():
-        path.write_bytes(data)
+        with open_private(path, "wb") as file:
+            file.write(data)
     return path

@@ -12,6 +12,7 @@ from typing import Any
 from tui.chat.store.calls import CallLog, CallRow
 from tui.chat.store.codec import message_to_dict
 from tui.chat.store.store import Record, SessionInfo, SessionStore
+from tui.config.private import open_private
 from tui.messages import Attachment, Message, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.text.numbers import timestamp
 from tui.text.sources import source_markdown
@@ -47,7 +48,8 @@ def export_session(path: Path, store: SessionStore, session: str) -> None:
     else:
         calls = CallLog(store).rows(session)
         text = "\n".join(jsonl(info, messages, store.records(session), calls, kept)) + "\n"
-    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    with open_private(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(text)
 
 
 def jsonl(

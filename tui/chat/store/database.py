@@ -16,6 +16,7 @@ from typing import Any
 from tui.chat.store import search
 from tui.chat.store.liveness import Liveness
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
+from tui.config.private import close_to_others, open_private, private_folder
 
 BUSY_SECONDS = 10.0
 
@@ -32,7 +33,11 @@ class Database:
         self._guard = threading.RLock()
         self._check_header()
         with self._errors():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(path.parent)
+            if not path.exists():
+                open_private(path, "ab").close()  # SQLite gives the files beside it the same rights
+            for file in database_files(path):
+                close_to_others(file)
             self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             try:
                 self._open()
@@ -148,6 +153,11 @@ class Database:
         """All rows of a reading statement."""
         with self._guard, self._errors():
             return self._db.execute(sql, values).fetchall()
+
+
+def database_files(path: Path) -> list[Path]:
+    """The database and what SQLite keeps beside it (https://www.sqlite.org/tempfiles.html)."""
+    return [path, *(path.with_name(path.name + ending) for ending in ("-wal", "-shm", "-journal"))]
 
 
 def _statements(script: str) -> Iterator[str]:

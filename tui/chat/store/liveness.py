@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from tui.chat.store.ids import new_id
+from tui.config.private import private_folder
+
+YOUNG = 60.0  # seconds
 
 
 def _lock(file: IO[bytes]) -> bool:
@@ -29,8 +34,8 @@ class Liveness:
     """This process's mark in `folder`; `is_alive` asks for another's. Raises OSError where the folder can't be used."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
+        self._folder = private_folder(folder)
+        self._forget_dead()
         self.owner = new_id()
         self._file = self._path(self.owner).open("wb")
         _lock(self._file)
@@ -50,6 +55,13 @@ class Liveness:
         if dead:
             self._path(owner).unlink(missing_ok=True)
         return not dead
+
+    def _forget_dead(self) -> None:
+        """Remove the marks of processes that were killed. A young one may not be locked yet."""
+        for path in self._folder.glob("*.lock"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > YOUNG:
+                    self.is_alive(path.stem)
 
     def close(self) -> None:
         """Give the mark up. Idempotent."""

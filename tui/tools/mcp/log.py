@@ -9,10 +9,10 @@ import re
 import threading
 import time
 from collections import deque
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TextIO
 
+from tui.config.private import private_log
 from tui.providers.keys import redact
 
 MOST_BYTES = 1_000_000  # of the file; one older file is kept beside it
@@ -84,8 +84,7 @@ class ServerLog:
 
     def _open(self, path: Path) -> logging.Handler:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handler: logging.Handler = RotatingFileHandler(path, maxBytes=MOST_BYTES, backupCount=1, encoding="utf-8")
+            handler = private_log(path, most_bytes=MOST_BYTES, older=1)
         except OSError:
             return logging.NullHandler()  # the lines in memory have to do
         handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
