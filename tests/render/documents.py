@@ -44,6 +44,15 @@ PIECES: tuple[str, ...] = (
     "a\n---x\n",
     "* * *text\n",
     "1) paren\n2) paren\n",
+    "inline $a_i^*b_j^*$ and \\(x_{*}\\) and it costs $5 to $10 *now*\n",
+    "$$\na\n+ b\n- c\n$$\n",
+    "text before\n$$ a*b*c $$\nand after\n",
+    "$$\nnever closed\n- b\n",
+    "\\[\n\n# a\n- b \\\\[2pt]\n\\]\n",
+    "\\[ never closed\n",
+    "\\begin{align}\na &= b \\\\\n\n- c\n\\end{align}\n",
+    "- item\n  $$\n  - b\n  $$\n- next\n",
+    "| a | b |\n|---|---|\n| `x|y` | $|z|$ | beyond |\n",
     "\\# not a heading \\* &amp; &lt;tag&gt;\n",
 )
 """Blocks to be strung together; each ends with a newline."""

@@ -100,7 +100,9 @@ def block_rows(
             return table_rows(table, width, palette, layout=piece.layout, head=piece.head)
         case "hr":
             return [text_row("─" * width, palette.faint)]
-        case "html_block":
+        case "formula_block":
+            return plain_rows(first.content.rstrip("\n"), palette.code, width)
+        case "definition" | "html_block":
             return plain_rows(first.content.rstrip("\n"), palette.muted, width)
         case _ if first.content:
             return plain_rows(first.content.rstrip("\n"), palette.base, width)
@@ -204,6 +206,9 @@ def read_table(tokens: Sequence[Token], palette: Palette) -> Table:
                 aligns.append(_align(str(token.attrs.get("style", ""))))
             case "td_open":
                 body[-1].append(inline_runs(tokens[index + 1].children or (), palette))
+    for _ in range(max(map(len, body), default=0) - len(aligns)):  # cells beyond the header
+        head.append([])
+        aligns.append("left")
     return Table(head, body, aligns)
 
 

@@ -35,6 +35,8 @@ def inline_runs(tokens: Sequence[Token], palette: Palette, base: Style | None = 
                 _add_text(runs, token.content, style, palette)
             case "code_inline":
                 runs.append(Run(token.content.replace("\n", " "), palette.code + _weight(style)))
+            case "formula":
+                runs.append(Run(token.content, palette.code + _weight(style)))
             case "softbreak" | "hardbreak":
                 runs.append(NEWLINE)
             case "strong_open":

@@ -9,21 +9,17 @@ from typing import TYPE_CHECKING, Any
 from tui.render.palette import Palette
 from tui.render.rows import Row, clear_gradually
 from tui.text.clean import clean_text
+from tui.text.markdown import make_parser
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-MAX_NESTING = 20
-"""Depth of nested blocks beyond which text is shown as it is. No answer needs more; a hostile one would."""
-
 
 @cache
 def parser() -> MarkdownIt:
-    """CommonMark with tables and strikethrough. Made on first use: the import takes longer than a frame."""
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
+    """The parser of all Markdown on screen, made on first use."""
+    return make_parser()
 
 
 def warm_up() -> None:

@@ -26,6 +26,7 @@ from tui.render.rows import Row, blank_row
 from tui.render.tables import Extents, measure, table_layout
 from tui.render.wrap import Run, wrap
 from tui.text.clean import clean_text
+from tui.text.markdown import MAX_FORMULA_LINES, formula_end, formula_opener, may_hold_blank_lines
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -36,12 +37,14 @@ CUT_LINES = 24
 """Lines of an open block beyond which it is cut."""
 KEEP_LINES = 6
 """Lines of a cut fence or table that stay open."""
-_OPENERS = frozenset("`*_[<~")  # may still pair up with something that follows
+_OPENERS = frozenset("`*_[<~$")  # may still pair up with something that follows
+_TEX_OPENER = re.compile(r"\\(?:[(\[]|begin\{)")
 _LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.){1,999})\]")
 # A last line that may be a link definition (CommonMark 4.7) once it is complete.
 _HALF_DEFINITION = re.compile(
     r"""[\s>*+\-\d.)]*+\[[^\[\]\n]*+\]:\s*+(?:<[^>\n]*+>?+|\S*+)\s*+(?:(?<=\s)["'(][^\n]*+)?$"""
 )
+_VERBATIM = frozenset({"fence", "code_block", "html_block", "formula_block"})
 _LISTS = frozenset({"bullet_list_open", "ordered_list_open"})
 
 
@@ -75,7 +78,7 @@ class StreamRenderer:
         self.stale = self.stale or not self._continues(tokens)
         frozen: list[Row] = []
         starts = _block_starts(tokens)
-        certain = [start for start in starts if self._line_complete(tokens[start])]
+        certain = [start for start in self._decided(tokens, starts) if self._line_complete(tokens[start])]
         if len(certain) > 1:
             for begin, end in pairwise(certain):
                 frozen += self._spaced(self._block(tokens[begin:end]))
@@ -146,6 +149,16 @@ class StreamRenderer:
 
     def _spaced(self, rows: list[Row]) -> list[Row]:
         return rows if self._glued or not rows else [blank_row(), *rows]
+
+    def _decided(self, tokens: Sequence[Token], starts: list[int]) -> list[int]:
+        """The blocks before which no line will become a part of a formula that is still open."""
+        if not any(opener in self._pending for opener in ("$$", "\\[", "\\begin{")):
+            return starts
+        lines = self._pending.split("\n")
+        fixed = [token.map for token in tokens if token.type in _VERBATIM and token.map]
+        verbatim = {line for first, end in fixed for line in range(first, end)}
+        openers = [number for number in range(len(lines)) if number not in verbatim and _may_be_formula(lines, number)]
+        return [start for start in starts if _first_line(tokens[start]) <= openers[0]] if openers else starts
 
     def _line_complete(self, token: Token) -> bool:
         """Whether the block's first line has ended: before that it may still turn into something else."""
@@ -253,7 +266,20 @@ class StreamRenderer:
 
 def _unpaired(inline: Token) -> bool:
     """Whether a mark in the text of a paragraph may still find its partner in what follows."""
-    return any(_OPENERS & set(token.content) for token in inline.children or () if token.type == "text")
+    if any(_OPENERS & set(token.content) for token in inline.children or () if token.type == "text"):
+        return True
+    return any(formula_end(inline.content, opener.start()) < 0 for opener in _TEX_OPENER.finditer(inline.content))
+
+
+def _may_be_formula(lines: Sequence[str], number: int) -> bool:
+    """Whether a line may become the beginning of a displayed formula."""
+    line = lines[number].lstrip(" ")
+    opener = formula_opener(line)
+    if not opener or formula_end(line, 0) > 0:
+        return False
+    if len(lines) - number > MAX_FORMULA_LINES:
+        return False
+    return may_hold_blank_lines(opener) or all(line.strip() for line in lines[number:-1])
 
 
 def _opening(text: str) -> str:

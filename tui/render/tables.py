@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from rich.cells import cell_len
@@ -26,7 +27,8 @@ class Extents:
 
     def with_others(self, other: Extents) -> Extents:
         """The extents of both pieces of a table."""
-        return Extents(tuple(map(max, self.wanted, other.wanted)), tuple(map(max, self.least, other.least)))
+        wanted = zip_longest(self.wanted, other.wanted, fillvalue=0)
+        return Extents(tuple(map(max, wanted)), tuple(map(max, zip_longest(self.least, other.least, fillvalue=0))))
 
 
 GAP = 3
@@ -155,7 +157,7 @@ def _cells_rows(
             if index:
                 segments.append(Segment(" " * gap, palette.base))
             line = column[number] if number < len(column) else Line()
-            segments += _aligned(line, size, aligns[index], palette)
+            segments += _aligned(line, size, aligns[index] if index < len(aligns) else "left", palette)
         text = "".join([segment.text for segment in segments])
         rows.append(Row(tuple(segments), 0, len(text.rstrip())))
     return rows

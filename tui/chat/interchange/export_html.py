@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tui.chat.store.store import SessionInfo
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
+from tui.text.markdown import make_parser
 from tui.text.numbers import timestamp
 from tui.text.sources import is_web_address
 
@@ -48,9 +49,11 @@ article { margin: 1.75rem 0; unicode-bidi: isolate; overflow-wrap: anywhere; }
 .body h1, .body h2, .body h3, .body h4 { font-size: 1.1rem; line-height: 1.3; margin: 1.4rem 0 .5rem; }
 a { color: var(--link); }
 pre { background: var(--card); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto; line-height: 1.45; }
-code, pre { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .875em; }
+code, pre, .formula { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .875em; }
 :not(pre) > code { background: var(--card); border-radius: 4px; padding: .1em .3em; }
 pre code { font-size: inherit; }
+pre.formula, pre.definition { background: none; padding: 0; white-space: pre-wrap; }
+pre.definition { color: var(--soft); }
 table { border-collapse: collapse; display: block; overflow-x: auto; }
 th, td { border: 1px solid var(--line); padding: .3rem .6rem; text-align: start; }
 blockquote { margin: 0; padding-left: 1rem; border-left: 3px solid var(--line); color: var(--soft); }
@@ -168,14 +171,12 @@ def _text(text: str) -> str:
 
 @cache
 def _markdown() -> MarkdownIt:
-    """Markdown with tables, without HTML in it and without pictures (they would be fetched from somewhere)."""
-    from markdown_it import MarkdownIt
+    """Markdown without HTML in it and without pictures (they would be fetched from somewhere)."""
 
     def highlight(code: str, language: str, _attributes: str) -> str:
         return _highlighted(code, language)
 
-    options = {"html": False, "linkify": False, "typographer": False, "highlight": highlight}
-    return MarkdownIt("commonmark", options).enable(["table", "strikethrough"]).disable("image")
+    return make_parser({"html": False, "highlight": highlight}).disable("image")
 
 
 def _highlighted(code: str, language: str) -> str:

@@ -1,0 +1,314 @@
+"""The Markdown parser of screen and export: CommonMark, GFM tables and strikethrough, and formulas as they stand.
+
+Formulas are `$..$`, `$$..$$`, `\\(..\\)`, `\\[..\\]` and `\\begin{..}..\\end{..}`; nothing in them is markup. A `$`
+before a price is prose, by Pandoc's rule: the opening `$` has no blank after it, the closing one no blank before it and
+no digit after it. mdit-py-plugins (0.7) is not used: it takes `$x$ is 3` for prose (it looks at the last character
+where it means the one before), lets a formula run out of its list item, is quadratic in openings without an end.
+
+Nothing that a text says is left out: table cells beyond the header are cells, a `|` in code or in a formula does not
+end a cell, and link definitions stay in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
+
+MAX_NESTING = 20
+"""Depth of nested blocks beyond which text is shown as it is. No answer needs more; a hostile one would."""
+
+MAX_FORMULA = 4_000
+"""Characters of a formula. An opening without its end costs no more than looking through as many."""
+MAX_FORMULA_LINES = 100
+
+_CLOSERS = {"$$": "$$", "\\[": "\\]", "\\(": "\\)"}
+_DOLLARS = re.compile(rf"\$(?![\s$])(?:[^$\\`]|\\.){{1,{MAX_FORMULA}}}+(?<!\s)\$(?![\d$])", re.DOTALL)
+_PRICE = re.compile(r"\$\d[\d.,]*+(?:\*\*|[^\\{}^_$]*?\s[A-Za-z]{2,})")
+_ENVIRONMENT = re.compile(r"\\begin\{([A-Za-z]+\*?)\}")
+_BLOCK_OPENER = re.compile(r"\$\$|\\\[|\\begin\{[A-Za-z]+\*?\}")
+_AFTER_BLOCK = re.compile(r"\s*[.,;:]?\s*(?:\([^()]*\)|\{[^{}]*\})?\s*[.,;:]?\s*")
+_DELIMITER_ROW = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
+_MOST_EMPTY_CELLS = 0x10000  # as in markdown-it: a table of one long header must not make millions of cells
+_IN_ROW = re.compile(r"`+|\$\$?|\\.|\|")
+
+
+def make_parser(options: Mapping[str, Any] | None = None) -> MarkdownIt:
+    """A parser with markdown-it's `options`. Its import takes longer than a frame."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING, **(options or {})}).enable(["table", "strikethrough"])
+    parser.inline.ruler.before("escape", "formula", _inline_formula)
+    parser.block.ruler.before(
+        "fence", "formula_block", _block_formula, {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    )
+    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
+    parser.block.ruler.at("reference", _definition)
+    parser.add_render_rule("formula", _formula_html)
+    parser.add_render_rule("formula_block", _block_html)
+    parser.add_render_rule("definition", _block_html)
+    return parser
+
+
+# --- formulas
+
+
+def _inline_formula(state: StateInline, silent: bool) -> bool:
+    end = formula_end(state.src, state.pos)
+    if end < 0 or end > state.posMax:
+        return False
+    if not silent:
+        state.push("formula", "math", 0).content = state.src[state.pos : end]
+    state.pos = end
+    return True
+
+
+def formula_end(text: str, start: int) -> int:
+    """Where the formula that begins at `start` ends; -1 where none does."""
+    if text[start] not in "$\\":
+        return -1
+    if text[start] == "$" and not text.startswith("$$", start):
+        match = _DOLLARS.match(text, start)
+        return match.end() if match and not _PRICE.match(text, start) else -1
+    opener = text[start : start + 2]
+    closer = _CLOSERS.get(opener, "")
+    if not closer and (match := _ENVIRONMENT.match(text, start)):
+        opener, closer = match.group(), f"\\end{{{match.group(1)}}}"
+    if not closer:
+        return -1
+    first = start + len(opener)
+    end = text.find(closer, first, first + MAX_FORMULA)
+    return end + len(closer) if end >= 0 and text[first:end].strip() else -1
+
+
+def formula_opener(line: str) -> str:
+    """What opens a displayed formula at the beginning of `line` (without its indent); "" for nothing."""
+    match = _BLOCK_OPENER.match(line)
+    return match.group() if match else ""
+
+
+def may_hold_blank_lines(opener: str) -> bool:
+    """Whether a displayed formula goes on behind a blank line: not where its end looks like its beginning."""
+    return opener != "$$"
+
+
+def _block_formula(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    if state.is_code_block(start):
+        return False
+    text = _line(state, start)
+    opener = formula_opener(text)
+    if not opener:
+        return False
+    closer = _CLOSERS.get(opener) or opener.replace("begin", "end", 1)
+    text, inner, number = text[len(opener) :], 0, start
+    while True:
+        if opener not in _CLOSERS:  # an environment may hold another of its name
+            inner += text.count(opener)
+        if text.count(closer) > inner:
+            break
+        inner -= text.count(closer)
+        number += 1
+        if number >= min(end, start + MAX_FORMULA_LINES):
+            return False
+        if state.isEmpty(number):
+            if not may_hold_blank_lines(opener):
+                return False
+        elif state.sCount[number] < state.blkIndent:
+            return False
+        text = _line(state, number)
+    at = text.rindex(closer) if inner else text.index(closer)
+    if not _AFTER_BLOCK.fullmatch(text[at + len(closer) :]):
+        return False  # words follow: it is a part of a paragraph
+    if not silent:
+        token = state.push("formula_block", "math", 0)
+        token.block, token.map = True, [start, number + 1]
+        token.content = state.getLines(start, number + 1, state.sCount[start], False)
+        state.line = number + 1
+    return True
+
+
+def _formula_html(
+    _self: RendererHTML, tokens: list[Token], index: int, _options: Mapping[str, Any], _env: Mapping[str, Any]
+) -> str:
+    from markdown_it.common.utils import escapeHtml
+
+    return f'<span class="formula">{escapeHtml(tokens[index].content)}</span>'
+
+
+def _block_html(
+    _self: RendererHTML, tokens: list[Token], index: int, _options: Mapping[str, Any], _env: Mapping[str, Any]
+) -> str:
+    from markdown_it.common.utils import escapeHtml
+
+    kind = "formula" if tokens[index].type == "formula_block" else "definition"
+    return f'<pre class="{kind}">{escapeHtml(tokens[index].content)}</pre>\n'
+
+
+# --- link definitions
+
+
+def _definition(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """markdown-it's rule, with a token: a definition that nothing refers to would vanish, and with it an address."""
+    from markdown_it.rules_block import reference
+
+    if not reference(state, start, end, silent):
+        return False
+    if not silent:
+        token = state.push("definition", "", 0)
+        token.block, token.map = True, [start, state.line]
+        token.content = state.getLines(start, state.line, state.sCount[start], False)
+    return True
+
+
+# --- tables
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A GFM table (https://github.github.com/gfm/#tables-extension-) that keeps the cells beyond its header."""
+    if start + 2 > end or state.sCount[start + 1] < state.blkIndent:
+        return False
+    if state.is_code_block(start) or state.is_code_block(start + 1):
+        return False
+    header, delimiters = _line(state, start).strip(), _line(state, start + 1).strip()
+    if "|" not in header or delimiters.startswith("- ") or not _DELIMITER_ROW.fullmatch(delimiters):
+        return False
+    aligns = [_align(cell.strip()) for cell in delimiters.strip("|").split("|")]
+    names = split_cells(header, len(aligns))
+    if len(names) != len(aligns):
+        return False
+    if silent:
+        return True
+    lines = _table_lines(state, start + 2, end)
+    rows = [split_cells(_line(state, number).strip(), len(aligns)) for number in lines]
+    table = state.push("table_open", "table", 1)
+    table.map = [start, start + 2 + len(rows)]
+    state.push("thead_open", "thead", 1).map = [start, start + 1]
+    _push_row(state, "th", names, aligns, start)
+    state.push("thead_close", "thead", -1)
+    if rows:
+        state.push("tbody_open", "tbody", 1).map = [start + 2, start + 2 + len(rows)]
+        missing = 0
+        for number, cells in zip(lines, rows, strict=True):
+            missing += max(0, len(aligns) - len(cells))
+            padding = [""] * (len(aligns) - len(cells)) if missing <= _MOST_EMPTY_CELLS else []
+            _push_row(state, "td", [*cells, *padding], aligns, number)
+        state.push("tbody_close", "tbody", -1)
+    state.push("table_close", "table", -1)
+    state.line = start + 2 + len(rows)
+    return True
+
+
+def _table_lines(state: StateBlock, first: int, end: int) -> range:
+    """The lines of a table's body: up to a blank line or the beginning of another block."""
+    rules = state.md.block.ruler.getRules("blockquote")
+    parent, state.parentType = state.parentType, "table"
+    number = first
+    while (
+        number < end
+        and not state.isEmpty(number)
+        and state.sCount[number] >= state.blkIndent
+        and not state.is_code_block(number)
+        and not any(rule(state, number, end, True) for rule in rules)
+    ):
+        number += 1
+    state.parentType = parent
+    return range(first, number)
+
+
+def _push_row(state: StateBlock, tag: str, cells: list[str], aligns: list[str], number: int) -> None:
+    state.push("tr_open", "tr", 1).map = [number, number + 1]
+    for index, cell in enumerate(cells):
+        opening = state.push(f"{tag}_open", tag, 1)
+        if index < len(aligns) and aligns[index]:
+            opening.attrs = {"style": f"text-align:{aligns[index]}"}
+        inline = state.push("inline", "", 0)
+        inline.map, inline.content, inline.children = [number, number + 1], cell, []
+        state.push(f"{tag}_close", tag, -1)
+    state.push("tr_close", "tr", -1)
+
+
+def _align(delimiter: str) -> str:
+    if delimiter.endswith(":"):
+        return "center" if delimiter.startswith(":") else "right"
+    return "left" if delimiter.startswith(":") else ""
+
+
+def split_cells(row: str, wanted: int) -> list[str]:
+    """The cells of a table's row.
+
+    GFM splits at every `|` without a backslash, in code too. Where that does not give the `wanted` number of cells, a
+    `|` in code or in a formula belongs to its cell.
+    """
+    everywhere, outside = [], []
+    whole = 0  # end of the code or formula that is passed
+    runs = _backtick_runs(row)
+    for match in _IN_ROW.finditer(row):
+        mark, start = match.group(), match.start()
+        if mark == "|":
+            everywhere.append(start)
+            if start >= whole:
+                outside.append(start)
+        elif start >= whole:
+            whole = _code_end(runs, start, len(mark)) if mark[0] == "`" else formula_end(row, start)
+    cells = _cut(row, everywhere)
+    if len(cells) != wanted and len(outside) < len(everywhere):
+        with_whole_spans = _cut(row, outside)
+        if len(with_whole_spans) >= wanted:
+            return with_whole_spans
+    return cells
+
+
+def _backtick_runs(row: str) -> dict[int, list[int]]:
+    """Where runs of backticks begin, by their length."""
+    runs: dict[int, list[int]] = {}
+    for match in re.finditer("`+", row):
+        runs.setdefault(len(match.group()), []).append(match.start())
+    return runs
+
+
+def _code_end(runs: Mapping[int, list[int]], start: int, length: int) -> int:
+    """Where the code span ends whose backticks begin at `start`; -1 where it has no end."""
+    same = runs[length]
+    index = bisect_right(same, start)
+    return same[index] + length if index < len(same) else -1
+
+
+def _cut(row: str, bars: list[int]) -> list[str]:
+    edges = [-1, *bars, len(row)]
+    cells = [row[left + 1 : right].strip() for left, right in pairwise(edges)]
+    if cells and not cells[0]:
+        cells.pop(0)
+    if cells and not cells[-1]:
+        cells.pop()
+    return [_without_escapes(cell) if "\\|" in cell else cell for cell in cells]
+
+
+def _without_escapes(cell: str) -> str:
+    r"""`cell` with `\|` as `|`, but not in formulas, where it is a norm."""
+    pieces, position = [], 0
+    while position < len(cell):
+        end = formula_end(cell, position) if cell[position] in "$\\" else -1
+        if end > 0:
+            pieces.append(cell[position:end])
+            position = end
+        elif cell.startswith("\\|", position):
+            pieces.append("|")
+            position += 2
+        else:
+            pieces.append(cell[position])
+            position += 1
+    return "".join(pieces)
+
+
+def _line(state: StateBlock, number: int) -> str:
+    """A line without the marks and the indent of what it lies in."""
+    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
