@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.chat.fakes import ScriptedProvider, drain, of, open_workspace
+from tests.chat.fakes import ScriptedProvider, Tools, answer, drain, of, open_workspace
 from tui.chat.conversation.events import Notice, ReplyFinished
 from tui.messages import Request
-from tui.providers.base import StreamEvent
+from tui.providers.base import ProviderError, StreamEvent
 from tui.views.model_words import effort_text
 
 
@@ -48,3 +48,19 @@ def test_what_thinking_says() -> None:
     assert effort_text("low", "low") == "Reasoning effort: low."
     assert effort_text("off", "low") == "Reasoning effort: off. This model does not take it: low is sent."
     assert effort_text("high", None) == "Reasoning effort: high, but this model takes none: provider default."
+
+
+async def test_what_was_learned_of_a_model_is_told_and_can_be_forgotten(tmp_path: Path) -> None:
+    no_tools, no_images = (ProviderError("bad_request", f"m does not support {what}") for what in ("tools", "images"))
+    provider = ScriptedProvider([[no_tools], [no_images], answer("one"), answer("two")])
+    async with open_workspace(tmp_path, provider, tools=Tools()) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("go"))
+        assert list(session.learned) == [
+            "Its server says that it calls no tools: it is offered none",
+            "It refused images: it is sent words for them",
+        ]
+        await session.forget_learned()
+        assert list(session.learned) == []
+        await drain(session.send("go on"))
+    assert [len(request.tools) for request in provider.requests] == [1, 0, 0, 1]

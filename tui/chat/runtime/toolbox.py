@@ -137,8 +137,16 @@ class ToolSupport:
         name = f"{provider}/{model}"
         if name not in self._known:
             text = self._store.get_state(SUPPORT + name)
-            self._known[name] = None if text is None else bool(json.loads(text))
+            self._known[name] = None if text is None else json.loads(text)
         return self._known[name]
+
+    def forget(self, provider: str, model: str) -> None:
+        """Nothing is known of this model, and its server is asked again. Raises `StoreError`. Not on the event loop."""
+        name = f"{provider}/{model}"
+        if self.takes_tools(provider, model) is not None:
+            self._store.put_state(SUPPORT + name, json.dumps(None))
+        self._known[name] = None
+        self._asked.discard(name)
 
     async def find(self, provider: Provider, model: str) -> None:
         """Ask the server, unless that was done in this run. Raises nothing: silence leaves what was known."""

@@ -387,6 +387,25 @@ class ChatSession:
         """Ask for this effort from now on."""
         self._conversation.set_target(replace(self._conversation.target, reasoning=effort))
 
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """What servers said or refused of the model in use, a line each: what is asked of it follows from that."""
+        provider, able = self._services.provider(self.provider), self._conversation.target.capabilities
+        lines = [*provider.learned(self.model)]
+        if self.tools.box.support.takes_tools(self.provider, self.model) is False:
+            lines.append("Its server says that it calls no tools: it is offered none")
+        if provider.capabilities(self.model).images and not able.images:
+            lines.append("It refused images: it is sent words for them")
+        return tuple(lines)
+
+    async def forget_learned(self) -> None:
+        """Ask the model in use as if nothing was learned of it. Its window is forgotten by `set_window`."""
+        provider = self._services.provider(self.provider)
+        provider.forget(self.model)
+        await asyncio.to_thread(self.tools.box.support.forget, self.provider, self.model)
+        self._conversation.set_target(self._target_for(f"{self.provider}/{self.model}"))
+        await self.refresh_usage()
+
     async def set_window(self, tokens: int | None) -> None:
         """`/window`: the person's word on the window, in tokens; None forgets what was set and learned."""
         windows = self._services.windows
