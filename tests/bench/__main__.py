@@ -24,6 +24,7 @@ PROGRAMS = (
     "real_windows",
     "simulate",
     "structure",
+    "switching",
     "tools",
     "trace",
     "vocabularies",

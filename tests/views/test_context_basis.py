@@ -11,7 +11,7 @@ import pytest
 from tests.context.helpers import MODEL, WordTokenizer, answer, estimator, registered, request, thinking, user
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.usage.limits import BudgetSettings, ModelLimits
-from tui.context.usage.usage import calculate_context_usage
+from tui.context.usage.usage import ClassFactor, calculate_context_usage
 from tui.messages import Message, Usage
 from tui.views.context_basis import basis_lines
 
@@ -102,3 +102,16 @@ def test_reasoning_that_left_is_taken_off() -> None:
     known.record(request(user("q"), thought, user("r")), answer("b"), Usage(1_210, 10), learn=True, at=1.0)
     bare = replace(thought, parts=thought.parts[1:])
     assert "- not sent any more" in line(known, user("q"), bare, user("r"), answer("b"))
+
+
+def test_the_classes_of_the_conversation_show_what_was_learned_of_each() -> None:
+    known = estimator()
+    usage = calculate_context_usage(
+        request(user("q")), estimator=known, limits=ModelLimits(200_000), settings=BudgetSettings()
+    )
+    classes = (ClassFactor("latin", 900, 1.0), ClassFactor("devanagari", 400, 1.3))
+    basis = replace(usage.basis, factor=1.1, measured_calls=3, classes=classes)
+    lines = [line.plain for line in basis_lines(replace(usage, basis=basis), 200)]
+    assert any("factor 1.10 (latin 1.00, devanagari 1.30)" in text for text in lines)
+    same = replace(basis, classes=(ClassFactor("latin", 900, 1.1), ClassFactor("digits", 90, 1.1)))
+    assert not any("latin" in line.plain for line in basis_lines(replace(usage, basis=same), 200))

@@ -11,7 +11,7 @@ from textual.content import Content
 from tui.text.numbers import percent, plural, signed_percent, tokens_exact, tokens_short
 
 if TYPE_CHECKING:
-    from tui.context.usage.usage import ContextUsage
+    from tui.context.usage.usage import Basis, ContextUsage
 
 
 def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
@@ -26,7 +26,7 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
             if basis.error_p95_percent
             else ""
         )
-        facts.append(f"this model: factor {basis.factor:.2f}{learned}")
+        facts.append(f"this model: factor {basis.factor:.2f}{_by_class(basis)}{learned}")
     if basis.cleared:
         facts.append(f"the provider clears {tokens_exact(basis.cleared)} of old tool results by itself")
     if basis.compactions:
@@ -34,6 +34,13 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
             f"{plural(basis.compactions, 'compaction')}, saved {tokens_short(basis.compaction_saved, strip=True)}"
         )
     return [Content.styled(line, "$text-muted") for line in _fill([f"basis   {_sum(usage)}", *facts], width)]
+
+
+def _by_class(basis: Basis) -> str:
+    """The factors of the conversation's classes of text where they differ."""
+    if len({f"{item.factor:.2f}" for item in basis.classes}) < 2:
+        return ""
+    return f" ({', '.join(f'{item.name} {item.factor:.2f}' for item in basis.classes)})"
 
 
 def _sum(usage: ContextUsage) -> str:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui.context.counting.classes import CLASSES, DIGITS, LATIN, pack
 from tui.context.estimate.calibration import (
     ENOUGH_CALLS,
     FACTOR_HIGH,
@@ -55,7 +56,7 @@ def test_the_true_factors_are_found(factor: float, markup: float) -> None:
 
 def test_a_few_outliers_move_little() -> None:
     seen = [(500.0, 10.0, 600.0)] * 30 + [(500.0, 10.0, 9_000.0)] * 3
-    assert fit(taught(*seen).observations)[0] == pytest.approx(1.18, abs=0.05)
+    assert fit(taught(*seen).observations)[0][LATIN] == pytest.approx(1.18, abs=0.05)
 
 
 def test_one_tiny_message_teaches_little() -> None:
@@ -155,3 +156,32 @@ def test_damaged_state_starts_anew(damage: str) -> None:
     store = Store()
     store.saved["p", "m"] = damage
     assert CalibrationBook(store).get("p", "m") == Calibration()
+
+
+HINDI, PYTHON = CLASSES.index("devanagari"), LATIN
+
+
+def test_one_class_teaches_nothing_about_another() -> None:
+    calibration = Calibration()
+    for index in range(25):
+        tokens = 200.0 + 17 * index
+        calibration = calibration.learn(tokens, 4.0, 1.6 * tokens + 4, pack({HINDI: tokens}))
+    assert calibration.class_factor(HINDI) == pytest.approx(1.6, rel=0.03)
+    assert calibration.text(1_000.0, pack({PYTHON: 1_000.0})) == pytest.approx(1_000.0)
+    assert calibration.knows(HINDI)
+    assert not calibration.knows(PYTHON)
+
+
+def test_classes_that_come_together_share_what_was_seen() -> None:
+    calibration = Calibration()
+    for index in range(25):
+        latin, digits = 300.0 + 31 * (index % 7), 40.0 + 13 * (index % 5)
+        classes = pack({LATIN: latin, DIGITS: digits})
+        calibration = calibration.learn(latin + digits, 4.0, 1.2 * latin + 2 * digits + 4, classes)
+    assert calibration.text(550.0, pack({LATIN: 480.0, DIGITS: 70.0})) == pytest.approx(1.2 * 480 + 2 * 70, rel=0.02)
+
+
+def test_observations_of_older_versions_can_still_be_read() -> None:
+    data = Calibration().learn(100.0, 4.0, 130.0).to_json()
+    old = dict(data) | {"observations": [[100.0, 4.0, 130.0]]}
+    assert Calibration.from_json(old) == Calibration.from_json(data)

@@ -10,10 +10,14 @@ from statistics import median
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
+from tui.context.counting.classes import LATIN, unpack
+
 FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # no learning leaves these
 MEDIA_LOW, MEDIA_HIGH = 0.1, 500.0  # some gateways bill an image by its base64 text: 83 times the formula was seen
 KEPT = 64  # observations kept for each model
 KEPT_ERRORS = 256
+ENOUGH_TOKENS = 200  # of a class, from which it counts as measured
+FIT_ROUNDS = 25
 KEPT_PREAMBLES = 16
 KEPT_EXCESSES = 4
 AGREE_SHARE, AGREE_SLACK = 0.05, 20.0  # two observations that say the same: share, tokens
@@ -29,12 +33,13 @@ SIGMA_TOKENS, SIGMA_CONTENT = 3.0, 0.04
 class Observation(NamedTuple):
     """What new messages were estimated at, in tokens before learning, and what they really cost.
 
-    `content` is text as the tokenizer and the family's factor have it, `markup` what roles and wrappers cost.
+    `content` is text as the tokenizer has it, by class in `classes`; `markup` what roles and wrappers cost.
     """
 
     content: float
     markup: float
     actual: float
+    classes: tuple[tuple[int, float], ...] = ()
 
 
 class PreambleCost(NamedTuple):
@@ -71,13 +76,40 @@ class Calibration:
     unseen: tuple[float, ...] = ()
 
     @cached_property
-    def _fit(self) -> tuple[float, float]:
+    def _fit(self) -> tuple[dict[int, float], float]:
         return fit(self.observations)
 
-    @property
+    @cached_property
+    def _seen(self) -> dict[int, float]:
+        """Tokens of the observations by class."""
+        seen: dict[int, float] = {}
+        for observation in self.observations:
+            for kind, tokens in observation.classes:
+                seen[kind] = seen.get(kind, 0.0) + tokens
+        return seen
+
+    def class_factor(self, kind: int) -> float:
+        """What estimated content of one class of text is multiplied by."""
+        return max(self._fit[0].get(kind, 1.0), self.floor)
+
+    @cached_property
     def factor(self) -> float:
-        """What estimated content is multiplied by."""
-        return max(self._fit[0], self.floor)
+        """What estimated content is multiplied by, over all that was observed."""
+        whole = sum(self._seen.values())
+        if whole <= 0:
+            return max(1.0, self.floor)
+        return sum(self.class_factor(kind) * tokens for kind, tokens in self._seen.items()) / whole
+
+    def knows(self, kind: int) -> bool:
+        """Whether a class of text was measured for this model."""
+        return self._seen.get(kind, 0.0) >= ENOUGH_TOKENS
+
+    def text(self, content: float, classes: int) -> float:
+        """Tokens of `content`, by class in `classes` (packed), with what was learned. The rest counts as Latin."""
+        by_class = unpack(classes)
+        rest = content - sum(tokens for _, tokens in by_class)
+        learned = sum(self.class_factor(kind) * tokens for kind, tokens in by_class)
+        return learned + self.class_factor(LATIN) * rest
 
     @property
     def markup_factor(self) -> float:
@@ -115,11 +147,13 @@ class Calibration:
         """This after a refusal that showed the estimates to be at least this share too low."""
         return replace(self, floor=min(FACTOR_HIGH, self.factor * (1 + excess)))
 
-    def learn(self, content: float, markup: float, actual: float) -> Calibration:
-        """This with one more observation, in tokens. Ignores what cannot teach."""
+    def learn(self, content: float, markup: float, actual: float, classes: int = 0) -> Calibration:
+        """This with one more observation, in tokens; `classes` as in `text`. Ignores what cannot teach."""
         if content + markup <= 0 or actual < 0:
             return self
-        return replace(self, observations=(*self.observations, Observation(content, markup, actual))[-KEPT:])
+        by_class = tuple(unpack(classes)) or ((LATIN, content),)
+        observation = Observation(content, markup, actual, by_class)
+        return replace(self, observations=(*self.observations, observation)[-KEPT:])
 
     def learn_media(self, formula: float, actual: float) -> Calibration:
         """This with what images and PDFs cost, against the formula, in tokens."""
@@ -213,7 +247,7 @@ class Calibration:
     def to_json(self) -> dict[str, object]:
         """For a store."""
         return {
-            "observations": [list(seen) for seen in self.observations],
+            "observations": [[*seen[:3], [list(pair) for pair in seen.classes]] for seen in self.observations],
             "errors": list(self.errors),
             "relative": list(self.relative),
             "media": list(self.media),
@@ -230,7 +264,7 @@ class Calibration:
     def from_json(cls, data: Mapping[str, Any]) -> Calibration:
         """From a store. Raises `ValueError`, `TypeError` or `KeyError` for data that is none."""
         return cls(
-            observations=tuple(Observation(*map(float, seen)) for seen in data["observations"])[-KEPT:],
+            observations=tuple(map(_observation, data["observations"]))[-KEPT:],
             errors=tuple(map(float, data["errors"]))[-KEPT_ERRORS:],
             relative=tuple(map(float, data["relative"]))[-KEPT_ERRORS:],
             media=tuple(map(float, data["media"])),
@@ -247,31 +281,45 @@ class Calibration:
         )
 
 
-def fit(observations: Sequence[Observation]) -> tuple[float, float]:
-    """The factors of content and markup that explain `observations` best, both within 0.5 to 2.5.
+def _observation(data: Sequence[Any]) -> Observation:
+    """One from a store; older ones tell no classes."""
+    content, markup, actual = map(float, data[:3])
+    classes = tuple((int(kind), float(tokens)) for kind, tokens in data[3]) if len(data) > 3 else ()
+    return Observation(content, markup, actual, classes or ((LATIN, content),))
 
-    Robust least squares (Huber weights) with a prior at 1 for each, so that few or odd observations move little:
-    minimise sum w (actual - f content - g markup)^2 / s^2 + ((f - 1) / SIGMA_FACTOR)^2 + ((g - 1) / SIGMA_MARKUP)^2.
+
+def fit(observations: Sequence[Observation]) -> tuple[dict[int, float], float]:
+    """The factors of content by class, and of markup, that explain `observations` best, all within 0.5 to 2.5.
+
+    Robust least squares (Huber weights) with a prior at 1 for each, so that few or odd observations move little, and
+    one class none of the others. Minimises, by coordinates,
+
+        sum w (actual - sum f_c content_c - g markup)^2 / s^2
+        + sum ((f_c - 1) / SIGMA_FACTOR)^2 + ((g - 1) / SIGMA_MARKUP)^2
     """
-    factor = markup = 1.0
-    for _ in range(6):
-        cc, cm, mm = 1 / SIGMA_FACTOR**2, 0.0, 1 / SIGMA_MARKUP**2
-        rc, rm = cc, mm
-        for seen in observations:
-            sigma = SIGMA_TOKENS + SIGMA_CONTENT * seen.content
-            error = abs(seen.actual - factor * seen.content - markup * seen.markup) / sigma
-            weight = min(1.0, 1.5 / error if error else 1.0) / sigma**2
-            cc += weight * seen.content**2
-            cm += weight * seen.content * seen.markup
-            mm += weight * seen.markup**2
-            rc += weight * seen.content * seen.actual
-            rm += weight * seen.markup * seen.actual
-        determinant = cc * mm - cm * cm
-        if determinant <= 0:
-            break
-        factor = min(max((rc * mm - rm * cm) / determinant, FACTOR_LOW), FACTOR_HIGH)
-        markup = min(max((cc * rm - cm * rc) / determinant, FACTOR_LOW), FACTOR_HIGH)
-    return factor, markup
+    columns: dict[int, list[tuple[int, float]]] = {}  # class: observation and its tokens; markup is class -1
+    for index, seen in enumerate(observations):
+        for kind, tokens in (*seen.classes, (-1, seen.markup)):
+            columns.setdefault(kind, []).append((index, tokens))
+    factors = dict.fromkeys(columns, 1.0)
+    errors = [seen.actual - sum(tokens for _, tokens in seen.classes) - seen.markup for seen in observations]
+    sigmas = [SIGMA_TOKENS + SIGMA_CONTENT * seen.content for seen in observations]
+    for _ in range(FIT_ROUNDS):
+        weights = [
+            min(1.0, 1.5 * sigma / abs(error) if error else 1.0) / sigma**2
+            for error, sigma in zip(errors, sigmas, strict=True)
+        ]
+        for kind, column in columns.items():
+            before = factors[kind]
+            below = above = 1 / (SIGMA_MARKUP if kind < 0 else SIGMA_FACTOR) ** 2
+            for index, tokens in column:
+                below += weights[index] * tokens**2
+                above += weights[index] * tokens * (errors[index] + before * tokens)
+            factors[kind] = min(max(above / below, FACTOR_LOW), FACTOR_HIGH)
+            step = factors[kind] - before
+            for index, tokens in column:
+                errors[index] -= step * tokens
+    return factors, factors.pop(-1, 1.0)
 
 
 def _quantile(values: Sequence[float], share: float) -> float:

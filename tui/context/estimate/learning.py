@@ -30,7 +30,7 @@ def learn(calibration: Calibration, situation: Situation, actual: int) -> Calibr
     elif base.uncertain == 0 and account.messages[base.covered :]:
         markup = fresh.markup + base.bias
         rest = actual - base.known - fresh.known - fresh.fixed
-        text = fresh.content * calibration.factor + markup * calibration.markup_factor
+        text = calibration.text(fresh.content, fresh.classes) + markup * calibration.markup_factor
         share = _returned(situation, rest - text - fresh.media * calibration.media_factor)
         if share is not None:
             calibration = calibration.learn_returned(share)
@@ -40,7 +40,7 @@ def learn(calibration: Calibration, situation: Situation, actual: int) -> Calibr
             if fresh.media > MEDIA_SHARE * (fresh.media + text):
                 calibration = calibration.learn_media(fresh.media, rest - text)
         else:
-            calibration = calibration.learn(fresh.content, markup, rest)
+            calibration = calibration.learn(fresh.content, markup, rest, fresh.classes)
     elif situation.preamble.digest != base.match.measurement.preamble if base.match.measurement else False:
         calibration = _learn_preamble_change(calibration, situation, actual)
     return calibration.note(estimate.tokens, actual, estimate.margin)
@@ -56,9 +56,11 @@ def learn_refusal(calibration: Calibration, situation: Situation, actual: int | 
     if actual is None and not calibration.calls and not calibration.preambles:
         return calibration.learn_floor(REFUSED_EXCESS)
     fresh = situation.account.since(situation.base.covered)
-    text = fresh.content * calibration.factor + fresh.markup * calibration.markup_factor
+    text = calibration.text(fresh.content, fresh.classes) + fresh.markup * calibration.markup_factor
     excess = text * REFUSED_EXCESS if actual is None else actual - situation.estimate.tokens
-    return calibration.learn(fresh.content, fresh.markup, text + excess) if excess > 0 else calibration
+    if excess <= 0:
+        return calibration
+    return calibration.learn(fresh.content, fresh.markup, text + excess, fresh.classes)
 
 
 def _returned(situation: Situation, missing: float) -> float | None:

@@ -31,7 +31,8 @@ class Sums(NamedTuple):
     `classes` is `content` by class of text, packed.
 
     Whatever is known of the costs: `plain` is the estimate of all before learning, `text` its part that is visible
-    text, `most` what all of it can cost at most (`most_tokens`), `size` the bytes of visible text.
+    text, `most` what all of it can cost at most (`most_tokens`), `size` the bytes of visible text, `all_classes` what
+    `classes` is of the unknown ones.
     """
 
     content: float = 0.0
@@ -46,6 +47,7 @@ class Sums(NamedTuple):
     text: float = 0.0
     most: float = 0.0
     size: float = 0.0
+    all_classes: int = 0
 
     def minus(self, other: Sums) -> Sums:
         """What is in these and not in `other`."""
@@ -159,7 +161,7 @@ def make_entry(message: Message, digest: MessageDigest, count: MessageCount, cos
     if cost is None:
         rows = tuple((row_of(message, kind), tokens) for kind, tokens in split.items())
         known = (0.0, thought, failed, count.classes)
-        sums = Sums(count.content, count.markup, count.media, count.fixed, *known, *limits)
+        sums = Sums(count.content, count.markup, count.media, count.fixed, *known, *limits, count.classes)
         sure = reasoning_tokens(message) is not None
         return Entry(digest, count.size, count.size, "estimated", sums, calls, sure, rows)
     others = count.size - thought
@@ -168,7 +170,7 @@ def make_entry(message: Message, digest: MessageDigest, count: MessageCount, cos
         (row_of(message, kind), float(cost.reasoning) if kind == "reasoning" else tokens * scale)
         for kind, tokens in split.items()
     )
-    sums = Sums(0.0, 0.0, 0.0, 0.0, float(cost.tokens), float(cost.reasoning), 0.0, 0, *limits)
+    sums = Sums(0.0, 0.0, 0.0, 0.0, float(cost.tokens), float(cost.reasoning), 0.0, 0, *limits, count.classes)
     return Entry(digest, others + cost.reasoning, float(cost.tokens), cost.source, sums, calls, True, rows)
 
 

@@ -59,7 +59,7 @@ def learned(sums: Sums, calibration: Calibration, bias: float = 0.0) -> float:
     """The estimate of what is not known in `sums`, in tokens, with what was learned; never negative."""
     return max(
         0.0,
-        sums.content * calibration.factor
+        calibration.text(sums.content, sums.classes)
         + (sums.markup + bias) * calibration.markup_factor
         + sums.media * calibration.media_factor
         + sums.fixed,
@@ -101,7 +101,9 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     # What was just estimated keeps a margin of its own: a large new text is not as certain as the calls before it.
     least = 0.0
     if not exact:
-        least = _margin(tokens - sure, fresh, rough, account.ledger.model) + MARGIN_TOKENIZER * base.uncertain
+        least = (
+            _margin(tokens - sure, fresh, rough, account.ledger.model, calibration) + MARGIN_TOKENIZER * base.uncertain
+        )
     margin = 0.0 if exact else MARGIN_KNOWN * sure + least
     bound = max(tokens, ceil(tokens + max(margin * calibration.spread, least)))
     return ConversationEstimate(
@@ -122,9 +124,15 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     )
 
 
-def _margin(guessed: int, fresh: Sums, rough: float, model: str) -> float:
-    """The margin of what was estimated: of texts by class, and of what stands around them."""
-    margins = margins_of(model)
+def _margin(guessed: int, fresh: Sums, rough: float, model: str, calibration: Calibration) -> float:
+    """The margin of what was estimated: of texts by class, and of what stands around them.
+
+    A class that was measured for this model needs no more than any tokenizer does.
+    """
+    margins = [
+        min(margin, MARGIN_TOKENIZER) if calibration.knows(kind) else margin
+        for kind, margin in enumerate(margins_of(model))
+    ]
     texts = unpack(fresh.classes)
     content = min(float(guessed), sum(tokens for _, tokens in texts))
     rough = min(guessed - content, max(0.0, rough - content))

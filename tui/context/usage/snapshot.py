@@ -13,7 +13,7 @@ from typing import Any
 
 from tui.context.usage.limits import Budget, ModelLimits
 from tui.context.usage.rows import UsageItem, UsageRow
-from tui.context.usage.usage import Basis, ContextUsage
+from tui.context.usage.usage import Basis, ClassFactor, ContextUsage
 
 VERSION = 1
 FEW = 200  # items of a row that are kept; a row with more (messages) gets its items from the account
@@ -52,7 +52,7 @@ def snapshot_from_json(data: Mapping[str, Any], stamp: str) -> ContextUsage | No
         return ContextUsage(
             limits=ModelLimits(**data["limits"]),
             budget=Budget(**data["budget"]),
-            basis=Basis(**data["basis"]),
+            basis=Basis(**data["basis"] | {"classes": tuple(ClassFactor(*item) for item in data["basis"]["classes"])}),
             rows=rows,
             **{name: data[name] for name in _PLAIN if name != "warnings"},
             warnings=tuple(data["warnings"]),

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from tui.context.counting.classes import CLASSES, unpack
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, check_budget, make_budget
 from tui.context.usage.rows import UsageItem, UsageRow, make_rows
 from tui.messages import Request
 
+NAMED_SHARE = 0.05  # of a conversation's text, from which a class is named
+
+
+class ClassFactor(NamedTuple):
+    """A class of text in the conversation: its name, its tokens before learning, what they are multiplied by."""
+
+    name: str
+    tokens: int
+    factor: float
+
 
 @dataclass(frozen=True, slots=True)
 class Basis:
     """Where the total comes from, in tokens. None is unknown (no call yet).
 
-    `counted` says that `last_input` is the provider's count of a request, not what it reported of a call.
+    `counted` says that `last_input` is the provider's count of a request, not what it reported of a call. `classes` are
+    the classes of text that make up the conversation.
     """
 
     last_input: int | None = None
@@ -32,6 +45,7 @@ class Basis:
     compaction_saved: int = 0  # tokens
     cleared: int = 0  # tokens that the provider's context editing takes out
     counted: bool = False
+    classes: tuple[ClassFactor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +163,21 @@ def _basis(estimate: ConversationEstimate, situation: Situation, compactions: in
         compaction_saved=saved,
         cleared=estimate.cleared,
         counted=estimate.counted,
+        classes=_classes(situation),
     )
+
+
+def _classes(situation: Situation) -> tuple[ClassFactor, ...]:
+    """The classes with a share worth naming, the largest first."""
+    account = situation.account
+    by_class = unpack(account.sums[len(account.messages)].all_classes)
+    least = NAMED_SHARE * sum(tokens for _, tokens in by_class)
+    found = [
+        ClassFactor(CLASSES[kind], round(tokens), situation.calibration.class_factor(kind))
+        for kind, tokens in by_class
+        if tokens >= max(1.0, least)
+    ]
+    return tuple(sorted(found, key=lambda item: -item.tokens))
 
 
 def usage_to_json(usage: ContextUsage) -> dict[str, object]:
