@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
+from tests import local_server
 from tests.real.conftest import LlamaServer
 from tui.chat.conversation.events import CompactionFinished, ContextTrimmed, Notice, TurnFailed
 from tui.chat.turn.session import ChatSession
@@ -133,7 +134,7 @@ def measure(mode: str, turns: int, window: int) -> Figures:
         with log_file.open("wb") as log:
             process = LocalServer(window=window, api_key="", log=log)
             try:
-                server = LlamaServer(process.start_blocking(), process.model, window, "", log_file, process)
+                server = LlamaServer(local_server.start(process), process.model, window, "", log_file, process)
                 return asyncio.run(converse(server, mode, turns, Path(name)))
             finally:
                 process.stop()

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tests import local_server
 from tests.corpus import REPOSITORY
 from tui.chat.store.ids import new_id
 from tui.chat.turn.session import ChatSession
@@ -117,7 +118,7 @@ def main(_arguments: Sequence[str]) -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         server = LocalServer(window=4_096, template=TEMPLATE, api_key="")
-        url = server.start_blocking()
+        url = local_server.start(server)
         try:
             print(table(asyncio.run(measure(url, server.model, Path(folder)))))
         finally:

@@ -20,7 +20,7 @@ from tui.providers.http.errors import classify_error
 from tui.providers.models import discovery
 from tui.providers.openai_chat.reader import ChatReader
 from tui.providers.openai_responses.reader import ResponsesReader
-from tui.providers.surrogates import Halves
+from tui.providers.surrogates import SurrogateJoiner
 
 ODD: tuple[Any, ...] = (
     None,
@@ -44,21 +44,46 @@ CHAT: Any = {
                 "content": [{"type": "thinking", "thinking": [{"text": "a"}]}, {"type": "text", "text": "b"}],
                 "reasoning_details": [{"type": "reasoning.text", "text": "a", "index": 0, "id": "x"}],
                 "tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}],
+                "annotations": [{"type": "url_citation", "url_citation": {"url": "u", "title": "t", "content": "c"}}],
+                "audio": {"transcript": "a"},
+                "images": [{"type": "image_url"}],
             },
             "finish_reason": "stop",
         }
     ],
-    "usage": {"prompt_tokens": 1, "total_tokens": 9, "prompt_tokens_details": {"cached_tokens": 3}},
+    "citations": ["u", {"url": "u", "title": "t"}],
+    "search_results": [{"url": "u", "title": "t"}],
+    "service_tier": "flex",
+    "usage": {
+        "prompt_tokens": 1,
+        "total_tokens": 9,
+        "prompt_tokens_details": {"cached_tokens": 3},
+        "cost": 0.1,
+        "is_byok": True,
+        "cost_details": {"upstream_inference_cost": 0.1},
+    },
 }
 MESSAGES: Any = [
     {"type": "message_start", "message": {"usage": {"input_tokens": 9, "cache_read_input_tokens": 1}}},
     {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "a", "input": {"a": 1}}},
     {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{}"}},
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "server_tool_use", "id": "s", "input": {}}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "{}"}},
+    {"type": "content_block_stop", "index": 1},
+    {"type": "content_block_start", "index": 2, "content_block": {"type": "text", "citations": [{"url": "u"}]}},
+    {"type": "content_block_delta", "index": 2, "delta": {"type": "citations_delta", "citation": {"url": "u"}}},
     {
         "type": "message_delta",
-        "delta": {"stop_reason": "refusal", "stop_details": {"explanation": "e"}},
+        "delta": {"stop_reason": "refusal", "stop_details": {"explanation": "e", "category": "c"}},
         "context_management": {"applied_edits": [{"cleared_input_tokens": 4, "cleared_tool_uses": 1}]},
-        "usage": {"input_tokens": 1, "cache_creation_input_tokens": 1, "iterations": [{"type": "message"}]},
+        "usage": {
+            "input_tokens": 1,
+            "cache_creation_input_tokens": 1,
+            "cache_creation": {"ephemeral_1h_input_tokens": 1},
+            "server_tool_use": {"web_search_requests": 1},
+            "speed": "fast",
+            "iterations": [{"type": "message"}],
+        },
     },
 ]
 RESPONSES: Any = [
@@ -68,6 +93,16 @@ RESPONSES: Any = [
         "type": "response.output_item.done",
         "output_index": 1,
         "item": {"type": "reasoning", "id": "r", "summary": [{"text": "x"}], "encrypted_content": "e"},
+    },
+    {"type": "response.output_text.annotation.added", "annotation": {"type": "url_citation", "url": "u", "title": "t"}},
+    {
+        "type": "response.output_item.done",
+        "output_index": 2,
+        "item": {
+            "type": "message",
+            "phase": "final_answer",
+            "content": [{"text": "x", "annotations": [{"url": "u"}]}, {"type": "refusal", "refusal": "n"}],
+        },
     },
     {
         "type": "response.incomplete",
@@ -83,7 +118,13 @@ LIST: Any = {
             "limits": {"max_prompt_tokens": 4},
             "pricing": {"prompt": "0.1", "completion": "0.2"},
             "architecture": {"input_modalities": ["image"]},
-            "capabilities": {"vision": True, "function_calling": {"supported": True}},
+            "capabilities": {
+                "vision": True,
+                "effort": {"low": {"supported": True}},
+                "thinking": {"types": {"a": True}},
+            },
+            "supported_efforts": ["low", {"effort": "high"}],
+            "reasoning": {"supported_efforts": ["none"]},
         }
     ]
 }
@@ -180,10 +221,10 @@ async def test_a_character_that_comes_in_two_halves_is_one(dialect: Dialect, pie
 
 
 def test_half_a_character_waits_only_for_its_own_part() -> None:
-    halves = Halves()
+    joiner = SurrogateJoiner()
 
     def read(*events: StreamEvent) -> list[StreamEvent]:
-        return [one for event in events for one in halves.read(event)]
+        return [one for event in events for one in joiner.read(event)]
 
     call = ToolCallDelta(0, "id", "f", '{"a": "\ud83d')
     assert read(call, ToolCallDelta(0, arguments='\ude00"}')) == [
@@ -196,4 +237,4 @@ def test_half_a_character_waits_only_for_its_own_part() -> None:
         TextDelta("\ufffdy"),
     ]
     assert read(TextDelta("\ud83d"), TextDelta("z")) == [TextDelta("\ufffdz")]
-    assert [*read(TextDelta("end\ud83d")), *halves.rest(), *halves.rest()] == [TextDelta("end"), TextDelta("\ufffd")]
+    assert [*read(TextDelta("end\ud83d")), *joiner.rest(), *joiner.rest()] == [TextDelta("end"), TextDelta("\ufffd")]

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import pytest
 
+from tests import local_server
 from tests.corpus import REPOSITORY, required
 from tui.providers.base import Provider
 from tui.providers.config import Dialect, ProviderConfig
@@ -85,7 +86,7 @@ def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServ
             log_file = folder / f"server-{len(list(folder.iterdir()))}.log"
             with log_file.open("wb") as log:
                 process = LocalServer(window=window, template=template, api_key=api_key, log=log)
-                url = process.start_blocking()
+                url = local_server.start(process)
             key_env = f"CHATCTX_TEST_KEY_{process.pid}" if api_key else ""
             if key_env:
                 keys.setenv(key_env, api_key)

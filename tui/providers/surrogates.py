@@ -1,6 +1,6 @@
-"""Characters that a server split between two pieces of its answer: put together before anybody sees them. Pure.
+"""Surrogate pairs that a server split between two pieces of its answer are joined before anybody sees them. Pure.
 
-A server that escapes its JSON writes an emoji as two halves (a surrogate pair), and some cut between them. A half can
+A server that escapes its JSON writes an emoji as a surrogate pair, and some cut between the two. A lone surrogate can
 be neither printed nor sent back.
 """
 
@@ -18,8 +18,8 @@ _Piece: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta | ToolCallDelta
 _PieceT = TypeVar("_PieceT", bound=_Piece)
 
 
-class Halves:
-    """Holds back half a character at a piece's end until the other half comes; left alone it becomes U+FFFD."""
+class SurrogateJoiner:
+    """Holds back a high surrogate at a piece's end until the low one comes; left alone it becomes U+FFFD."""
 
     def __init__(self) -> None:
         self._held: _Piece | None = None
@@ -27,7 +27,7 @@ class Halves:
     def read(self, event: StreamEvent) -> Iterator[StreamEvent]:
         """`event`, with whole characters."""
         held = self._held
-        if held is None and (not isinstance(event, _Piece) or _said(event).isascii()):
+        if held is None and (not isinstance(event, _Piece) or _text(event).isascii()):
             yield event
             return
         if held is not None and not (isinstance(event, _Piece) and _place(held) == _place(event)):
@@ -37,35 +37,35 @@ class Halves:
             yield event
             return
         self._held = None
-        text = (_said(held) if held is not None else "") + _said(event)
+        text = (_text(held) if held is not None else "") + _text(event)
         if "\ud800" <= text[-1:] <= "\udbff":
-            self._held, text = _saying(event, text[-1]), text[:-1]
+            self._held, text = _with_text(event, text[-1]), text[:-1]
         if text or isinstance(event, ToolCallDelta):  # that one may bring the call's name
-            yield _saying(event, whole_text(text))
+            yield _with_text(event, whole_text(text))
 
     def rest(self) -> Iterator[StreamEvent]:
         """What is still held back, when the answer ends or goes on otherwise."""
         held, self._held = self._held, None
         if held is not None:
-            yield _saying(held, "\ufffd")
+            yield _with_text(held, "\ufffd")
 
 
 async def whole_characters(stream: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
-    """`stream` without half characters. Raises `ProviderError`."""
-    halves = Halves()
+    """`stream` with whole characters. Raises `ProviderError`."""
+    joiner = SurrogateJoiner()
     async with aclosing(stream) as events:
         async for event in events:
-            for whole in halves.read(event):
+            for whole in joiner.read(event):
                 yield whole
-    for whole in halves.rest():
+    for whole in joiner.rest():
         yield whole
 
 
-def _said(event: _Piece) -> str:
+def _text(event: _Piece) -> str:
     return event.arguments if isinstance(event, ToolCallDelta) else event.text
 
 
-def _saying(event: _PieceT, text: str) -> _PieceT:
+def _with_text(event: _PieceT, text: str) -> _PieceT:
     return replace(event, arguments=text) if isinstance(event, ToolCallDelta) else replace(event, text=text)
 
 

@@ -10,7 +10,7 @@ from tests.providers.replay import replay_server
 from tests.providers.serving import serving
 from tui.messages import Message, Request, Text
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.models.discovery import entry_limits, is_for_chat
+from tui.providers.models.discovery import entry_info, entry_limits, is_for_chat
 from tui.providers.registry import make_provider
 
 
@@ -211,3 +211,60 @@ async def test_a_list_leaves_out_what_cannot_be_talked_to() -> None:
     async with serving("openai-chat") as (server, provider):
         server.json({"data": [{"id": "nomic-embed-text"}, {"id": "qwen3"}]}, path="/v1/models")
         assert [model.id for model in await provider.models()] == ["qwen3"]
+
+
+async def test_geminis_own_list_names_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its list in OpenAI's dialect has names only; the other one takes the key under a name of its own."""
+    monkeypatch.setenv("GEMINI_TEST_KEY", "key-0001")
+    async with replay_server() as server:
+        own = {"name": "models/gemini-3.1-pro-preview", "inputTokenLimit": 1_048_576, "outputTokenLimit": 65_536}
+        server.json(own, path="/v1beta/models/gemini-3.1-pro-preview")
+        config = ProviderConfig(
+            "gemini", base_url=f"{server.url}/v1beta/openai", needs_key=True, key_env=("GEMINI_TEST_KEY",)
+        )
+        provider = make_provider("gemini", config)
+        limits = await provider.limits("gemini-3.1-pro-preview")
+        await provider.close()
+        assert server.asked[0].headers["x-goog-api-key"] == "key-0001"
+    assert limits is not None and (limits.context, limits.output) == (1_048_576, 65_536)
+
+
+@pytest.mark.parametrize(
+    ("entry", "efforts"),
+    [
+        ({"capabilities": {"effort": {"supported": False}}}, None),
+        (
+            {
+                "capabilities": {
+                    "effort": {"supported": True, "low": {"supported": True}, "max": {"supported": True}},
+                    "thinking": {"types": {"adaptive": {"supported": True}, "between_tools": {"supported": True}}},
+                }
+            },
+            ("off", "low", "max"),
+        ),
+        ({"supported_efforts": ["high", "low", "none", "turbo"]}, ("off", "low", "high")),
+        (
+            {"supported_reasoning_levels": [{"effort": "low", "description": "x"}, {"effort": "xhigh"}]},
+            ("low", "xhigh"),
+        ),
+        ({"reasoning": {"supported_efforts": ["minimal"]}}, ("minimal",)),
+        ({}, None),
+    ],
+)
+def test_reasoning_levels_in_a_model_list(entry: dict[str, Any], efforts: tuple[str, ...] | None) -> None:
+    assert entry_info(entry, "m", None, None).efforts == efforts
+
+
+async def test_the_listed_levels_are_the_ones_that_are_taken() -> None:
+    listing = {"data": [{"id": "m", "supported_efforts": ["low", "high"]}]}
+    async with serving("openai-chat") as (server, provider):
+        server.json(listing, path="/v1/models")
+        assert provider.efforts("m") == ("off", "low", "medium", "high")
+        await provider.models()
+        assert provider.efforts("m") == ("low", "high")
+        assert [provider.effort_sent("m", wish) for wish in ("off", "medium", "max", None)] == [
+            "low",
+            "high",
+            "high",
+            None,
+        ]

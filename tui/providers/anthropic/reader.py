@@ -133,7 +133,8 @@ class AnthropicReader:
         match content.get("type"):
             case "text":
                 yield from _text(block, content.get("text"))
-                for citation in content.get("citations") or []:
+                citations = content.get("citations")
+                for citation in citations if isinstance(citations, list) else []:
                     yield from _cited(citation)
             case "thinking":
                 yield from _thinking(block, content.get("thinking"))

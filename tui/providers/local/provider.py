@@ -114,10 +114,6 @@ class LocalServer:
             ) from None
         return self._started(answer)
 
-    def start_blocking(self) -> str:
-        """`start` for callers without an event loop."""
-        return self._started(_read_answer(self._spawn()))
-
     def _spawn(self) -> subprocess.Popen[bytes]:
         if problem := missing_part(self._gguf):
             raise ProviderError("not_found", problem)

@@ -189,7 +189,8 @@ def _efforts(entry: Mapping[str, Any], able: Mapping[str, Any]) -> tuple[str, ..
     reasoning = entry.get("reasoning")
     holders = [entry, *([reasoning] if isinstance(reasoning, Mapping) else [])]
     for listed in (holder.get(key) for holder in holders for key in _EFFORT_KEYS):
-        words = [str(one.get("effort") or one.get("name")) if isinstance(one, Mapping) else one for one in listed or []]
+        entries = listed if isinstance(listed, list) else []
+        words = [one.get("effort") or one.get("name") if isinstance(one, Mapping) else one for one in entries]
         levels = [level for level in LEVELS if level in words or (level == "off" and "none" in words)]
         if levels:
             return tuple(levels)
