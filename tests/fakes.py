@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, cast
 
 from tests.fake_summaries import FakeSummaries
 from tests.fake_tools import FakeServers, FakeTools
@@ -30,6 +31,8 @@ from tui.chat.models.model_list import ListedModel, Listing
 from tui.chat.models.provider_setup import ProviderSetup
 from tui.chat.store.calls import CallRow
 from tui.chat.store.store import SessionInfo
+from tui.chat.workspace import Workspace
+from tui.config.settings import Settings
 from tui.context.reduction.trimming import TrimLog
 from tui.context.usage.limits import Budget, ModelLimits
 from tui.context.usage.rows import UsageItem, UsageRow
@@ -37,6 +40,7 @@ from tui.context.usage.usage import Basis, ContextUsage
 from tui.messages import Attachment, Message, MessageStatus, Reasoning, Text, Usage
 from tui.providers.base import Capabilities, ModelInfo
 from tui.providers.registry import all_configs
+from tui.screens.chat.screen import OpenWorkspace
 
 Script = Callable[["FakeSession", str], AsyncIterator[SessionEvent]]
 
@@ -372,13 +376,14 @@ class FakeWorkspace:
     theme: str = ""
     closed: bool = False
     resumed: list[str | None] = field(default_factory=list)
-    deleted: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
     stored_calls: Sequence[CallRow] = ()
     servers: FakeServers = field(default_factory=FakeServers)
     problems: tuple[str, ...] = ()  # who could not be asked for models
     models_gate: asyncio.Event = field(default_factory=open_gate)
     setup: ProviderSetup = field(default_factory=lambda: no_setup())
     import_gate: asyncio.Event = field(default_factory=open_gate)
+    settings: Settings = field(default_factory=lambda: fake_settings())
 
     async def start_session(self) -> FakeSession:
         """The session."""
@@ -405,12 +410,17 @@ class FakeWorkspace:
 
     async def sessions(self, query: str = "") -> Sequence[FakeInfo]:
         """Those whose title has the words."""
-        kept = [info for info in self.infos if info.id not in self.deleted]
+        kept = [info for info in self.infos if info.id not in self.gone]
         return [info for info in kept if query.lower() in info.title.lower()]
 
     async def models(self) -> Sequence[tuple[str, FakeModel]]:
         """All of them."""
         return self.known_models
+
+    @property
+    def deleted(self) -> str:
+        """The last of them."""
+        return self.gone[-1] if self.gone else ""
 
     @property
     def model_list(self) -> FakeModelList:
@@ -468,34 +478,29 @@ class FakeWorkspace:
 
     async def delete_session(self, session_id: str) -> None:
         """Gone."""
-        self.deleted.append(session_id)
+        self.gone.append(session_id)
 
     async def restore_session(self, session_id: str) -> None:
         """Back."""
-        self.deleted.remove(session_id)
+        self.gone.remove(session_id)
 
     async def close(self) -> None:
         """Closed."""
         self.closed = True
 
 
-@dataclass(frozen=True)
-class FakeSettings:
-    """Settings of the screen."""
-
-    theme: str = "chatctx-dark"
-    keys: Mapping[str, str] = field(default_factory=dict)
-    themes_dir: Path = Path("/nonexistent/themes")
-    data_dir: Path = Path("/nonexistent/data")
-    log_file: Path = Path("/nonexistent/chatctx.log")
+def fake_settings(**values: Any) -> Settings:
+    """Settings of a program that writes nothing."""
+    nowhere = Path("/nonexistent")
+    return Settings(**{"config_file": nowhere / "config.toml", "data_dir": nowhere, "log_dir": nowhere, **values})
 
 
-def opener(workspace: FakeWorkspace, gate: asyncio.Event | None = None) -> Callable[[], Awaitable[FakeWorkspace]]:
+def opener(workspace: FakeWorkspace, gate: asyncio.Event | None = None) -> OpenWorkspace:
     """An `open_workspace` that waits at `gate`."""
 
-    async def open_workspace() -> FakeWorkspace:
+    async def open_workspace() -> Workspace:
         if gate is not None:
             await gate.wait()
-        return workspace
+        return cast("Workspace", workspace)
 
     return open_workspace

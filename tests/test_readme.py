@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.commands.registry import COMMANDS
+from tui.commands.registry import all_commands
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "tui").rglob("*.md"), *(REPOSITORY / "tests").rglob("*.md")])
@@ -16,7 +16,7 @@ PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "tui").rglob("*.md"), *
 def test_the_readme_lists_every_slash_command_and_no_other() -> None:
     section = (REPOSITORY / "README.md").read_text("utf-8").split("## In the chat")[1].split("\n## ")[0]
     listed = re.findall(r"^\| `/([a-z-]+)", section, re.MULTILINE)
-    assert sorted(listed) == sorted(command.name for command in COMMANDS)
+    assert sorted(listed) == sorted(command.name for command in all_commands())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))

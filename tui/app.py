@@ -16,13 +16,12 @@ from textual.events import Event, Key, Paste
 from textual.screen import Screen
 
 from tui.commands import registry as commands
-from tui.screens.base import SHORT
+from tui.screens.base import SHORT, CopyingApp
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
-from tui.screens.clipboard import CopyingApp
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
 
 if TYPE_CHECKING:
-    from tui.screens.ports import SettingsLike
+    from tui.config.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ class ChatApp(CopyingApp):
         Binding("ctrl+c", "interrupt", "Copy, stop, leave", id="app.interrupt", show=False, system=True),
     ]
 
-    def __init__(self, settings: SettingsLike, open_workspace: OpenWorkspace) -> None:
+    def __init__(self, settings: Settings, open_workspace: OpenWorkspace) -> None:
         self.settings = settings
         self._pressed = 0.0
         self._early: list[Event] | None = []  # what was typed before there was a prompt; None once there is one
@@ -129,18 +128,18 @@ class ChatApp(CopyingApp):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette offers what the slash commands do."""
-        for command in commands.COMMANDS:
-            for args, what in (("", command.help), *command.ways):
-                said = f"{command.name} {args}".rstrip()
+        for command in commands.all_commands():
+            for args, what in (("", command.help), *command.variants):
+                line = f"{command.name} {args}".rstrip()
                 usage = "" if args or not command.args else command.usage.replace("[", "\\[")  # it is read as markup
-                yield SystemCommand(f"/{said}: {what}", usage, partial(self._chosen, said, command.wants_words))
+                yield SystemCommand(f"/{line}: {what}", usage, partial(self._chosen, line, command.needs_args))
 
-    def _chosen(self, said: str, wants_words: bool) -> None:
-        """A command of the palette: run, or begun in the prompt where it needs words and nothing stands there."""
-        if wants_words and not self.chat.composer.value:
-            self.chat.composer.value = f"/{said} "
+    def _chosen(self, line: str, needs_args: bool) -> None:
+        """A command of the palette: run, or begun in the prompt where it needs an argument and nothing stands there."""
+        if needs_args and not self.chat.composer.value:
+            self.chat.composer.value = f"/{line} "
         else:
-            self.chat.action_command(said)
+            self.chat.action_command(line)
 
     async def action_quit(self) -> None:
         """Leave: the running answer ends and is kept, so is the draft."""

@@ -88,7 +88,7 @@ async def take(folder: Path) -> None:
         save(app, "chat")
         await show(app, pilot, "f2")
         save(app, "context-dark")
-        await app.chat.theming.load()
+        await app.chat.ui.themes()
         app.theme = "chatctx-light"
         await show(app, pilot)
         save(app, "context-light")

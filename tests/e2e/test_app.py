@@ -18,10 +18,10 @@ from textual.pilot import Pilot
 from tests.fakes import FakeWorkspace
 from tests.screens.conftest import Running, wait_until
 from tui.app import ChatApp
+from tui.chat.turn.session import ChatSession
+from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings
 from tui.screens.chat.screen import OpenWorkspace
-from tui.screens.ports import WorkspaceLike
-from tui.screens.session_ports import SessionLike
 
 SIZES = [(120, 40), (40, 15)]
 
@@ -40,9 +40,7 @@ def settings_in(folder: Path, model: str = "demo/guide", **more: Any) -> Setting
 def opener(settings: Settings, resume: str | None) -> OpenWorkspace:
     """Opens the real workspace."""
 
-    async def open_workspace() -> WorkspaceLike:
-        from tui.chat.workspace import Workspace
-
+    async def open_workspace() -> Workspace:
         return await Workspace.open(settings, resume=resume)
 
     return open_workspace
@@ -55,7 +53,7 @@ class Real(Running):
         super().__init__(app, pilot, cast("FakeWorkspace", None))
 
     @property
-    def session(self) -> SessionLike:
+    def session(self) -> ChatSession:
         """The session on screen."""
         assert self.chat.session is not None
         return self.chat.session

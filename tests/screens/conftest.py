@@ -13,8 +13,9 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from tests.fakes import FakeSettings, FakeWorkspace, opener
+from tests.fakes import FakeWorkspace, fake_settings, opener
 from tui.app import ChatApp
+from tui.config.settings import Settings
 
 SIZES = [(120, 40), (60, 20), (40, 15)]
 
@@ -91,13 +92,14 @@ async def running(
     workspace: FakeWorkspace | None = None,
     *,
     size: tuple[int, int] = (120, 40),
-    settings: FakeSettings | None = None,
+    settings: Settings | None = None,
     gate: asyncio.Event | None = None,
     wait: bool = True,
 ) -> AsyncIterator[Running]:
     """Start the app; with `wait` until the session is on screen."""
     workspace = workspace or FakeWorkspace()
-    app = ChatApp(settings or FakeSettings(), opener(workspace, gate))
+    workspace.settings = settings or fake_settings()
+    app = ChatApp(workspace.settings, opener(workspace, gate))
     async with app.run_test(size=size, notifications=True) as pilot:
         run = Running(app, pilot, workspace)
         if wait:

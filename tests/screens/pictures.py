@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
-from tests.fakes import FakeSettings, FakeWorkspace, opener
+from tests.fakes import FakeWorkspace, fake_settings, opener
 from tests.pictures import settled
 from tests.screens.conftest import screen_text, wait_until
 from tui.app import ChatApp
@@ -46,12 +46,12 @@ class Pictures:
         name: str = "",
     ) -> None:
         """The screen after `event`, `command` and `keys`, once it shows `until`; `name` where a test has several."""
-        app = QuietApp(FakeSettings(theme=THEMES[0]), opener(workspace))
+        app = QuietApp(fake_settings(theme=THEMES[0]), opener(workspace))
         app.animation_level = "none"
         async with app.run_test(size=SIZES[0]) as pilot:
             chat = app.chat
             chat.composer.area.cursor_blink = False
-            await chat.theming.load()
+            await chat.ui.themes()
             await wait_until(pilot, lambda: chat.session is not None and chat.cost is not None)
             if event is not None:
                 chat.turns.show(event)
@@ -72,6 +72,7 @@ class Pictures:
     async def _compared(self, app: ChatApp, pilot: Pilot[Any], name: str) -> Any:
         for width, height in SIZES:
             await pilot.resize_terminal(width, height)
+            await quiet(app, pilot)  # a list drawn anew tries its themes on
             for theme in THEMES:
                 app.theme = theme
                 label = "-".join(filter(None, (name, f"{width}x{height}", theme.removeprefix("chatctx-"))))
@@ -79,11 +80,21 @@ class Pictures:
                     yield label
 
 
-async def still(app: ChatApp, pilot: Pilot[Any]) -> str:
-    """The picture, once nothing is under way (but a turn, which may wait for a person) and nothing changes any more."""
+def _ends(group: str) -> bool:
+    """Whether work of this group ends by itself: a turn and a command may wait for a person."""
+    return group != "turn" and not group.startswith("/")
+
+
+async def quiet(app: ChatApp, pilot: Pilot[Any]) -> None:
+    """Wait until nothing is under way (but what waits for a person) and nothing changes any more."""
     await pilot.pause()
-    await wait_until(pilot, lambda: not any(worker.is_running and worker.group != "turn" for worker in app.workers))
+    await wait_until(pilot, lambda: not any(_ends(worker.group) and worker.is_running for worker in app.workers))
     text = ""
     while text != (text := screen_text(app)):
         await pilot.pause()
+
+
+async def still(app: ChatApp, pilot: Pilot[Any]) -> str:
+    """The picture, once nothing changes any more."""
+    await quiet(app, pilot)
     return app.export_screenshot(simplify=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.fake_summaries import FakeSummaries
-from tests.fakes import FakeInfo, FakeSession, FakeSettings, FakeWorkspace, assistant, user
+from tests.fakes import FakeInfo, FakeSession, FakeWorkspace, assistant, fake_settings, user
 from tests.screens import mcp_scene, tool_scene
 from tests.screens.conftest import Running, running
 from tests.screens.tool_scene import ASKED
@@ -47,9 +47,9 @@ async def test_conversations_are_deleted_brought_back_and_opened_by_mouse() -> N
         await run.command("/sessions")
         await run.shows("one", "two")
         await click(run, "^d delete")
-        await run.until(lambda: bool(workspace.deleted))
+        await run.until(lambda: bool(workspace.gone))
         await click(run, "^z bring back")
-        await run.until(lambda: not workspace.deleted)
+        await run.until(lambda: not workspace.gone)
         await click(run, "enter open")
         await run.until(lambda: bool(workspace.resumed))
 
@@ -102,7 +102,7 @@ async def test_a_key_that_the_person_has_set_is_the_one_shown_and_pressed() -> N
         "context.messages": "l", "panel.close": "f9", "pager.copy": "k", "tools.switch": "w", "approval.once": "j",
         "sessions.delete": "ctrl+b",
     }  # fmt: skip
-    async with running(tool_scene.workspace(), settings=FakeSettings(keys=keys)) as run:
+    async with running(tool_scene.workspace(), settings=fake_settings(keys=keys)) as run:
         await run.press("f2")
         await run.shows("l messages   h history", "q close")
         await run.press("l")

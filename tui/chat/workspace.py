@@ -57,6 +57,7 @@ class Workspace:
         self.store = store
         self._configs = configs
         self._providers: dict[str, Provider] = {}
+        self.deleted = ""  # id of the session deleted last by this program
         counts = StoredCounts(store)
         counter = TokenCounter(counts)
         self.services = Services(
@@ -254,10 +255,12 @@ class Workspace:
     async def delete_session(self, session_id: str) -> None:
         """Take a session out of the list; `restore_session` brings it back."""
         await asyncio.to_thread(lambda: self.store.update_session(session_id, deleted_at=time.time()))
+        self.deleted = session_id
 
     async def restore_session(self, session_id: str) -> None:
         """The inverse of `delete_session`."""
         await asyncio.to_thread(lambda: self.store.update_session(session_id, deleted_at=None))
+        self.deleted = "" if self.deleted == session_id else self.deleted
 
     async def attach(self, path: Path) -> Attachment:
         """Read a file to send along, and keep its bytes. Raises `AttachmentError`, one line for a person."""

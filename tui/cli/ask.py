@@ -32,7 +32,7 @@ from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain, streams
 from tui.cli.streams import on_interrupt
-from tui.commands.registry import COMMANDS
+from tui.commands.registry import all_commands
 from tui.config.paths import TooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, Source, ToolCall
@@ -153,9 +153,6 @@ def read_system(text: str | None, path: Path | None) -> str | None:
         raise UsageError(f"--system-file: {path} is not UTF-8 text") from None
 
 
-_COMMAND = re.compile(rf"(?<![\w/.:])/({'|'.join(command.name for command in COMMANDS)})\b(?!/|\.\w)")
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a question: the reply, whole or not, or why there is none."""
@@ -178,7 +175,9 @@ class Outcome:
 
 def _outside(text: str) -> str:
     """What went wrong; where its way on is a command of the chat, also how to get there."""
-    return f"{text} (in the chat: chatctx --continue)" if _COMMAND.search(text) else text
+    names = "|".join(command.name for command in all_commands())
+    command = re.search(rf"(?<![\w/.:])/({names})\b(?!/|\.\w)", text)
+    return f"{text} (in the chat: chatctx --continue)" if command else text
 
 
 async def _stream(

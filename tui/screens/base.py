@@ -1,17 +1,26 @@
-"""What all screens share: a guard against a press on a widget that has just gone, and the look of a panel."""
+"""What all screens share: copying, the look of a panel and its keys, a guard against presses on removed widgets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, Generic, TypeVar
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from textual import events, on
 from textual.actions import SkipAction
+from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.geometry import Offset
 from textual.screen import ModalScreen, Screen
+from textual.style import Style
 from textual.widget import Widget
+from textual.widgets import Static
 from textual.worker import Worker
+
+from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
 
 Result = TypeVar("Result")
 
@@ -51,10 +60,6 @@ class GuardedMouse(Screen[Result]):
         """Copy what is selected, which then is so no more: ctrl+c has other work to do, too."""
         super().action_copy_text()
         self.clear_selection()
-
-
-class BaseScreen(GuardedMouse[None]):
-    """A whole screen."""
 
 
 class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
@@ -104,3 +109,87 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
     def action_close(self) -> None:
         """Go back; nothing was chosen."""
         self.dismiss(None)
+
+    def follow(self) -> None:
+        """The session has changed while this is open: panels that show it draw themselves anew."""
+
+
+class CopyingApp(App[None]):
+    """An app in which every copy goes every way there is, whoever asks for it: a key, a selection, a text field."""
+
+    @cached_property
+    def _one_copy(self) -> asyncio.Lock:
+        """The tools take their turn: the last copy is the one that stays."""
+        return asyncio.Lock()
+
+    def copy_to_clipboard(self, text: str, what: str = "") -> None:
+        """Copy by the escape sequence and by the system's tool, then say which is known to have worked.
+
+        `what` names the text.
+        """
+        super().copy_to_clipboard(text.encode("utf-8", "replace").decode())
+
+        async def by_tool() -> None:
+            async with self._one_copy:
+                tool = copy_tool(os.environ)
+                worked = tool is not None and await run_copy_tool(tool, text)
+            self.notify(copied_line(what, len(text), tool[0] if tool else None, worked), markup=False)
+
+        worker: Worker[None] = self.run_worker(by_tool, group="copy", exit_on_error=False)
+        del worker  # named only for its type
+
+
+# -- the keys of a panel ---------------------------------------------------------------------------------------------
+
+Hint: TypeAlias = tuple[str, str, str]
+"""A key, a word for what it does, and the screen's action that does it (or `app.` and one of the program's)."""
+
+CLOSE: Hint = ("esc", "close", "close")
+BACK: Hint = ("esc", "back", "close")
+
+
+class KeyLine(Static):
+    """Where a panel says its keys, or a note in their place. They are clicked, but do not look like links."""
+
+    def __init__(self, classes: str) -> None:
+        super().__init__("", classes=classes, markup=False)
+        self.set_reactive(Static.auto_links, False)
+
+
+def key_now(screen: Screen[Any], key: str, action: str) -> str:
+    """The key that does `action` on `screen`: `key`, or what the person has set in its place."""
+    bound = screen.active_bindings
+    named = bound.get(key.replace("^", "ctrl+").replace("esc", "escape"))
+    if named is not None and named.binding.action == action:
+        return key
+    others = (name for name, active in bound.items() if active.binding.action == action and active.binding.id)
+    return next((name.replace("ctrl+", "^").replace("escape", "esc") for name in others), key)
+
+
+def clickable(screen: Screen[Any], *hints: Hint) -> str:
+    """`enter open   esc close` for a panel's edge; a click on one does the same."""
+    return "   ".join(
+        f"[@click={_full(action)}]{key_now(screen, key, action)} {word}[/]" for key, word, action in hints
+    )
+
+
+def key_line(screen: Screen[Any], hints: Sequence[Hint], width: int) -> Content:
+    """`m messages   h history …` in `width` cells; narrow, only as many as fit, the last one always.
+
+    Where each of them is a click does the same.
+    """
+    shown = [(key_now(screen, key, action), word, action) for key, word, action in hints]
+    gap = "   " if sum(len(key) + len(word) + 4 for key, word, _ in shown) <= width else "  "
+    while len(shown) > 1 and sum(len(key) + len(word) + 1 + len(gap) for key, word, _ in shown) - len(gap) > width:
+        shown.pop(-2)
+    pieces = [
+        Content.assemble((key, "bold $primary"), (f" {word}", "$text-muted")).stylize(
+            Style.from_meta({"@click": _full(action)})
+        )
+        for key, word, action in shown
+    ]
+    return Content(gap).join(pieces)
+
+
+def _full(action: str) -> str:
+    return action if "." in action else f"screen.{action}"

@@ -1,10 +1,9 @@
-"""`/help`: the commands that work here, and the keys."""
+"""`/help`: the commands that work here, and the keys as the person has set them."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,56 +11,14 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.dom import DOMNode
+from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 from textual.widgets import Static
 
-from tui.commands.registry import Command
-from tui.screens.base import Panel
-from tui.screens.hints import CLOSE, clickable
-from tui.text.cells import clip, pad
+from tui.screens.base import CLOSE, Panel, clickable
+from tui.views.help_lines import HelpView, Key, help_lines
 
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key as the help lists it; `id` is its name in the `[keys]` table of the config file."""
-
-    keys: str
-    what: str
-    id: str
-
-
-def keys_of(nodes: Iterable[type[DOMNode]], keymap: Mapping[str, str]) -> list[Key]:
-    """The named keys of some classes, as the person has set them."""
-    found = []
-    for node in nodes:
-        for binding in node.BINDINGS:
-            if isinstance(binding, Binding) and binding.id:
-                keys = keymap.get(binding.id, binding.key)
-                found.append(Key(keys.replace(",", "  "), binding.description, binding.id))
-    return found
-
-
-def help_lines(commands: Sequence[Command], keys: Mapping[str, Sequence[Key]], width: int) -> list[Content]:
-    """Commands, then keys by section, no line wider than `width` cells; narrow, what they do has its own line."""
-    lines = [Content.styled("Commands", "bold $foreground")]
-    for command in commands:
-        lines += _row(command.usage, command.help, "", width)
-    for title, section in keys.items():
-        lines += [Content(""), Content.styled(title, "bold $foreground")]
-        for key in section:
-            lines += _row(key.keys, key.what, key.id, width)
-    return lines
-
-
-def _row(left: str, right: str, name: str, width: int) -> list[Content]:
-    if width < 60:
-        about = textwrap.wrap(right, width, initial_indent="  ", subsequent_indent="  ")
-        return [Content.styled(clip(left, width), "$primary"), *(Content.styled(text, "$text-muted") for text in about)]
-    column = 32
-    room = width - column - 1
-    text = Content.assemble((pad(left, column), "$primary"), " ", (clip(right, room), "$foreground"))
-    if name and text.cell_length + len(name) + 2 <= width:
-        text = Content.assemble(text, " " * (width - text.cell_length - len(name)), (name, "$text-muted"))
-    return [text]
+MODIFIERS = frozenset({"ctrl", "alt", "shift", "meta", "super", "hyper"})
+_NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys) | frozenset(KEY_NAME_REPLACEMENTS.values())
 
 
 class HelpPanel(Panel[None]):
@@ -74,15 +31,15 @@ class HelpPanel(Panel[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,f1,enter", "close", "close", id="help.close", show=False)]
 
-    def __init__(self, commands: Sequence[Command], keys: Mapping[str, Sequence[Key]]) -> None:
+    def __init__(self, view: HelpView, keys: Mapping[str, Sequence[Key]]) -> None:
         super().__init__()
-        self.commands = commands
+        self.view = view
         self.keys = keys
 
     def compose(self) -> ComposeResult:
         """One text."""
         with Vertical(classes="panel") as panel:
-            panel.border_title = "Help"
+            panel.border_title = self.view.title
             panel.border_subtitle = clickable(self, CLOSE)
             with VerticalScroll():
                 yield Static("", markup=False)
@@ -99,4 +56,72 @@ class HelpPanel(Panel[None]):
     def redraw(self) -> None:
         """Both lists."""
         width = self.list_width
-        self.query_one(Static).update(Content("\n").join(help_lines(self.commands, self.keys, width)))
+        self.query_one(Static).update(Content("\n").join(help_lines(self.view.commands, self.keys, width)))
+
+
+def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -> dict[str, list[Key]]:
+    """All keys that have a name, by section; `conversation` are the classes of the chat screen and the program."""
+    from tui.screens.context.fits import FitsPanel
+    from tui.screens.context.history import HistoryPanel
+    from tui.screens.context.messages import MessagesPanel
+    from tui.screens.context.panel import ContextPanel
+    from tui.screens.pager import Pager
+    from tui.screens.sessions import SessionPicker
+    from tui.screens.summary import SummaryPanel
+    from tui.screens.tools.approval import ApprovalPanel
+    from tui.screens.tools.mcp import McpPanel
+    from tui.screens.tools.tools import ToolsPanel
+    from tui.screens.usage import UsagePanel
+    from tui.widgets.composer.composer import PromptArea
+    from tui.widgets.transcript.transcript import Transcript
+
+    sections: dict[str, Sequence[type[DOMNode]]] = {
+        "Writing": [PromptArea],
+        "Conversation": conversation,
+        "A chosen message": [Transcript],
+        "/sessions": [SessionPicker],
+        "/compact --preview, /summary": [SummaryPanel],
+        "/context": [ContextPanel, MessagesPanel, HistoryPanel, FitsPanel],
+        "/mcp": [McpPanel],
+        "/tools": [ToolsPanel],
+        "A call that asks": [ApprovalPanel],
+        "A whole text": [Pager],
+        "Panels": [Panel, HelpPanel, UsagePanel],
+    }
+    return {title: keys_of(classes, keymap) for title, classes in sections.items()}
+
+
+def keys_of(nodes: Iterable[type[DOMNode]], keymap: Mapping[str, str]) -> list[Key]:
+    """The named keys of some classes, as the person has set them."""
+    found = []
+    for node in nodes:
+        for binding in node.BINDINGS:
+            if isinstance(binding, Binding) and binding.id:
+                keys = keymap.get(binding.id, binding.key)
+                found.append(Key(keys.replace(",", "  "), binding.description, binding.id))
+    return found
+
+
+def is_key(text: str) -> bool:
+    """Whether a terminal may send it, as Textual writes it: `f2`, `ctrl+s`, `ctrl+slash`, `question_mark` (or `?`)."""
+    *modifiers, key = text.split("+") if text != "+" else [text]
+    if len(key) == 1 and modifiers:  # a sign goes by its name there
+        known = key.isalnum() or key in _NAMED
+    else:
+        known = len(key) == 1 or key in _NAMED or key_to_character(key) is not None
+    return known and MODIFIERS.issuperset(modifiers)
+
+
+def keymap_problems(keymap: Mapping[str, str], names: Collection[str]) -> list[str]:
+    """A line for a person for each entry that can't be meant; `names` are those that keys have."""
+    found = []
+    for name, keys in sorted(keymap.items()):
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            step = f"did you mean {near[0]}?" if near else "/help lists them."
+            found.append(f"The config file sets keys.{name}, but no key has that name: {step}")
+        elif wrong := [key for key in map(str.strip, keys.split(",")) if not is_key(key)]:
+            found.append(
+                f"The config file sets keys.{name} to {wrong[0]!r}, which is no key; write it like ctrl+s or f2."
+            )
+    return found

@@ -18,8 +18,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.render.wrap import plain_rows
-from tui.screens.base import PANEL_WIDTH, Panel
-from tui.screens.hints import CLOSE, clickable
+from tui.screens.base import CLOSE, PANEL_WIDTH, Panel, clickable
 from tui.text.cells import clip, plain
 from tui.text.clean import TAB_SIZE, clean_line, clean_output
 from tui.text.numbers import plural

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import ClassVar
 
@@ -17,16 +17,18 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import WorkerError
 
-from tui.screens.base import Panel
-from tui.screens.hints import CLOSE, clickable
-from tui.screens.items import Item, Source
+from tui.screens.base import CLOSE, Panel, clickable
 from tui.text.cells import clip, pad, plain
+from tui.views.view import Menu
+from tui.views.view import Option as Choosable
 
 log = logging.getLogger(__name__)
 
+NO_MATCHES = "no matches"
+
 
 class Picker(Panel[str]):
-    """Shows a source's items; dismissed with the chosen key, or None."""
+    """Shows the options of a menu; dismissed with the chosen key, or None."""
 
     max_width = 84
 
@@ -48,22 +50,12 @@ class Picker(Panel[str]):
         Binding("enter", "choose", show=False, priority=True),
     ]
 
-    def __init__(
-        self,
-        title: str,
-        source: Source,
-        *,
-        placeholder: str = "type to search",
-        preview: Callable[[str], None] | None = None,
-        empty: str = "nothing fits",
-    ) -> None:
+    def __init__(self, menu: Menu) -> None:
         super().__init__()
-        self.heading = title
-        self.source = source
-        self.placeholder = placeholder
-        self.preview = preview
-        self.empty = empty
-        self.items: Sequence[Item] = ()
+        self.menu = menu
+        self.heading = menu.title
+        self.empty = menu.empty
+        self.items: Sequence[Choosable] = ()
         self.wanted = ""  # key of the item to go to when it is next in the list
         self._shown: str | None = None  # the search whose items are shown
 
@@ -77,7 +69,7 @@ class Picker(Panel[str]):
         with Vertical(classes="panel") as panel:
             panel.border_title = self.heading
             panel.border_subtitle = clickable(self, ("enter", "choose", "choose"), CLOSE)
-            yield Input(placeholder=self.placeholder, compact=True, select_on_focus=False)
+            yield Input(placeholder=self.menu.placeholder, compact=True, select_on_focus=False)
             yield Static("looking …", classes="empty", markup=False)
             yield OptionList(compact=True)
 
@@ -94,17 +86,26 @@ class Picker(Panel[str]):
         if self.searching:
             self.search(event.input.value)
 
+    async def options(self, query: str) -> Sequence[Choosable]:
+        """What matches `query`, best first."""
+        return await self.menu.source(query)
+
+    def preview(self, key: str) -> None:
+        """The cursor is on this one."""
+        if self.menu.preview is not None:
+            self.menu.preview(key)
+
     @work(group="search", exclusive=True, exit_on_error=False)
     async def search(self, query: str) -> None:
-        """Show what the source has for `query`."""
+        """Show what matches `query`."""
         try:
-            self.items = await self.source(query)
+            self.items = await self.options(query)
         except Exception as error:
             log.exception("a list could not be loaded")
             self.items = ()
             self._say(" ".join(str(error).split()) or type(error).__name__)
             return
-        self._say("" if self.items else self.empty)
+        self._say("" if self.items else NO_MATCHES if query else self.empty)
         at = self.query_one(OptionList).highlighted if query == self._shown else None  # loaded again: the cursor stays
         self._shown = query
         current = next((index for index, item in enumerate(self.items) if item.current and not query), 0)
@@ -133,7 +134,7 @@ class Picker(Panel[str]):
         )
         options.highlighted = min(at, len(self.items) - 1) if self.items else None
 
-    def _line(self, item: Item, detail: str, label: int, room: int) -> Content:
+    def _line(self, item: Choosable, detail: str, label: int, room: int) -> Content:
         return Content.assemble(
             ("● " if item.current else "  ", "$primary"),
             (pad(plain(item.label), label), "$foreground"),
@@ -149,7 +150,7 @@ class Picker(Panel[str]):
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Try the choice on, where that can be done."""
         event.stop()
-        if self.preview is not None and event.option_index < len(self.items):
+        if event.option_index < len(self.items):
             self.preview(self.items[event.option_index].key)
 
     async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

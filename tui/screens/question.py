@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -13,13 +12,13 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import Panel
-from tui.screens.hints import clickable
-from tui.screens.items import Item
+from tui.screens.base import Panel, clickable
 from tui.text.cells import pad, plain
+from tui.views.view import Option as Answer
+from tui.views.view import Question
 
 
-class Question(Panel[str]):
+class QuestionPanel(Panel[str]):
     """Shows what is asked and the answers; dismissed with an answer's key, or None for Esc.
 
     A long text scrolls (page up, page down): the answers are always in view.
@@ -28,10 +27,10 @@ class Question(Panel[str]):
     max_width = 84
 
     DEFAULT_CSS = """
-    Question VerticalScroll { height: auto; max-height: 60vh; scrollbar-size-vertical: 1; }
-    Question.-short VerticalScroll { max-height: 40vh; }
-    Question Static { height: auto; color: $foreground; }
-    Question OptionList { height: auto; border: none; padding: 0; background: transparent; margin-top: 1; }
+    QuestionPanel VerticalScroll { height: auto; max-height: 60vh; scrollbar-size-vertical: 1; }
+    QuestionPanel.-short VerticalScroll { max-height: 40vh; }
+    QuestionPanel Static { height: auto; color: $foreground; }
+    QuestionPanel OptionList { height: auto; border: none; padding: 0; background: transparent; margin-top: 1; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -39,20 +38,18 @@ class Question(Panel[str]):
         Binding("pagedown", "scroll(1)", show=False, priority=True),
     ]
 
-    def __init__(self, title: str, text: str, answers: Sequence[Item]) -> None:
+    def __init__(self, question: Question) -> None:
         super().__init__()
-        self.heading = title
-        self.text = text
-        self.answers = answers
+        self.question = question
 
     def compose(self) -> ComposeResult:
         """The text, then the answers."""
         with Vertical(classes="panel") as panel:
-            panel.border_title = self.heading
-            panel.border_subtitle = clickable(self, ("enter", "choose", "choose"), ("esc", "leave it", "close"))
+            panel.border_title = plain(self.question.title)
+            panel.border_subtitle = clickable(self, ("enter", "choose", "choose"), ("esc", "cancel", "close"))
             with VerticalScroll(can_focus=False):
-                yield Static("\n".join(map(plain, self.text.split("\n"))), markup=False)
-            yield OptionList(*(Option(self._line(item)) for item in self.answers), compact=True)
+                yield Static("\n".join(map(plain, self.question.text.split("\n"))), markup=False)
+            yield OptionList(*(Option(self._line(item)) for item in self.question.answers), compact=True)
 
     def on_mount(self) -> None:
         """The first answer is under the cursor."""
@@ -65,10 +62,10 @@ class Question(Panel[str]):
         text = self.query_one(VerticalScroll)
         text.scroll_relative(y=pages * max(1, text.size.height - 1), animate=False)
 
-    def _line(self, item: Item) -> Content:
+    def _line(self, item: Answer) -> Content:
         label = plain(item.label)
         if self.app.size.width >= 80:  # else most details are on a line of their own
-            label = pad(label, max(cell_len(one.label) for one in self.answers))
+            label = pad(label, max(cell_len(one.label) for one in self.question.answers))
         return Content.assemble((label, "$foreground"), (f"  {plain(item.detail)}", "$text-muted"))
 
     def action_choose(self) -> None:
@@ -78,4 +75,4 @@ class Question(Panel[str]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """An answer was chosen."""
         event.stop()
-        self.dismiss(self.answers[event.option_index].key)
+        self.dismiss(self.question.answers[event.option_index].key)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, OptionList
 
-from tui.screens.hints import BACK, CLOSE, clickable
-from tui.screens.items import Item, Source
+from tui.screens.base import BACK, CLOSE, clickable
 from tui.screens.picker import Picker
-
-if TYPE_CHECKING:
-    from tui.screens.ports import WorkspaceLike
-
-FORK = "↳ "
-"""Before the title of a conversation that was forked from another."""
+from tui.views.conversations import FORK, SessionMenu
+from tui.views.view import Option
 
 
 class SessionPicker(Picker):
@@ -29,21 +23,12 @@ class SessionPicker(Picker):
         Binding("ctrl+z", "undelete", "Bring back", id="sessions.undo", show=False, priority=True),
     ]
 
-    def __init__(
-        self,
-        workspace: WorkspaceLike,
-        source: Source,
-        rename: Callable[[str, str], Awaitable[None]],
-        *,
-        placeholder: str,
-        present: str,
-    ) -> None:
-        super().__init__("Conversations", source, placeholder=placeholder, empty="no conversation fits")
-        self.workspace = workspace
-        self.rename = rename
-        self.present = present
-        self._deleted: list[Item] = []
-        self._naming: Item | None = None
+    def __init__(self, menu: SessionMenu) -> None:
+        super().__init__(menu)
+        self.workspace = menu.workspace
+        self.session = menu.session
+        self._deleted: list[Option] = []
+        self._naming: Option | None = None
         self._query = ""
 
     def on_mount(self) -> None:
@@ -67,7 +52,7 @@ class SessionPicker(Picker):
         panel.border_subtitle = clickable(self, *keys, *(() if narrow else (CLOSE,)))
 
     @property
-    def chosen(self) -> Item | None:
+    def chosen(self) -> Option | None:
         """The conversation under the cursor."""
         at = self.query_one(OptionList).highlighted
         return self.items[at] if at is not None and at < len(self.items) else None
@@ -98,8 +83,14 @@ class SessionPicker(Picker):
             return
         item, title = self._naming, " ".join(self.query_one(Input).value.split())
         if title:
-            await self.rename(item.key, title)
+            await self._rename(item.key, title)
         self._end_naming()
+
+    async def _rename(self, session_id: str, title: str) -> None:
+        if session_id == self.session.id:
+            await self.session.rename(title)
+        else:
+            await self.workspace.rename_session(session_id, title)
 
     def action_close(self) -> None:
         """Back to the list, or close."""
@@ -121,7 +112,7 @@ class SessionPicker(Picker):
         chosen = self.chosen
         if self._naming is not None or chosen is None:
             return
-        if chosen.key == self.present:
+        if chosen.key == self.session.id:
             self.app.notify("This conversation is open: /delete takes it away.", severity="warning", markup=False)
             return
         await self.workspace.delete_session(chosen.key)

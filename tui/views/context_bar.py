@@ -1,12 +1,10 @@
-"""The small bar of the status line: how full the window is, and where compaction starts."""
+"""How full the window is, for the status line: the small bar, a sign and a colour. Pure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from textual.content import Content
-
-from tui.views.urgency import urgency
 
 if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage
@@ -39,3 +37,20 @@ def filled_halves(used: int, window: int, width: int) -> int:
         return 0
     halves = int(2 * width * used / window)
     return max(1, min(halves, 2 * width - (1 if used < window else 0)))
+
+
+def urgency(usage: ContextUsage) -> str:
+    """The theme colour of how full the window is: amber from 75 %, red from 90 %, else ""."""
+    match usage.percent:
+        case None:
+            return ""
+        case value if value >= 90:
+            return "$text-error"
+        case value if value >= 75:
+            return "$text-warning"
+    return ""
+
+
+def alarm(usage: ContextUsage) -> str:
+    """ "!" from 90 % (and " !" reads without colour), else ""."""
+    return " !" if usage.percent is not None and usage.percent >= 90 else ""

@@ -1,22 +1,22 @@
-"""The text of `/mcp`. Pure: servers and tools in, lines out. Everything a server says is shown as plain text."""
+"""What `/mcp` shows: servers and their tools. Everything a server says is shown as plain text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.screens.hints import Hint
 from tui.text.cells import clip, pad, plain
 from tui.text.numbers import approx, tokens_exact, tokens_short
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
     from tui.chat.server_files import ProjectFile
-    from tui.chat.servers import ServerLine
+    from tui.chat.servers import ServerLine, Servers
+    from tui.chat.turn.session import ChatSession
 
 LOG_SHOWN = 6
 """Lines of a server's log under it."""
@@ -46,6 +46,39 @@ class Row:
 
     content: Content
     key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class McpView:
+    """The MCP servers, and what their tools cost the session."""
+
+    servers: Servers
+    session: ChatSession
+    title = "MCP servers"
+
+    async def lines(self, width: int) -> Sequence[Content]:
+        """All servers with all that is known of them."""
+        servers, project = self.servers.lines, self.servers.project
+        tools = await listed_tools(self.session)
+        deferred = deferred_tools(self.session)
+        names = {server.status.name for server in servers}
+        rows = mcp_rows(servers, tools, width, expanded=names, deferred=deferred, project=project)
+        head = wrapped(summary(tools, servers, deferred), width) if servers else []
+        return [*map(Content, head), *(row.content for row in rows)]
+
+
+async def listed_tools(session: ChatSession) -> Sequence[ToolLine]:
+    """Every tool with its cost in the latest measure."""
+    await session.tools.prepare()
+    usage = session.usage
+    items = next((row.items for row in usage.rows if row.key == "tools"), ()) if usage is not None else ()
+    return await session.tools.lines(items)
+
+
+def deferred_tools(session: ChatSession) -> Deferred:
+    """What is not sent until the model searches for it."""
+    plan = session.tools.plan
+    return Deferred(frozenset(tool.name for tool in plan.deferred), plan.tokens)
 
 
 def mcp_rows(
@@ -97,9 +130,9 @@ def _project(project: ProjectFile | None, width: int) -> list[Row]:
     names = ", ".join(plain(server.name) for server in project.servers) or "nothing"
     if project.word != "unsaid":
         said = "not started, you said no" if project.word == "no" else "started, you agreed"
-        text = f"{plain(str(project.path))} ({names}): {said}. Enter asks again."
+        text = f"{plain(project.path.name)} ({names}): {said}. /mcp project asks again."
         return [Row(Content.styled(clip(text, width), "$text-muted"), "project")]
-    text = f"! {plain(str(project.path))} would start: {names}. Enter shows it and asks."
+    text = f"! {plain(project.path.name)} would start: {names}. /mcp project shows it and asks."
     return [Row(Content.styled(clip(text, width), "$text-warning"), "project")]
 
 
@@ -193,11 +226,3 @@ def project_text(project: ProjectFile) -> str:
 def wrapped(text: str, width: int) -> list[str]:
     """`text` in lines of `width` cells."""
     return [line.plain.rstrip() for line in Content(plain(text)).wrap(max(10, width))]
-
-
-HINTS: Mapping[str, Sequence[Hint]] = {
-    "server": (("enter", "unfold", "choose"), ("o", "on/off", "switch"), ("r", "restart", "restart")),
-    "tool": (("o", "on/off", "switch"),),
-    "project": (("enter", "read it and decide", "choose"),),
-}
-"""What can be done with the line under the cursor."""

@@ -1,28 +1,25 @@
-"""The text of `/tools`. Pure: tools and answers in, lines out. What a server says is shown as plain text."""
+"""What `/tools` shows: tools, what each costs and whether it asks first. What a server says is shown as plain text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.screens.hints import Hint
 from tui.text.cells import clip, pad, plain
 from tui.text.numbers import approx, clock_time, plural, tokens_exact, tokens_short
+from tui.views.mcp_lines import deferred_tools, listed_tools, wrapped
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
+    from tui.chat.turn.session import ChatSession
     from tui.tools.approval import Remembered
 
 ASIDE = 70  # cells from which a line has room for when a tool was used last
-HINTS: Mapping[str, Sequence[Hint]] = {
-    "source": (("space", "all on or off", "switch"),),
-    "tool": (("space", "on or off", "switch"), ("f", "forget your answer", "forget")),
-    "answer": (("f", "forget: ask again", "forget"),),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +28,35 @@ class Row:
 
     content: Content
     key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsView:
+    """The tools of a session."""
+
+    session: ChatSession
+    title = "Tools"
+
+    async def lines(self, width: int) -> Sequence[Content]:
+        """Every tool under its source."""
+        tools = await listed_tools(self.session)
+        answers = await self.session.tools.remembered()
+        rows = tool_rows(tools, answers, width, time.time(), deferred_tools(self.session).names)
+        head = wrapped(tools_summary(self.session, tools), width)
+        return [*map(Content, head), *(row.content for row in rows)]
+
+
+def tools_summary(session: ChatSession, tools: Sequence[ToolLine]) -> str:
+    """`summary` of a session's tools, by the latest measure."""
+    row = next((row for row in session.usage.rows if row.key == "tools"), None) if session.usage is not None else None
+    return summary(
+        tools,
+        row.tokens if row is not None else sum(tool.tokens or 0 for tool in tools if tool.on),
+        row.source if row is not None else "estimated",
+        len(session.tools.plan.deferred),
+        takes=session.tools.takes_any,
+        small=session.tools.off_by_default,
+    )
 
 
 def tool_rows(

@@ -1,22 +1,82 @@
-"""The text of `/usage`: what was used, by time and by model. Pure."""
+"""What `/usage` shows: what was used, by time and by model."""
 
 from __future__ import annotations
 
+import asyncio
 import textwrap
+import time
 from collections.abc import Callable, Sequence
-from datetime import date
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.chat.usage_report import Totals
+from tui.chat.usage_report import Totals, by_day, by_model, inherited, totals
 from tui.context.reduction.trimming import TrimLog
 from tui.text.cells import clip, pad, plain
 from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
+
+if TYPE_CHECKING:
+    from tui.chat.store.calls import CallRow
+    from tui.chat.turn.session import ChatSession
+    from tui.chat.workspace import Workspace
+
+DAYS = 30
+"""Days in the chart."""
 
 NO_TRIMS = TrimLog()
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _WIDE = 76
+
+
+@dataclass(frozen=True, slots=True)
+class UsageView:
+    """What the conversation, today and all conversations used."""
+
+    workspace: Workspace
+    session: ChatSession
+    title = "Usage"
+
+    async def lines(self, width: int) -> Sequence[Content]:
+        """All but the chart, read and added up now."""
+        figures = await self.added_up()
+        return replace(figures, days=()).lines(width)
+
+    async def added_up(self) -> UsageFigures:
+        """The figures, to be drawn at any width."""
+        calls = await self.workspace.calls()
+        trims = await self.workspace.trims()
+        messages = [message.id for message in self.session.messages]
+        return await asyncio.to_thread(_added_up, calls, trims, self.session.id, messages)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageFigures:
+    """All that `/usage` shows; see `usage_lines`."""
+
+    columns: Sequence[Totals]
+    models: Sequence[Totals]
+    days: Sequence[tuple[date, int]]
+    trims: TrimLog
+    before: Totals
+
+    def lines(self, width: int) -> Sequence[Content]:
+        """At `width` cells."""
+        return usage_lines(self.columns, self.models, self.days, width, trims=self.trims, before=self.before)
+
+
+def _added_up(calls: Sequence[CallRow], trims: TrimLog, session_id: str, messages: Sequence[str]) -> UsageFigures:
+    now = datetime.fromtimestamp(time.time()).astimezone()
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+    columns = [
+        totals("here", [call for call in calls if call.session == session_id]),
+        totals("today", [call for call in calls if call.at >= midnight]),
+        totals("total", calls),
+    ]
+    before = totals("before", inherited(calls, session_id, messages))
+    return UsageFigures(columns, by_model(calls), by_day(calls, DAYS, now.date()), trims, before)
 
 
 def usage_lines(

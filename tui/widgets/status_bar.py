@@ -11,8 +11,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.text.numbers import approx, money, percent, tokens_short
-from tui.views.context_bar import context_bar
-from tui.views.urgency import alarm, urgency
+from tui.views.context_bar import alarm, context_bar, urgency
 
 if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage

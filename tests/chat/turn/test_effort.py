@@ -10,7 +10,7 @@ from tests.chat.fakes import ScriptedProvider, Tools, answer, drain, of, open_wo
 from tui.chat.conversation.events import Notice, ReplyFinished
 from tui.messages import Request
 from tui.providers.base import ProviderError, StreamEvent
-from tui.views.model_words import effort_text
+from tui.views.models import effort_text
 
 
 @dataclass

@@ -34,7 +34,7 @@ def test_an_answer_is_copied_and_a_picture_kept(run: Run, bin_dir: Path, tmp_pat
     tool(bin_dir, "wl-paste", f"exec /bin/cat {bin_dir}/data")
     done = run("--plain", stdin="/copy\nhi\n/copy\n/paste\n", PATH=str(bin_dir), **DESKTOP)
     assert done.returncode == 0
-    assert done.stderr == "chatctx: there is no answer to copy yet\n"
+    assert done.stderr == "chatctx: There is no answer to copy yet.\n"
     assert (bin_dir / "copied").read_text().startswith("**This is the demo")
     assert "characters (wl-copy)." in done.stdout
     [kept] = (tmp_path / "data" / "pictures").iterdir()
@@ -48,8 +48,8 @@ def test_without_tools_the_lines_say_what_to_do_and_a_deletion_is_taken_back(run
     done = run("--plain", stdin=lines, PATH=str(bin_dir), **DESKTOP)
     nothing, none, copy, paste = done.stderr.splitlines()
     assert "nothing in this conversation yet" in nothing
-    assert "nothing was deleted" in none
+    assert "Nothing was deleted" in none
     assert "/export FILE" in copy
     assert "install wl-clipboard" in paste
-    assert "first words is deleted. /delete undo brings it back.\nNo conversations yet." in done.stdout
+    assert "'first words' is deleted. /delete undo brings it back.\nNo conversations yet." in done.stdout
     assert "user: first words" in done.stdout

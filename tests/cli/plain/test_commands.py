@@ -1,62 +1,89 @@
-"""The commands of `chatctx --plain`, one after another in one process: what they say, and what they refuse."""
+"""Every command in `chatctx --plain`, one after another in one process: what they say, and what they refuse."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from tests.cli.conftest import Run
+from tui.commands.registry import all_commands
 
 SAID = {
+    "/context": "next request, as it would be sent",
     "/rename My title": "This conversation is called My title.",
     "/find demo": "1 line.",
-    "/window 16k": "The window of this model is 16,000 tokens.",
-    "/window reset": "The window of this model is 8,192 tokens.",
+    "/window 16k": "The window of this model is 16,000 tokens (set by you).",
+    "/window reset": "The window of this model is 8,192 tokens",
     "/thinking high": "Reasoning effort: high.",
     "/system Be brief.": "The system prompt is changed from the next message on.",
-    "/system": "Be brief.",
-    "/memory": "AGENTS.md: sent",
-    "/memory AGENTS.md": "AGENTS.md is not sent any more.",
-    "/usage": "this conversation      1",
+    "/system": "System prompt: Be brief.",
+    "/memory": "/memory FILE",
+    "/memory AGENTS.md": "AGENTS.md is not sent any more, from the next message on.",
+    "/usage": "estimates off by",
     "/export out.md": "Written to ",
-    "/rolling-context on": "Rolling context is on: old content is left out.",
-    "/rolling-context": "Rolling context is off.",
-    "/undo": "There is no compaction to take back.",
-    "/sessions": "/sessions and an id opens one.",
-    "/sessions no such words": "No conversation contains that.",
+    "/rolling-context on": "Rolling context is on: old content is left out",
+    "/rolling-context toggle": "Rolling context is off: old content is summarised",
+    "/sessions": "/sessions ID chooses one.",
+    "/sessions no such words": "No matches.",
+    "/model": "/model NAME chooses one.",
     "/model demo": "demo/guide answers from now on.",
+    "/provider": "/provider NAME",
+    "/tools": "This model calls no tools",
+    "/mcp": "No servers yet.",
+    "/prompt": "No MCP server that runs offers prompts.",
     "/retry": "This is the demo",
-    "/delete": "My title is deleted. /delete undo brings it back.",
+    "/help": "/rolling-context [on|off]",
+    "/delete": "'My title' is deleted. /delete undo brings it back.",
 }
 REFUSED = {
+    "/undo": "There is no compaction to take back.",
+    "/summary": "There is no summary in force that can be read",
     "/find": "/find needs words to look for",
     "/rename": "/rename needs a title",
     "/window big": "'big' is not a number of tokens",
-    "/thinking hard": "/thinking takes off, low, medium, high or default, not 'hard'",
-    "/memory x": "there is no one memory file 'x'",
+    "/thinking hard": "/thinking takes off, minimal, low, medium, high, xhigh, max or default, not 'hard'",
+    "/memory x": "No single memory file matches 'x'",
     "/export out.md": "out.md is there already: name another file",
     "/export no/x.md": "no/x.md can't be written (No such file or directory)",
     "/export x.doc": "x.doc: the ending says the form",
     "/import": "/import needs a file",
     "/import no": "no: No such file or directory",
     "/rolling-context maybe": "/rolling-context takes on or off, not 'maybe'",
-    "/compact --foo": "/compact knows --preview, not --foo",
+    "/compact --foo": "/compact has the option --preview, not --foo",
+    "/compact --preview": "Nothing was changed.",
+    "/provider demo": "There is no provider 'demo'",
+    "/provider anthropic": "A provider is set up by answering questions",
     "/model no/x": "unknown provider 'no'",
     "/theme": "/theme needs the screen",
+    "/fold": "/fold needs the screen",
+    "/times": "/times needs the screen",
+    "/edit": "/edit needs the screen",
+    "/copy": "the clipboard is out of reach here",
+    "/paste": "The clipboard can't be read",
     "/mcp restart x": "There is no MCP server 'x'",
     "/nonsense": "There is no command /nonsense",
-    "/delete undo": "nothing was deleted since the start",
+    "/delete undo": "Nothing was deleted since the start",
+    "/new": "",  # says nothing: what follows finds an empty conversation
+    "/delete": "There is nothing in this conversation yet.",
 }
+NO_CLIPBOARD = dict.fromkeys(("TMUX", "DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "WSL_DISTRO_NAME"), "")
 
 
 def test_what_they_say_and_refuse(run: Run, tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Be kind.")
     last = "/delete"
-    lines = ["hello", *(line for line in SAID if line != last), *REFUSED, last, last, "/delete undo", "/quit"]
-    done = run("--plain", stdin="\n".join(lines) + "\n", cwd=tmp_path)
+    lines = [
+        "hello",
+        *(line for line in SAID if line != last),
+        *(line for line in REFUSED if line not in ("/new", last)),
+    ]
+    lines += [last, "/delete undo", "/new", last, "/quit", "/help"]
+    assert {line.split()[0][1:] for line in lines[1:]} >= {command.name for command in all_commands()}
+    done = run("--plain", stdin="\n".join(lines) + "\n", cwd=tmp_path, **NO_CLIPBOARD)
     assert done.returncode == 0
     assert [words for words in SAID.values() if words not in done.stdout] == []
     errors = done.stderr.splitlines()
     assert [words for words in REFUSED.values() if not any(words in line for line in errors)] == []
-    assert len(errors) == len(REFUSED) + 1  # and that an empty conversation can't be deleted
     assert all(line.startswith("chatctx: ") and "Nothing was lost" not in line for line in errors)  # no own errors
     assert "hello" in (tmp_path / "out.md").read_text()
+    assert done.stdout.count("/rolling-context [on|off]") == 1  # nothing runs after /quit
+    assert "\x1b" not in done.stdout + done.stderr

@@ -6,50 +6,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import pytest
 from textual import events
 
-from tests.fakes import FakeInfo, FakeSession, FakeSettings, FakeWorkspace, assistant, user
-from tests.screens.conftest import SIZES, running
+from tests.fakes import FakeInfo, FakeSession, FakeWorkspace, assistant, fake_settings, user
+from tests.screens.conftest import SIZES, running, screen_text, wait_until
+from tui.app import ChatApp
 from tui.commands import registry as commands
 
 INFOS = (FakeInfo("s7", "refactor the parser"), FakeInfo("s8", "why is the build slow"))
-
-
-def test_names_and_aliases_are_unique() -> None:
-    names = [name for command in commands.COMMANDS for name in (command.name, *command.aliases)]
-    assert len(names) == len(set(names))
-
-
-@pytest.mark.parametrize(
-    ("text", "yes"),
-    [
-        ("/help", True),
-        ("/etc/passwd?", False),
-        ("//x", False),
-        ("/", False),
-        ("/a\nb", False),
-        (" /help", False),
-        ("x", False),
-    ],
-)
-def test_what_is_meant_as_a_command(text: str, yes: bool) -> None:
-    assert commands.is_command(text) is yes
-
-
-@pytest.mark.parametrize(
-    ("query", "best"), [("co", "context"), ("cont", "context"), ("rol", "rolling-context"), ("rc", "rolling-context")]
-)
-def test_letters_in_order_find_a_command(query: str, best: str) -> None:
-    ranked = sorted(commands.COMMANDS, key=lambda command: -commands.match(query, command.name))
-    assert ranked[0].name == best
-
-
-def test_what_does_not_fit_scores_nothing() -> None:
-    assert commands.match("xyz", "context") == 0
-    assert commands.match("", "context") > 0
 
 
 async def test_completion_is_offered_taken_and_run() -> None:
@@ -131,12 +99,6 @@ async def test_a_model_is_picked_by_search() -> None:
         assert run.text.splitlines()[0].endswith("openai/gpt-x")
 
 
-async def test_a_model_is_named_without_its_provider() -> None:
-    async with running() as run:
-        await run.command("/model smol")
-        await run.until(lambda: run.session.log == ["model local/smol"])
-
-
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_conversation_is_found_and_opened(size: tuple[int, int]) -> None:
     workspace = FakeWorkspace(infos=INFOS)
@@ -154,7 +116,7 @@ async def test_nothing_found_is_said_and_esc_changes_nothing() -> None:
     async with running(FakeWorkspace(infos=INFOS)) as run:
         await run.press("ctrl+r")
         await run.type("zzz")
-        await run.shows("no conversation fits")
+        await run.shows("no matches")
         await run.press("enter")
         await run.until(lambda: run.app.screen is run.chat)
         assert run.workspace.resumed == []
@@ -171,8 +133,9 @@ async def test_a_list_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyP
 
 
 async def test_themes_are_tried_on_and_kept_or_not(tmp_path: Path) -> None:
-    (tmp_path / "bad.toml").write_text("colors = 1", encoding="utf-8")
-    async with running(settings=FakeSettings(themes_dir=tmp_path)) as run:
+    (tmp_path / "themes").mkdir()
+    (tmp_path / "themes" / "bad.toml").write_text("colors = 1", encoding="utf-8")
+    async with running(settings=fake_settings(config_file=tmp_path / "config.toml")) as run:
         await run.command("/theme")
         await run.shows("Themes", "chatctx-dark", "ember", "terminal colours")
         await run.type("ember")
@@ -189,13 +152,13 @@ async def test_themes_are_tried_on_and_kept_or_not(tmp_path: Path) -> None:
     "name", ["chatctx-light", "chatctx-contrast", "chatctx-terminal", "paper", "nord", "ansi-light"]
 )
 async def test_every_theme_draws_every_screen(name: str) -> None:
-    async with running(settings=FakeSettings(theme=name)) as run:
+    async with running(settings=fake_settings(theme=name)) as run:
         await run.press("f2", "m", "escape", "h", "escape", "f", "escape", "escape", "f1", "escape", "ctrl+o")
         await run.shows("Models")
 
 
 async def test_a_theme_that_is_not_there_is_said_and_the_default_stands_in() -> None:
-    async with running(settings=FakeSettings(theme="nowhere")) as run:
+    async with running(settings=fake_settings(theme="nowhere")) as run:
         await run.shows("There is no theme 'nowhere'")
         assert run.app.theme == "chatctx-dark"
 
@@ -213,7 +176,9 @@ async def test_the_palette_offers_the_same_commands() -> None:
     async with running() as run:
         titles = [command.title for command in run.app.get_system_commands(run.app.screen)]
         preview = "/compact --preview: see and change the summary first"
-        assert [title for title in titles if title != preview] == [f"/{c.name}: {c.help}" for c in commands.COMMANDS]
+        assert [title for title in titles if title != preview] == [
+            f"/{c.name}: {c.help}" for c in commands.all_commands()
+        ]
         await run.press("ctrl+p")
         await run.type("summary first")
         await run.shows(preview)
@@ -253,27 +218,11 @@ async def test_commands_wait_for_the_answer_where_they_must() -> None:
         assert run.session is session
 
 
-async def test_commands_before_the_workspace_is_there_say_so() -> None:
-    import asyncio
-
-    async with running(gate=asyncio.Event(), wait=False) as run:
-        await run.command("/model")
-        await run.shows("Still starting: try again in a moment.")
-
-
 async def test_find_goes_to_the_words() -> None:
     messages = [user(f"question {n}", f"m{n}") for n in range(60)]
     async with running(FakeWorkspace(session=FakeSession(messages=messages))) as run:
         await run.command("/find question 7")
         await run.shows("1 of 1", "question 7")
-
-
-async def test_the_window_is_set_and_reset() -> None:
-    async with running() as run:
-        await run.command("/window 128k")
-        await run.shows("The window of this model is 128k tokens (models API).", "/ 128k")
-        await run.command("/window reset")
-        await run.until(lambda: run.session.log == ["window 128000", "window None"])
 
 
 async def test_copy_says_only_what_it_knows() -> None:
@@ -282,40 +231,6 @@ async def test_copy_says_only_what_it_knows() -> None:
         await run.command("/copy")
         await run.shows("Sent 10 characters to the terminal's clipboard")
         assert run.app.clipboard == "the answer"
-
-
-async def test_a_conversation_is_named_written_out_and_deleted(tmp_path: Path) -> None:
-    session = FakeSession(messages=[user("old"), assistant("older")], title="old")
-    async with running(FakeWorkspace(session=session)) as run:
-        await run.command("/rename the new name")
-        await run.until(lambda: run.text.startswith(" the new name ─"))
-        target = tmp_path / "out.md"
-        await run.command(f"/export {target}")
-        await run.until(target.exists)
-        await run.command(f"/export {target}")
-        await run.shows("is there already:")
-        await run.command(f"/export {tmp_path / 'out.docx'}")
-        await run.shows("Not written: the ending says the form")
-        await run.command(f"/export {tmp_path / 'no' / 'out.md'}")
-        await run.until(lambda: "(No such file or directory); name another place" in " ".join(run.text.split()))
-        await run.command("/delete")
-        await run.shows("'the new name' is deleted", "new conversation")
-        assert run.workspace.deleted == ["s1"]
-        await run.command("/delete undo")
-        await run.until(lambda: run.workspace.deleted == [] and run.workspace.resumed == ["s1"])
-
-
-async def test_instructions_and_effort_are_shown_and_changed() -> None:
-    async with running() as run:
-        await run.command("/system")
-        await run.shows("There is no system prompt.")
-        await run.command("/system Be brief.")
-        await run.until(lambda: run.session.system == "Be brief.")
-        await run.command("/thinking high")
-        await run.shows("Reasoning effort: high.")
-        await run.command("/thinking lots")
-        await run.shows("/thinking takes off, low, medium, high or default")
-        assert run.session.reasoning == "high"
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -374,7 +289,7 @@ async def test_letters_before_enter_are_sent_and_letters_after_it_are_not() -> N
 
 
 async def test_help_lists_the_keys_as_they_are_set_and_a_wrong_name_is_said() -> None:
-    settings = FakeSettings(keys={"chat.context": "f9", "chat.contxt": "f8"})
+    settings = fake_settings(keys={"chat.context": "f9", "chat.contxt": "f8"})
     async with running(settings=settings, size=(120, 60)) as run:
         await run.shows("keys.chat.contxt")
         await run.command("/help")
@@ -402,3 +317,71 @@ def test_every_key_has_a_name_of_its_own() -> None:
     for nodes in groups:
         taken = [one for key in keys_of(nodes, {}) for one in key.keys.split() if one != "escape"]
         assert len(taken) == len(set(taken)), taken
+
+
+SAID_ON_SCREEN = {
+    "/context": "next request, as it would be sent",
+    "/rolling-context": "Rolling context is on",
+    "/compact": "Nothing was changed.",
+    "/compact --preview": "Nothing was changed.",
+    "/summary": "There is no summary in force",
+    "/undo": "There is no compaction to take back.",
+    "/model": "Models and their windows",
+    "/model guide": "demo/guide answers from now on.",
+    "/provider": "Which provider?",
+    "/provider anthropic": "chatctx keeps no keys",
+    "/sessions": "Conversations",
+    "/rename A talk": "This conversation is called A talk.",
+    "/export": "Written to ",
+    "/import nowhere": "Not imported",
+    "/usage": "estimates off by",
+    "/system": "There is no system prompt.",
+    "/memory": "No memory files found.",
+    "/thinking": "Reasoning effort: provider default.",
+    "/tools": "built in: 0 of 3 on",
+    "/mcp": "No servers yet.",
+    "/prompt": "No MCP server that runs offers prompts.",
+    "/edit": "There is no terminal here that an editor could use.",
+    "/paste": "The clipboard can't be read",
+    "/retry": "This is the demo",
+    "/find demo": "1 of ",
+    "/copy": "to the terminal's clipboard",
+    "/fold": "",
+    "/times": "",
+    "/window": "The window of this model is 8,192 tokens",
+    "/theme": "Themes",
+    "/help": "Commands",
+    "/delete": "'A talk' is deleted. /delete undo brings it back.",
+    "/delete undo": "A talk",
+    "/new": "new conversation",
+    "/quit": "",
+}
+
+
+async def test_every_command_runs_on_the_screen_of_the_real_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tui.chat.workspace import Workspace
+    from tui.config.settings import Settings
+
+    monkeypatch.setattr("tui.providers.local.demo.PAUSE", 0)
+    monkeypatch.chdir(tmp_path)
+    assert {line.split()[0][1:] for line in SAID_ON_SCREEN} == {command.name for command in commands.all_commands()}
+    settings = Settings(model="demo/guide", config_file=tmp_path / "config.toml", data_dir=tmp_path, log_dir=tmp_path)
+    app = ChatApp(settings, lambda: Workspace.open(settings))
+
+    def shows(words: str) -> bool:
+        return words in screen_text(app)
+
+    async with app.run_test(size=(120, 60), notifications=True) as pilot:
+        chat = app.chat
+        await wait_until(pilot, lambda: chat.session is not None)
+        chat.turns.ask("hello")
+        await wait_until(pilot, lambda: "This is the demo" in screen_text(app) and not chat.turns.busy)
+        for line, words in SAID_ON_SCREEN.items():
+            chat.action_command(line[1:])
+            await wait_until(pilot, partial(shows, words))
+            await pilot.press("escape")
+            await wait_until(pilot, lambda: not app.is_running or (app.screen is chat and not chat.turns.busy))
+            assert not app.is_running or "Something went wrong" not in screen_text(app)
+        await wait_until(pilot, lambda: not app.is_running)

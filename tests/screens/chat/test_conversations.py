@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import cast
 
-from tests.fakes import FakeInfo, FakeSession, FakeSettings, FakeWorkspace, assistant, make_usage, user
+from tests.fakes import FakeInfo, FakeSession, FakeWorkspace, assistant, fake_settings, make_usage, user
 from tests.screens.conftest import Running, running
 from tui.chat.conversation.events import (
     ReplyDelta,
@@ -17,6 +18,7 @@ from tui.chat.conversation.events import (
     TurnFailed,
     UsageChanged,
 )
+from tui.chat.turn.session import ChatSession
 from tui.context.usage.usage import ContextUsage
 
 INFOS = (
@@ -57,12 +59,12 @@ async def test_a_conversation_is_deleted_from_the_list_and_brought_back() -> Non
     async with running(FakeWorkspace(infos=INFOS)) as run:
         await listed(run)
         await run.press("down", "ctrl+d")
-        await run.until(lambda: run.workspace.deleted == ["s8"])
+        await run.until(lambda: run.workspace.gone == ["s8"])
         await run.shows("^z bring back")
         await run.press("ctrl+d")
-        await run.until(lambda: run.workspace.deleted == ["s8", "s9"])
+        await run.until(lambda: run.workspace.gone == ["s8", "s9"])
         await run.press("ctrl+z", "ctrl+z", "ctrl+z")
-        await run.until(lambda: run.workspace.deleted == [])
+        await run.until(lambda: run.workspace.gone == [])
         await run.shows("↳ why is the build slow", "a recipe")
 
 
@@ -71,7 +73,7 @@ async def test_the_open_conversation_is_not_deleted_from_the_list() -> None:
         await listed(run)
         await run.press("ctrl+d")
         await run.shows("/delete takes it away")
-        assert run.workspace.deleted == []
+        assert run.workspace.gone == []
 
 
 async def test_each_conversation_keeps_the_readers_place() -> None:
@@ -82,11 +84,11 @@ async def test_each_conversation_keeps_the_readers_place() -> None:
         place = transcript.reader_place
         assert place is not None
         other = FakeSession(id="s2", messages=[user(f"other {number}", f"n{number:03}") for number in range(60)])
-        await run.chat.attach(other)
+        await run.chat.attach(cast("ChatSession", other))
         await run.shows("other 59")
-        await run.chat.attach(first)
+        await run.chat.attach(cast("ChatSession", first))
         assert transcript.reader_place == place
-        await run.chat.attach(other)
+        await run.chat.attach(cast("ChatSession", other))
         assert transcript.reader_place is None
 
 
@@ -190,7 +192,7 @@ async def test_context_follows_the_numbers_while_an_answer_arrives() -> None:
 
 
 async def test_the_keys_up_and_down_of_the_prompt_can_be_changed() -> None:
-    settings = FakeSettings(keys={"composer.up": "ctrl+up"})
+    settings = fake_settings(keys={"composer.up": "ctrl+up"})
     async with running(FakeWorkspace(prompts=["earlier"]), settings=settings) as run:
         await run.press("up")
         assert run.chat.composer.value == ""
@@ -231,13 +233,13 @@ async def test_a_draft_goes_along_where_there_is_none_and_else_stays_with_its_co
     async with running(FakeWorkspace(session=first)) as run:
         await run.type("half a thought")
         empty = FakeSession(id="s2")
-        await run.chat.attach(empty)
+        await run.chat.attach(cast("ChatSession", empty))
         assert run.chat.composer.value == "half a thought"
         await run.until(lambda: (first.draft, empty.draft) == ("", "half a thought"))
         written = FakeSession(id="s3", draft="another thought")
-        await run.chat.attach(written)
+        await run.chat.attach(cast("ChatSession", written))
         assert run.chat.composer.value == "another thought"
         assert empty.draft == "half a thought"
-        await run.chat.attach(empty)
+        await run.chat.attach(cast("ChatSession", empty))
         assert run.chat.composer.value == "half a thought"
         assert written.draft == "another thought"

@@ -31,7 +31,7 @@ async def test_notices_are_shown_and_the_list_switches() -> None:
         assert [file.on for file in session.memory.files] == [False, True]
         await run.type("/memory nothing.txt")
         await run.press("enter")
-        await run.shows("There is no one memory file")
+        await run.shows("No single memory file")
 
 
 async def test_without_files_it_says_how_there_would_be_one() -> None:

@@ -6,7 +6,7 @@ from textual import events
 
 from tests.fakes import FakeSession, FakeWorkspace, assistant, user
 from tests.screens.conftest import running
-from tui.screens.chat.message_keys import message_keys
+from tui.screens.chat.turns import message_keys
 
 
 def talk() -> FakeWorkspace:

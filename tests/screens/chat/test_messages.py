@@ -8,7 +8,7 @@ from textual.app import App
 from tests.fakes import FakeSession, FakeWorkspace, assistant, user
 from tests.screens.conftest import running
 from tui.messages import Message, Reasoning, Text
-from tui.screens.chat.message_commands import has_browser
+from tui.screens.chat.message_actions import has_browser
 
 CODE = "First:\n\n```python\nprint(1)\n```\n\nthen\n\n```sh\nls\n```\n"
 
@@ -49,7 +49,7 @@ async def test_a_fork_that_fails_is_said_every_time(monkeypatch: pytest.MonkeyPa
 
 async def test_copies_say_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[str] = []
-    monkeypatch.setattr("tui.screens.clipboard.tool_for", lambda _environ: None)
+    monkeypatch.setattr("tui.screens.base.copy_tool", lambda _environ: None)
     async with running(talk()) as run:
         monkeypatch.setattr(App, "copy_to_clipboard", lambda _app, text: copied.append(text))
         await run.press("alt+up", "y")
@@ -123,12 +123,12 @@ async def test_a_link_is_shown_where_no_browser_can_open(monkeypatch: pytest.Mon
     monkeypatch.setenv("SSH_CONNECTION", "here")
     async with running(talk()) as run:
         monkeypatch.setattr(type(run.app), "open_url", lambda _app, url: opened.append(url))
-        await run.chat.commands.open_link("https://example.org/x")
+        await run.chat.message_actions.open_link("https://example.org/x")
         await run.shows("The link: https://example.org/x")
         assert opened == []
         monkeypatch.delenv("SSH_CONNECTION")
         monkeypatch.setenv("DISPLAY", ":0")
-        await run.chat.commands.open_link("https://example.org/y")
+        await run.chat.message_actions.open_link("https://example.org/y")
         assert opened == ["https://example.org/y"]
 
 

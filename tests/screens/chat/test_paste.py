@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import FakeSettings
+from tests.fakes import fake_settings
 from tests.screens.conftest import running
-from tui.screens import clipboard_reading
-from tui.screens.clipboard_reading import ClipboardError, read, tools_for
+from tui.chat import clipboard
+from tui.chat.clipboard import ClipboardError, paste_tools, read
 from tui.widgets.composer.paste import dropped_files
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
@@ -52,7 +52,7 @@ def test_where_no_tool_is_there_the_line_says_what_to_install(
     tools: Path, environ: dict[str, str], platform: str, words: str
 ) -> None:
     with pytest.raises(ClipboardError, match=words):
-        tools_for(environ, platform)
+        paste_tools(environ, platform)
 
 
 @pytest.mark.parametrize(
@@ -68,29 +68,29 @@ async def test_every_tool_s_own_way_of_writing_a_picture_is_read(
 ) -> None:
     (tools / "data").write_bytes(PNG)
     tool(tools, name, output.format(tools / "data"))
-    assert await read(*tools_for(environ, platform)) == PNG
+    assert await read(*paste_tools(environ, platform)) == PNG
 
 
 async def test_a_tool_that_hangs_is_given_up(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clipboard_reading, "TIMEOUT", 0.1)
+    monkeypatch.setattr(clipboard, "PASTE_TIMEOUT", 0.1)
     tool(tools, "wl-paste", "exec /bin/sleep 60")
     with pytest.raises(ClipboardError, match="did not answer"):
-        await read(*tools_for({"WAYLAND_DISPLAY": "w"}, "linux"))
+        await read(*paste_tools({"WAYLAND_DISPLAY": "w"}, "linux"))
 
 
 async def test_what_is_no_picture_or_too_much_is_not_taken(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     holds(tools, b"GIF89 or so")
     with pytest.raises(ClipboardError, match="neither a picture nor text"):
-        await read(*tools_for({"WAYLAND_DISPLAY": "w"}, "linux"))
-    monkeypatch.setattr(clipboard_reading, "LARGEST", 20)
+        await read(*paste_tools({"WAYLAND_DISPLAY": "w"}, "linux"))
+    monkeypatch.setattr(clipboard, "LARGEST", 20)
     holds(tools, PNG)
     with pytest.raises(ClipboardError, match="no model takes that"):
-        await read(*tools_for({"WAYLAND_DISPLAY": "w"}, "linux"))
+        await read(*paste_tools({"WAYLAND_DISPLAY": "w"}, "linux"))
 
 
 async def test_a_picture_is_attached_to_the_draft(tools: Path, tmp_path: Path) -> None:
     holds(tools, PNG)
-    async with running(settings=FakeSettings(data_dir=tmp_path / "data")) as run:
+    async with running(settings=fake_settings(data_dir=tmp_path / "data")) as run:
         session = run.session
         session.capabilities = replace(session.capabilities, images=True)
         await run.type("what is this?")

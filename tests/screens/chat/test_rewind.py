@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.fakes import assistant, user
-from tui.screens.chat.rewind import rewind_line, set_aside
+from tui.screens.chat.turns import rewind_line, set_aside
 
 LONG = "messages, 1,234 tokens"
 TALK = [user("a", "m1"), assistant("b", "m2"), user("c", "m3"), assistant("d", "m4")]

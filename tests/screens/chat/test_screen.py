@@ -12,12 +12,13 @@ from textual import events
 from textual.geometry import Size
 from textual.worker import Worker
 
-from tests.fakes import FakeSession, FakeSettings, FakeWorkspace, assistant, make_usage, opener, user
+from tests.fakes import FakeSession, FakeWorkspace, assistant, fake_settings, make_usage, opener, user
 from tests.screens.conftest import SIZES, running, wait_until
 from tui.app import ChatApp
 from tui.chat.conversation.events import ContextTrimmed, Notice, RetryScheduled, SessionEvent, TurnFailed
+from tui.chat.workspace import Workspace
 from tui.context.usage.usage import ContextUsage
-from tui.screens.base import BaseScreen, Panel
+from tui.screens.base import GuardedMouse, Panel
 from tui.screens.chat.screen import ChatScreen
 
 
@@ -61,7 +62,7 @@ async def test_keys_before_the_prompt_is_there_are_not_lost() -> None:
             self.post_message(events.Key("x", "x"))
 
     workspace = FakeWorkspace()
-    async with Hasty(FakeSettings(), opener(workspace)).run_test() as pilot:
+    async with Hasty(fake_settings(), opener(workspace)).run_test() as pilot:
         await wait_until(pilot, lambda: workspace.session.sent == ["ahoy there"])
         assert isinstance(pilot.app, Hasty)
         chat = pilot.app.chat
@@ -175,7 +176,7 @@ async def test_an_error_of_the_program_is_one_line_and_the_screen_lives_on() -> 
             raise ZeroDivisionError("division by\nzero")
         yield Notice("info", "fine again")
 
-    settings = FakeSettings(log_file=Path("/somewhere/chatctx.log"))
+    settings = fake_settings(log_dir=Path("/somewhere"))
     async with running(FakeWorkspace(session=FakeSession(script=breaks)), settings=settings) as run:
         await run.type("break")
         await run.press("enter")
@@ -332,10 +333,10 @@ async def test_ctrl_c_closes_a_panel_and_nothing_else() -> None:
 
 
 async def test_a_workspace_that_does_not_open_ends_with_one_line_and_code_1() -> None:
-    async def fails() -> FakeWorkspace:
+    async def fails() -> Workspace:
         raise OSError("disk full")
 
-    app = ChatApp(FakeSettings(), fails)
+    app = ChatApp(fake_settings(), fails)
     async with app.run_test() as pilot:
         await pilot.pause(0.1)
     assert app.return_code == 1
@@ -344,11 +345,11 @@ async def test_a_workspace_that_does_not_open_ends_with_one_line_and_code_1() ->
 async def test_a_workspace_that_does_not_open_keeps_what_was_typed() -> None:
     gate = asyncio.Event()
 
-    async def fails() -> FakeWorkspace:
+    async def fails() -> Workspace:
         await gate.wait()
         raise OSError("disk full")
 
-    app = ChatApp(FakeSettings(), fails)
+    app = ChatApp(fake_settings(), fails)
     async with app.run_test() as pilot:
         await pilot.press(*"precious")
         gate.set()
@@ -369,7 +370,7 @@ async def test_numbers_that_are_not_there_yet_are_fetched() -> None:
 
 
 async def test_keys_can_be_changed_by_id() -> None:
-    async with running(settings=FakeSettings(keys={"chat.context": "f9"})) as run:
+    async with running(settings=fake_settings(keys={"chat.context": "f9"})) as run:
         await run.press("f2")
         assert run.app.screen is run.chat
         await run.press("f9")
@@ -378,9 +379,9 @@ async def test_keys_can_be_changed_by_id() -> None:
 
 async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as run:
-        gone = BaseScreen.get_widget_and_offset_at
+        gone = GuardedMouse.get_widget_and_offset_at
 
-        def stale(self: BaseScreen, x: int, y: int) -> object:
+        def stale(self: GuardedMouse[None], x: int, y: int) -> object:
             from textual.geometry import Offset
             from textual.screen import Screen
             from textual.widgets import Static
@@ -388,7 +389,7 @@ async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: 
             monkeypatch.setattr(Screen, "get_widget_and_offset_at", lambda *_: (Static("gone"), Offset(1, 1)))
             return gone(self, x, y)
 
-        monkeypatch.setattr(BaseScreen, "get_widget_and_offset_at", stale)
+        monkeypatch.setattr(GuardedMouse, "get_widget_and_offset_at", stale)
         await run.pilot.mouse_down(offset=(5, 5))
         await run.pilot.mouse_up(offset=(5, 5))
         assert run.app.is_running
@@ -532,11 +533,11 @@ async def test_what_is_typed_while_a_draft_cannot_be_kept_is_kept_next(monkeypat
 async def test_without_a_workspace_a_message_stays_in_the_prompt_and_the_reason_is_said_again() -> None:
     gate = asyncio.Event()
 
-    async def fails() -> FakeWorkspace:
+    async def fails() -> Workspace:
         await gate.wait()
         raise OSError("database is from a newer version")
 
-    app = ChatApp(FakeSettings(), fails)
+    app = ChatApp(fake_settings(), fails)
     async with app.run_test() as pilot:
         await pilot.press(*"precious")
         gate.set()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from tests.fakes import FakeSession, FakeWorkspace, assistant, make_usage, user
 from tests.screens.conftest import SIZES, running
+from tui.chat.turn.session import ChatSession
+from tui.chat.workspace import Workspace
 from tui.messages import Message, Text
 from tui.screens.context.panel import ContextPanel
+from tui.views.context_table import ContextView
 
 
 @pytest.mark.parametrize("size", [*SIZES, (40, 12)])
@@ -187,7 +191,7 @@ async def test_it_opens_before_there_are_numbers() -> None:
     session = FakeSession(usage=None)
     async with running(FakeWorkspace(session=session)) as run:
         session.usage = None
-        run.app.push_screen(ContextPanel(session, None))
+        run.app.push_screen(ContextPanel(ContextView(cast("ChatSession", session), cast("Workspace", run.workspace))))
         await run.shows("0 / 200,000 tokens")
 
 

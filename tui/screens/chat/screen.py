@@ -8,40 +8,55 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from textual import events, work
+from textual import events, getters, work
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from tui.commands import registry as slash
-from tui.screens import mentions
-from tui.screens.chat.chat_parts import ChatParts
+from tui.commands.ui import Chat, Command
+from tui.screens.base import CopyingApp, Panel
+from tui.screens.chat import mentions
+from tui.screens.chat.background import BackgroundScreen
 from tui.screens.chat.drafts import Drafts
-from tui.screens.chat.resources import pattern_offers, resource_offers
-from tui.screens.chat.theming import Theming
-from tui.widgets.composer.composer import Composer
+from tui.text.cells import plain
+from tui.views.context_messages import message_counts
+from tui.widgets.composer.composer import Composer, QueueList
+from tui.widgets.status_bar import Status, StatusBar
+from tui.widgets.title_bar import TitleBar
 from tui.widgets.transcript.document import MessagePlace
 from tui.widgets.transcript.transcript import Transcript
+from tui.widgets.welcome import welcome
 
 if TYPE_CHECKING:
-    from tui.screens.chat.chat_commands import ChatCommands
+    from tui.chat.turn.session import ChatSession
+    from tui.chat.workspace import Workspace
+    from tui.config.settings import Settings
+    from tui.context.usage.usage import ContextUsage
+    from tui.screens.chat.message_actions import MessageActions
     from tui.screens.chat.turns import Turns
-    from tui.screens.ports import SettingsLike, WorkspaceLike
-    from tui.screens.session_ports import SessionLike
+    from tui.screens.chat.ui import ScreenUI
+    from tui.views.help_lines import Key
 
 log = logging.getLogger(__name__)
 
-OpenWorkspace: TypeAlias = "Callable[[], Awaitable[WorkspaceLike]]"
+OpenWorkspace: TypeAlias = "Callable[[], Awaitable[Workspace]]"
 
-LATER = ("tui.screens.chat.turns", "tui.screens.chat.chat_commands", "tui.render.stream")
+LATER = ("tui.screens.chat.turns", "tui.screens.chat.ui", "tui.screens.chat.message_actions", "tui.render.stream")
 """Loaded between the first frame and the first conversation."""
 
 HISTORY_LOADED = 500
 """Prompts of earlier sessions within reach of the up key."""
 
 
-class ChatScreen(ChatParts):
-    """Wires composer, transcript and status to the session, the keys and the commands."""
+LEAVING_SILENT = 0.5
+"""Seconds after which it is said that MCP servers are being ended."""
+
+
+class ChatScreen(BackgroundScreen):
+    """Transcript, prompt and the lines around them, wired to one session at a time, to the keys and the commands."""
 
     DEFAULT_CSS = """
     ChatScreen { layout: vertical; background: $background; }
@@ -71,17 +86,33 @@ class ChatScreen(ChatParts):
 
     AUTO_FOCUS = ""
 
-    def __init__(self, open_workspace: OpenWorkspace, settings: SettingsLike) -> None:
-        super().__init__(settings)
+    app = getters.app(CopyingApp)
+
+    def __init__(self, open_workspace: OpenWorkspace, settings: Settings) -> None:
+        super().__init__(settings.log_file)
         self.open_workspace = open_workspace
+        self.keymap = settings.keys
         self.themes_dir = settings.themes_dir
+        self.workspace: Workspace | None = None
+        self.session: ChatSession | None = None
+        self.state = Chat()  # the same two, for the commands
+        self.cost: float | None = None  # dollars of this session, None is unknown
+        self.title_bar = TitleBar()
+        self.transcript = Transcript()
+        self.queue_list = QueueList()
+        self.composer = Composer()
+        self.status_bar = StatusBar()
+        self.files = mentions.FileIndex(Path.cwd())
         self._places: dict[str, MessagePlace | None] = {}  # where the reader was in each conversation of this run
         self.broken = ""  # why there is no workspace, once that is known
 
-    @cached_property
-    def theming(self) -> Theming:
-        """The themes to choose from."""
-        return Theming(self, self.themes_dir)
+    def compose(self) -> ComposeResult:
+        """From top to bottom; only the conversation gives way."""
+        yield self.title_bar
+        yield self.transcript
+        yield self.queue_list
+        yield self.composer
+        yield self.status_bar
 
     @cached_property
     def drafts(self) -> Drafts:
@@ -96,11 +127,18 @@ class ChatScreen(ChatParts):
         return Turns(self)
 
     @cached_property
-    def commands(self) -> ChatCommands:
-        """What the slash commands do. Loaded after the first frame."""
-        from tui.screens.chat.chat_commands import ChatCommands
+    def ui(self) -> ScreenUI:
+        """What commands do to this screen. Loaded after the first frame, or with the first command."""
+        from tui.screens.chat.ui import ScreenUI
 
-        return ChatCommands(self)
+        return ScreenUI(self, self.themes_dir)
+
+    @cached_property
+    def message_actions(self) -> MessageActions:
+        """What can be done with one message. Loaded after the first frame."""
+        from tui.screens.chat.message_actions import MessageActions
+
+        return MessageActions(self)
 
     def on_mount(self) -> None:
         """Take keys at once; open everything else after the first frame."""
@@ -121,7 +159,9 @@ class ChatScreen(ChatParts):
         try:
             for name in LATER:
                 await asyncio.to_thread(import_module, name)  # longer than a frame
+            await asyncio.to_thread(slash.all_commands)
             self.workspace = await self.open_workspace()
+            self.state.open(self.workspace)
             session = await self.workspace.start_session()
         except Exception as error:
             log.exception("the workspace could not be opened")
@@ -138,16 +178,18 @@ class ChatScreen(ChatParts):
             return
         self.composer.history.load(await self.workspace.prompt_history(HISTORY_LOADED))
         await self.attach(session)
-        self.commands.follow_servers()
-        for text in await asyncio.to_thread(self.commands.key_problems) if self.keymap else ():
+        self.workspace.servers.on_change(self._server_changed)
+        self._tell_server_news()
+        for text in await asyncio.to_thread(self._key_problems) if self.keymap else ():
             self.notify(text, severity="warning", timeout=8, markup=False)
 
-    async def attach(self, session: SessionLike) -> None:
+    async def attach(self, session: ChatSession) -> None:
         """Show this session from now on, with the draft that was left in it."""
         before = self.session
         if before is not None and before is not session:
             await self._part_drafts(before, session)
         self.session, self.cost = session, None
+        self.state.attach(session)
         if before is not None:
             self.turns.rewind_to = ""
             self._places[before.id] = self.transcript.reader_place
@@ -158,7 +200,7 @@ class ChatScreen(ChatParts):
         self.turns.show_rest()  # a message that was chosen is not on screen any more
         for notice in session.memory.notices:
             self.transcript.add_notice("info", notice)
-        self.background(partial(self.commands.bring_back_summary, session), "summary")
+        self.background(partial(self.ui.bring_back_summary, session), "summary")
         self.refresh_title()
         self.refresh_status(counts=True)
         if session.draft and not self.composer.value:
@@ -172,19 +214,97 @@ class ChatScreen(ChatParts):
         elif session.usage is None or session.messages:  # a number kept from last time says nothing of each message
             self.background(partial(self._measure, session), "measure")
 
-    async def _part_drafts(self, before: SessionLike, session: SessionLike) -> None:
+    async def _part_drafts(self, before: ChatSession, session: ChatSession) -> None:
         """A draft goes along into a conversation that has none of its own; else each keeps its own."""
         text = self.drafts.text
         await before.save_draft(text if session.draft else "")
         if session.draft:
             self.composer.value = session.draft
 
-    async def _measure(self, session: SessionLike) -> None:
+    async def _measure(self, session: ChatSession) -> None:
         """The first numbers of a session; asking the server for its window may take a while."""
         await session.refresh_usage()
         if session is self.session:
             self.refresh_status(counts=True)
             self.welcome()
+
+    def welcome(self) -> None:
+        """What an empty conversation shows, with what is known by now."""
+        session = self.session
+        if session is not None and not session.messages:
+            where = self.workspace.place(session.provider) if self.workspace is not None else ""
+            self.transcript.show_static(welcome(session.provider, session.model, session.usage, where))
+
+    def say_error(self, text: str) -> None:
+        """Put one clear line into the conversation."""
+        self.transcript.add_notice("error", text)
+
+    def refresh_title(self) -> None:
+        """Title and model of the session."""
+        if self.session is not None:
+            self.title_bar.show(
+                self.session.title or "new conversation", f"{self.session.provider}/{self.session.model}"
+            )
+
+    def refresh_status(self, *, counts: bool = False) -> None:
+        """The numbers of the session; with `counts` also those beside each message."""
+        session = self.session
+        if session is None:
+            return
+        self.status_bar.show(Status(session.usage, self.cost, session.rolling))
+        self._panels_follow()
+        if counts and session.usage is not None:
+            self.background(partial(self._count_messages, session, session.usage), "counts", exclusive=True)
+
+    async def _count_messages(self, session: ChatSession, usage: ContextUsage) -> None:
+        """Costs, and tokens of each message: long conversations have many, so off the event loop."""
+        self.transcript.set_counts(await asyncio.to_thread(message_counts, usage))
+        self.cost = await session.cost()
+        self.refresh_status()
+
+    def recounted(self) -> None:
+        """What is sent has changed: status and marks follow."""
+        self.refresh_status(counts=True)
+        if self.session is not None:
+            self.transcript.set_not_sent(self.session.not_sent)
+
+    def recount_soon(self) -> None:
+        """Measure anew, beside the event loop's other work."""
+        self.background(self.ui.changed, "servers", exclusive=True)
+
+    def _panels_follow(self) -> None:
+        for screen in self.app.screen_stack:
+            if isinstance(screen, Panel):
+                screen.follow()
+
+    def remember(self, text: str) -> None:
+        """Keep a prompt for the up key, in this run and later ones."""
+        self.composer.history.add(text)
+        if self.workspace is not None:
+            self.background(partial(self.workspace.add_prompt, text), "prompts")
+
+    # -- MCP servers ---------------------------------------------------------------------------------------------
+
+    def _server_changed(self, _name: str) -> None:
+        self._tell_server_news()
+        self._panels_follow()
+        if not self.turns.busy:
+            self.recount_soon()
+
+    def _tell_server_news(self) -> None:
+        """Where a server failed: a line in the conversation, beside it while that is empty."""
+        for line in self.workspace.servers.news() if self.workspace is not None else ():
+            if self.session is not None and not self.session.messages:
+                self.notify(plain(line), severity="warning", timeout=10, markup=False)
+            else:
+                self.transcript.add_notice("warning", plain(line))
+
+    def _say_that_servers_end(self) -> None:
+        """Some take up to four seconds, then they are killed."""
+        if self.workspace is not None and any(line.status.state == "ready" for line in self.workspace.servers.lines):
+            self.set_timer(LEAVING_SILENT, lambda: self.notify("Ending the MCP servers …", markup=False))
+
+    # -- what the widgets say ------------------------------------------------------------------------------------
 
     async def on_composer_submitted(self, event: Composer.Submitted) -> None:
         """A message goes to the session, a command is run; a command that isn't there goes back to the draft."""
@@ -206,9 +326,9 @@ class ChatScreen(ChatParts):
         self.transcript.scroll_end(animate=False)
         self.turns.ask(text[1:] if text.startswith(" /") else text)
 
-    def run_command(self, command: slash.Command, args: str = "") -> None:
+    def run_command(self, command: Command, args: str = "") -> None:
         """Run a command beside the event loop's other work; what goes wrong is a line in the conversation."""
-        self.background(partial(command.run, self.commands, args), f"/{command.name}", again=True)
+        self.background(partial(slash.run, command, self.ui, self.state, args), f"/{command.name}", again=True)
 
     def on_composer_changed(self, event: Composer.Changed) -> None:
         """Count, keep and complete the draft."""
@@ -218,12 +338,13 @@ class ChatScreen(ChatParts):
     async def complete(self, words: str, cursor: int) -> None:
         """Offer endings for what is being typed: a command, or a file after `@`."""
         if words.startswith("/"):
-            offers = await slash.complete(self.commands, words)
+            offers = await slash.complete(self.ui, self.state, words)
         elif (typed := mentions.open_mention(words[:cursor])) is not None:
             found = await asyncio.to_thread(self.files.offers, typed)
             if self.workspace is not None:
                 servers = self.workspace.servers
-                found = [*resource_offers(typed, servers.resources), *await pattern_offers(typed, servers), *found]
+                resources = mentions.resource_offers(typed, servers.resources)
+                found = [*resources, *await mentions.pattern_offers(typed, servers), *found]
             offers = [mentions.choice(words, cursor, offer) for offer in found]
         else:
             offers = []
@@ -257,14 +378,14 @@ class ChatScreen(ChatParts):
     def on_transcript_action_requested(self, event: Transcript.ActionRequested) -> None:
         """Something was asked of one message."""
         self.background(
-            partial(self.commands.on_message, event.message_id, event.action, event.text, event.detail),
+            partial(self.message_actions.run, event.message_id, event.action, event.text, event.detail),
             "message",
             again=True,
         )
 
     def on_transcript_link_clicked(self, event: Transcript.LinkClicked) -> None:
         """A link was clicked."""
-        self.background(partial(self.commands.open_link, event.url), "link")
+        self.background(partial(self.message_actions.open_link, event.url), "link")
 
     def on_transcript_cursor_moved(self, event: Transcript.CursorMoved) -> None:
         """Say what can be done with the chosen message; once none is chosen the prompt has the keys again."""
@@ -277,9 +398,50 @@ class ChatScreen(ChatParts):
         if self.session is not None:
             self.turns.show_rest()
 
-    def action_command(self, said: str) -> None:
+    # -- keys ----------------------------------------------------------------------------------------------------
+
+    def all_keys(self) -> dict[str, list[Key]]:
+        """All keys that have a name, as the person has set them. Loads every panel: not on the event loop."""
+        from tui.screens.help import all_keys
+
+        return all_keys((type(self), type(self.app)), self.keymap)
+
+    def _key_problems(self) -> list[str]:
+        """What is wrong with the keys that the person set, a line each."""
+        from tui.screens.help import keymap_problems
+
+        return keymap_problems(self.keymap, {key.id for section in self.all_keys().values() for key in section})
+
+    def take_typed(self, event: events.Key | events.Paste) -> None:
+        """What is typed in the conversation and is no key of it goes to the prompt, and the next letters with it."""
+        if self.focused is not self.transcript:
+            return
+        if isinstance(event, events.Paste) or (event.is_printable and event.key not in self.active_bindings):
+            self.transcript.clear_cursor()
+            self.set_focus(self.composer.area)
+
+    def action_choose_message(self, step: int) -> None:
+        """Move the block cursor from the prompt: up from nowhere chooses the last message."""
+        if step < 0 or self.transcript.cursor_id is not None:
+            self.set_focus(self.transcript)
+            self.transcript.action_cursor(step)
+
+    def action_scroll_pages(self, pages: int) -> None:
+        """Page through the conversation while the prompt keeps the keys."""
+        step = max(1, self.transcript.size.height - 2)
+        self.transcript.scroll_relative(y=pages * step, animate=False)
+
+    def action_to_start(self) -> None:
+        """Go to the beginning of the conversation."""
+        self.transcript.scroll_home(animate=False)
+
+    def action_to_end(self) -> None:
+        """Go to the end of the conversation."""
+        self.transcript.scroll_end(animate=False)
+
+    def action_command(self, line: str) -> None:
         """Run a command by name, with what follows it, as a key or the palette does."""
-        parsed = slash.parse(f"/{said}")
+        parsed = slash.parse(f"/{line}")
         if not isinstance(parsed, slash.Unknown):
             self.run_command(*parsed)
 
@@ -297,7 +459,7 @@ class ChatScreen(ChatParts):
 
     async def leave(self) -> str:
         """Keep what there is and close everything. Returns what could not be kept, for the terminal; "" is all well."""
-        await self.commands.put_summary_away()
+        await self.ui.put_summary_away()
         await self.turns.finish()
         unsaved = self.drafts.text
         try:
@@ -305,7 +467,7 @@ class ChatScreen(ChatParts):
                 await self.drafts.save()
                 unsaved = ""
             if self.workspace is not None:
-                self.commands.leaving()
+                self._say_that_servers_end()
                 self.closing = True
                 await asyncio.shield(self.workspace.close())
         except Exception as error:

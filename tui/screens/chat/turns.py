@@ -7,13 +7,15 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
 
+from textual.binding import Binding
 from textual.content import Content
 
-from tui.chat.attachments import AttachmentError, check_taken
+from tui.chat.attachments import AttachmentError
 from tui.chat.conversation.events import (
     ApprovalAsked,
     CompactionFinished,
@@ -32,18 +34,17 @@ from tui.chat.conversation.events import (
     TurnFinished,
     UsageChanged,
 )
-from tui.messages import Attachment, Message
+from tui.chat.mentions import named_attachments
+from tui.messages import Message
 from tui.screens.base import run_quietly
-from tui.screens.chat.message_keys import message_keys
-from tui.screens.chat.resources import resources_named
-from tui.screens.chat.rewind import rewind_line, set_aside
-from tui.screens.chat.tool_turn import ToolTurn
-from tui.screens.mentions import mentioned
-from tui.text.numbers import duration
+from tui.text.clean import clean_line
+from tui.text.numbers import duration, plural, tokens_exact, tokens_short
+from tui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
-    from tui.screens.chat.chat_parts import ChatParts
-    from tui.screens.session_ports import SessionLike
+    from tui.screens.chat.screen import ChatScreen
+    from tui.screens.tools.approval import ApprovalPanel
+    from tui.tools.approval import Decision
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ LONG = 10.0
 class Turns:
     """Runs one turn after another for a chat screen, and keeps what waits."""
 
-    def __init__(self, screen: ChatParts) -> None:
+    def __init__(self, screen: ChatScreen) -> None:
         self.screen = screen
         self.waiting: deque[str] = deque()
         self.failed = False
@@ -65,7 +66,7 @@ class Turns:
         self._asked: Message | None = None  # the message that is being answered, until something of an answer is there
         self._since = 0.0
         self._again: float | None = None  # when it asks again, monotonic seconds, while it waits for that
-        self.tools = ToolTurn(screen, self._enter)
+        self.tools = RunningTools(screen, self._enter)
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -111,11 +112,11 @@ class Turns:
         if not self.busy and self.waiting and self.screen.session is not None:
             self._start(self._all_waiting())
 
-    def run(self, events: AsyncIterator[SessionEvent]) -> None:
-        """Show the events of a turn that was not typed (retry, compaction). Not while another runs."""
-        if not self.busy:
-            self.rewind_to = ""
-            self._start(self._one(events))
+    async def run(self, events: AsyncIterator[SessionEvent]) -> None:
+        """Show a turn that was not typed (retry, compaction), to its end. Not while another runs."""
+        self.rewind_to = ""
+        self._start(self._one(events))
+        await self._idle.wait()
 
     def stop(self) -> bool:
         """End the running turn and put what waits back into the draft. False if nothing ran."""
@@ -190,7 +191,8 @@ class Turns:
             self._enter("waiting for the answer")
             self.failed = False
             try:
-                attachments = await self._attachments(text, session)
+                assert self.screen.workspace is not None
+                attachments = await named_attachments(text, self.screen.workspace, session, self.screen.files.folder)
             except AttachmentError as error:
                 self.screen.transcript.add_notice("error", f"Not sent: {error}.")
                 self.waiting.appendleft(text)
@@ -205,18 +207,6 @@ class Turns:
                 yield
             if self.failed:
                 self._return_waiting()
-
-    async def _attachments(self, text: str, session: SessionLike) -> list[Attachment]:
-        """The files a message names with `@`, read now. Raises `AttachmentError`."""
-        workspace = self.screen.workspace
-        if workspace is None or "@" not in text:
-            return []
-        paths = await asyncio.to_thread(mentioned, text, self.screen.files.folder)
-        found = [await workspace.attach(path) for path in paths]
-        for resource in resources_named(text, workspace.servers):
-            found += await workspace.servers.attach(resource)
-        check_taken(found, session.capabilities, session.model)
-        return found
 
     async def _one(self, events: AsyncIterator[SessionEvent]) -> AsyncIterator[None]:
         async for event in events:
@@ -304,3 +294,138 @@ class Turns:
     def _left_out(self) -> None:
         if self.screen.session is not None:
             self.screen.transcript.set_not_sent(self.screen.session.not_sent)
+
+
+NAMED = 3
+"""Running tools that are named above the prompt."""
+
+
+class RunningTools:
+    """Follows the tools of one turn after another. `enter` shows what the turn is doing, from when on (`monotonic`)."""
+
+    def __init__(self, screen: ChatScreen, enter: Callable[[str, float], None]) -> None:
+        self._screen = screen
+        self._enter = enter
+        self._running: dict[str, list[str]] = {}  # call id -> names (ids may stand twice)
+        self._since = 0.0
+        self._done = 0
+        self._panel: ApprovalPanel | None = None
+
+    def show(self, event: ToolStarted | ToolFinished | ApprovalAsked) -> None:
+        """One event."""
+        match event:
+            case ToolStarted(call_id, name):
+                if not self._running and not self._done:
+                    self._since = time.monotonic()
+                self._running.setdefault(call_id, []).append(clean_line(name))
+                self._tell()
+            case ToolFinished(call_id):
+                names = self._running.get(call_id, [])
+                if names:
+                    names.pop()
+                if not names:
+                    self._running.pop(call_id, None)
+                self._done += 1
+                self._tell()
+            case ApprovalAsked():
+                self._ask(event)
+
+    def over(self) -> None:
+        """The step or the turn has ended: nothing runs, nothing asks."""
+        self._running.clear()
+        self._done = 0
+        if self._panel is not None and self._panel.is_current:
+            self._panel.dismiss(None)
+        self._panel = None
+
+    def _tell(self) -> None:
+        names = [name for group in self._running.values() for name in group]
+        if not names or self._panel is not None:  # the question is what the person has to know of
+            return
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        done = f" ({self._done} done)" if self._done else ""
+        self._enter(f"running {', '.join(names[:NAMED])}{more}{done}", self._since)
+
+    def _ask(self, asked: ApprovalAsked) -> None:
+        from tui.screens.tools.approval import ApprovalPanel  # the first frame does not wait for it
+
+        self._enter(f"waiting for approval: {clean_line(asked.call.name)}", time.monotonic())
+        if not self._screen.app.app_focus:
+            self._screen.app.bell()
+        self._panel = ApprovalPanel(asked, self._to_prompt)
+        self._screen.app.push_screen(self._panel, partial(self._answered, asked, self._panel))
+
+    def _to_prompt(self, text: str) -> None:
+        """What was typed or pasted for the prompt goes there."""
+        self._screen.composer.area.insert(text, maintain_selection_offset=False)
+
+    def _answered(self, asked: ApprovalAsked, panel: ApprovalPanel, decision: Decision | None) -> None:
+        if self._panel is not panel:
+            return  # the turn ended under it
+        self._panel = None
+        session = self._screen.session
+        if decision is None or session is None:
+            self._screen.turns.stop()
+            return
+        session.tools.approve(asked.id, decision)
+
+
+# -- the line above the prompt -------------------------------------------------------------------------------------
+
+Count = tuple[int | None, str]
+"""Tokens and how they are known."""
+
+
+def set_aside(messages: Sequence[Message], not_sent: Mapping[str, str], message_id: str) -> list[Message]:
+    """The message and all that follow it, as far as they are not set aside already. Summaries are no part of it."""
+    following = [m for m in messages if m.id >= message_id and m.kind != "summary"]
+    return [m for m in following if not_sent.get(m.id) != "set aside"]
+
+
+def rewind_line(aside: Sequence[Message], counts: Mapping[str, Count], width: int) -> str:
+    """`sets aside 5 messages, ~12,300 tokens · esc keeps them`; shorter below 60 cells."""
+    known = [counts.get(message.id, (None, "estimated")) for message in aside]
+    tokens = [count[0] for count in known if count[0] is not None]
+    total = sum(tokens) if len(tokens) == len(known) else None
+    about = "~" if any(count[1] == "estimated" for count in known) and total else ""
+    if width < 60:
+        return f"sets aside {len(aside):,}, {about}{tokens_short(total)} tok · esc keeps"
+    return f"sets aside {plural(len(aside), 'message')}, {about}{tokens_exact(total)} tokens · esc keeps them"
+
+
+_WORDS = (
+    ("open", "open", "open"),
+    ("fold", "unfold", "unfold"),
+    ("copy", "copy", "copy"),
+    ("edit", "edit", "edit"),
+    ("retry", "again", "again"),
+    ("fork", "fork", "fork"),
+    ("pin", "pin", "pin"),
+    ("exclude", "leave out", "out"),
+    ("copy_code", "copy code", "code"),
+)
+"""Name of the key after `transcript.`, its word, its short word; the most wanted first."""
+
+
+def message_keys(keymap: Mapping[str, str], width: int, *, on_result: bool, folds: bool = False) -> str:
+    """`c copy · e edit · … · esc back` in at most `width` cells.
+
+    `on_result`: tools' results are chosen. `folds`: something of the message unfolds.
+
+    Where not all fit the words are shorter, and where even so not all fit the last ones are left out, never the way
+    back.
+    """
+    keys = {
+        str(binding.id).removeprefix("transcript."): keymap.get(str(binding.id), binding.key).split(",")[0]
+        for binding in Transcript.BINDINGS
+        if isinstance(binding, Binding)
+    }
+    special = {"open": on_result, "fold": folds}
+    wanted = [words for words in _WORDS if special.get(words[0], True)]
+    back = f"{keys['leave'].replace('escape', 'esc')} back"
+    line = " · ".join([*(f"{keys[name]} {word}" for name, word, _ in wanted), back])
+    short = [*(f"{keys[name]} {word}" for name, _, word in wanted), back]
+    while len(line) > width and len(short) > 1:
+        line = "  ".join(short)
+        del short[-2]
+    return line if len(line) <= width else back

@@ -10,8 +10,8 @@ from tui.messages import Attachment, ToolSchema
 from tui.text.numbers import approx, size_text, tokens_exact
 
 if TYPE_CHECKING:
+    from tui.chat.turn.session import ChatSession
     from tui.context.usage.rows import UsageItem
-    from tui.screens.session_ports import SessionLike
 
 FOLDED_ROWS = frozenset({"user", "reasoning", "tool_calls", "tool_results", "summaries"})
 """Rows whose part of a message may be folded in the conversation: it is unfolded to be read."""
@@ -26,7 +26,7 @@ class Opened:
     note: str = ""
 
 
-def opened(session: SessionLike, row: str, item: UsageItem) -> Opened | None:
+def opened(session: ChatSession, row: str, item: UsageItem) -> Opened | None:
     """The text of a row's item; None where it is a message, which is best read where it was said."""
     cost = f"{approx(item.source)}{tokens_exact(item.tokens)} tokens"
     match row:

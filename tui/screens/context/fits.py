@@ -13,14 +13,13 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.context.usage.limits import ModelLimits
-from tui.screens.base import Panel
-from tui.screens.hints import BACK, clickable
+from tui.screens.base import BACK, Panel, clickable
 from tui.text.cells import plain
 from tui.views.context_fits import fit_line, fits
 
 if TYPE_CHECKING:
+    from tui.chat.workspace import Workspace
     from tui.context.usage.usage import ContextUsage
-    from tui.screens.ports import WorkspaceLike
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class FitsPanel(Panel[None]):
         Binding("q,f", "close", "back", id="fits.close", show=False),
     ]
 
-    def __init__(self, usage: ContextUsage, workspace: WorkspaceLike) -> None:
+    def __init__(self, usage: ContextUsage, workspace: Workspace) -> None:
         super().__init__()
         self.usage = usage
         self.workspace = workspace

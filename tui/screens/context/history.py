@@ -11,12 +11,11 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.screens.base import Panel
-from tui.screens.hints import BACK, clickable
+from tui.screens.base import BACK, Panel, clickable
 from tui.views.context_history import calls_of, chart_lines, legend
 
 if TYPE_CHECKING:
-    from tui.screens.session_ports import SessionLike
+    from tui.chat.turn.session import ChatSession
 
 
 class HistoryPanel(Panel[None]):
@@ -26,7 +25,7 @@ class HistoryPanel(Panel[None]):
         Binding("q,h,enter", "close", "back", id="history.close", show=False),
     ]
 
-    def __init__(self, session: SessionLike) -> None:
+    def __init__(self, session: ChatSession) -> None:
         super().__init__()
         self.session = session
 

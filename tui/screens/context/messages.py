@@ -12,13 +12,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
-from tui.screens.base import Panel
-from tui.screens.hints import BACK, clickable
+from tui.screens.base import BACK, Panel, clickable
 from tui.views.context_messages import MessageLine, listed, message_line, message_lines
 from tui.widgets.line_list import LineList
 
 if TYPE_CHECKING:
-    from tui.screens.session_ports import SessionLike
+    from tui.chat.turn.session import ChatSession
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +32,7 @@ class MessagesPanel(Panel[str]):
         Binding("q,m", "close", "back", id="messages.close", show=False),
     ]
 
-    def __init__(self, session: SessionLike, *, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, session: ChatSession, *, changed: Callable[[], None] = lambda: None) -> None:
         super().__init__()
         self.session = session
         self.changed = changed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -14,25 +14,22 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import SHORT, Panel
+from tui.screens.base import CLOSE, SHORT, KeyLine, Panel, key_line
 from tui.screens.context.context_open import FOLDED_ROWS, opened
 from tui.screens.context.fits import FitsPanel
 from tui.screens.context.history import HistoryPanel
 from tui.screens.context.messages import MessagesPanel
-from tui.screens.hints import CLOSE, KeyLine, key_line
 from tui.screens.pager import Pager
 from tui.text.cells import clip
 from tui.text.names import MESSAGE_ROWS
 from tui.text.numbers import tokens_exact
-from tui.views.context_basis import basis_lines
 from tui.views.context_picture import picture_lines
-from tui.views.context_table import Line, headline, table_lines
+from tui.views.context_table import Line, basis_lines, deferred_hint, headline, table_lines
 
 if TYPE_CHECKING:
     from tui.context.usage.rows import UsageItem
     from tui.context.usage.usage import ContextUsage
-    from tui.screens.ports import WorkspaceLike
-    from tui.screens.session_ports import SessionLike
+    from tui.views.context_table import ContextView
 
 log = logging.getLogger(__name__)
 
@@ -66,19 +63,16 @@ class ContextPanel(Panel[str]):
 
     def __init__(
         self,
-        session: SessionLike,
-        workspace: WorkspaceLike | None,
+        view: ContextView,
         *,
-        hints: Callable[[ContextUsage], Mapping[str, str]] = lambda _usage: {},
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__()
-        self.session = session
-        self.workspace = workspace
-        self.hints = hints
+        self.session = view.session
+        self.workspace = view.workspace
         self.changed = changed
         self.expanded: frozenset[str] = frozenset({"messages"})
-        self.usage: ContextUsage | None = session.usage
+        self.usage: ContextUsage | None = view.session.usage
         self._lines: list[Line] = []
         self._note = ""
 
@@ -127,7 +121,7 @@ class ContextPanel(Panel[str]):
         self.query_one(OptionList).styles.max_height = max(2, height - len(top) - around)
         self.query_one(".context-keys", Static).update(self._footer(width))
         list_width = width - 1  # the scroll bar
-        lines = table_lines(usage, list_width, expanded=self.expanded, hints=self.hints(usage))
+        lines = table_lines(usage, list_width, expanded=self.expanded, hints=self._hints(usage))
         lines += [Line(Content("")), *(Line(text) for text in basis_lines(usage, list_width))]
         self._show(lines)
 
@@ -141,6 +135,18 @@ class ContextPanel(Panel[str]):
         wanted = next((index for index, line in enumerate(lines) if line.key and line.key == chosen), None)
         options.highlighted = wanted
 
+    def _hints(self, usage: ContextUsage) -> dict[str, str]:
+        """What can be done about each row, only what works here."""
+        hints = {"messages": "m  list messages", **deferred_hint(self.session)}
+        rolling = self.session.rolling
+        if usage.compaction_buffer:
+            hints["buffer"] = "kept free; c compacts now"
+        if any(row.key == "tool_results" for row in usage.rows):
+            hints["tool_results"] = "trimmed when it gets tight" if rolling else "t  trims old ones when it gets tight"
+        if usage.over:
+            hints["over"] = "c compacts, t trims" if not rolling else "c compacts"
+        return hints
+
     def _footer(self, width: int) -> Content:
         if self._note:
             return Content.styled(clip(self._note, width), "$text-accent")
@@ -148,8 +154,7 @@ class ContextPanel(Panel[str]):
         line = self._lines[at] if at is not None and at < len(self._lines) else None
         hints = [("enter", "open", "open")] if line is not None and line.item is not None else []
         hints += [("m", "messages", "messages"), ("h", "history", "history")]
-        hints += [("f", "fits where?", "fits")] if self.workspace is not None else []
-        hints += [("e", "exact count", "exact"), ("c", "compact", "compact")]
+        hints += [("f", "fits where?", "fits"), ("e", "exact count", "exact"), ("c", "compact", "compact")]
         hints += [("t", f"rolling {'off' if self.session.rolling else 'on'}", "rolling"), CLOSE]
         return key_line(self, hints, width)
 
@@ -206,7 +211,7 @@ class ContextPanel(Panel[str]):
 
     def action_fits(self) -> None:
         """In which models this conversation fits."""
-        if self.workspace is not None and self.usage is not None:
+        if self.usage is not None:
             self.app.push_screen(FitsPanel(self.usage, self.workspace))
 
     def _opened(self, message_id: str | None) -> None:

@@ -14,8 +14,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import SHORT, Panel
-from tui.screens.hints import Hint, clickable, key_now
+from tui.screens.base import SHORT, Hint, Panel, clickable, key_now
 from tui.text.cells import plain
 from tui.views.call_text import readable_arguments, said_of_itself
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, work
@@ -14,17 +14,23 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import SHORT, Panel
-from tui.screens.hints import CLOSE, KeyLine, key_line
+from tui.screens.base import CLOSE, SHORT, Hint, KeyLine, Panel, key_line
 from tui.text.cells import plain
-from tui.views.mcp_lines import HINTS, Deferred, Row, mcp_rows, summary, wrapped
+from tui.views.mcp_lines import Row, deferred_tools, listed_tools, mcp_rows, summary, wrapped
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
-    from tui.screens.mcp_ports import ServersLike
-    from tui.screens.session_ports import SessionLike
+    from tui.views.mcp_lines import McpView
 
 log = logging.getLogger(__name__)
+
+
+HINTS: Mapping[str, Sequence[Hint]] = {
+    "server": (("enter", "unfold", "choose"), ("o", "on/off", "switch"), ("r", "restart", "restart")),
+    "tool": (("o", "on/off", "switch"),),
+    "project": (("enter", "read it and decide", "choose"),),
+}
+"""What can be done with the line under the cursor."""
 
 
 class McpPanel(Panel[None]):
@@ -54,15 +60,14 @@ class McpPanel(Panel[None]):
 
     def __init__(
         self,
-        servers: ServersLike,
-        session: SessionLike,
+        view: McpView,
         *,
         ask: Callable[[], None] = lambda: None,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__()
-        self.servers = servers
-        self.session = session
+        self.servers = view.servers
+        self.session = view.session
         self.ask = ask
         self.changed = changed
         self.expanded: frozenset[str] = frozenset()
@@ -98,28 +103,24 @@ class McpPanel(Panel[None]):
         """Back from it."""
         self.query_one(".panel").visible = True
 
-    @work(group="mcp", exclusive=True, exit_on_error=False)
-    async def follow(self) -> None:
+    def follow(self) -> None:
         """Something is new: count what is not counted and draw."""
-        usage = self.session.usage
-        items = next((row.items for row in usage.rows if row.key == "tools"), ()) if usage is not None else ()
+        self._load()
+
+    @work(group="mcp", exclusive=True, exit_on_error=False)
+    async def _load(self) -> None:
         try:
-            await self.session.tools.prepare()
-            self._tools = list(await self.session.tools.lines(items))
+            self._tools = list(await listed_tools(self.session))
         except Exception as error:
             log.exception("the tools could not be listed")
             self._note = plain(str(error)) or type(error).__name__
         self.redraw()
 
-    def _deferred(self) -> Deferred:
-        plan = self.session.tools.plan
-        return Deferred(frozenset(tool.name for tool in plan.deferred), plan.tokens)
-
     def redraw(self) -> None:
         """Draw everything as it is."""
         width = self.list_width
         lines = self.servers.lines
-        deferred = self._deferred()
+        deferred = deferred_tools(self.session)
         head = wrapped(summary(self._tools, lines, deferred), width) if lines else [""]
         self.query_one(".mcp-head", Static).update("\n".join(head))
         around = len(head) + (3 if self.app.size.height < SHORT else 8)  # borders, keys, and lines kept free

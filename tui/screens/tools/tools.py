@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, work
@@ -15,18 +15,24 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import SHORT, Panel
-from tui.screens.hints import CLOSE, KeyLine, key_line
+from tui.screens.base import CLOSE, SHORT, Hint, KeyLine, Panel, key_line
 from tui.text.cells import clip, plain
-from tui.views.mcp_lines import wrapped
-from tui.views.tool_lines import HINTS, Row, summary, tool_rows
+from tui.views.mcp_lines import deferred_tools, listed_tools, wrapped
+from tui.views.tool_lines import Row, tool_rows, tools_summary
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
-    from tui.screens.session_ports import SessionLike
     from tui.tools.approval import Remembered
+    from tui.views.tool_lines import ToolsView
 
 log = logging.getLogger(__name__)
+
+HINTS: Mapping[str, Sequence[Hint]] = {
+    "source": (("space", "all on or off", "switch"),),
+    "tool": (("space", "on or off", "switch"), ("f", "forget your answer", "forget")),
+    "answer": (("f", "forget: ask again", "forget"),),
+}
+"""What can be done with the line under the cursor."""
 
 
 class ToolsPanel(Panel[None]):
@@ -51,9 +57,9 @@ class ToolsPanel(Panel[None]):
         Binding("q", "close", "close", id="tools.close", show=False),
     ]
 
-    def __init__(self, session: SessionLike, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, view: ToolsView, changed: Callable[[], None] = lambda: None) -> None:
         super().__init__()
-        self.session = session
+        self.session = view.session
         self.changed = changed
         self._lines: list[ToolLine] = []
         self._answers: list[Remembered] = []
@@ -78,14 +84,14 @@ class ToolsPanel(Panel[None]):
         if self._rows:
             self.redraw()
 
-    @work(group="tools", exclusive=True, exit_on_error=False)
-    async def follow(self) -> None:
+    def follow(self) -> None:
         """Something is new: read everything and draw."""
-        usage = self.session.usage
-        items = next((row.items for row in usage.rows if row.key == "tools"), ()) if usage is not None else ()
+        self._load()
+
+    @work(group="tools", exclusive=True, exit_on_error=False)
+    async def _load(self) -> None:
         try:
-            await self.session.tools.prepare()
-            self._lines = list(await self.session.tools.lines(items))
+            self._lines = list(await listed_tools(self.session))
             self._answers = list(await self.session.tools.remembered())
         except Exception as error:
             log.exception("the tools could not be listed")
@@ -94,27 +100,16 @@ class ToolsPanel(Panel[None]):
 
     def redraw(self) -> None:
         """Draw everything as it is."""
-        plan = self.session.tools.plan
-        waiting = frozenset(tool.name for tool in plan.deferred)
-        usage = self.session.usage
-        row = next((row for row in usage.rows if row.key == "tools"), None) if usage is not None else None
-        tokens = row.tokens if row is not None else sum(line.tokens or 0 for line in self._lines if line.on)
-        said = summary(
-            self._lines,
-            tokens,
-            row.source if row is not None else "estimated",
-            len(waiting),
-            takes=self.session.tools.takes_any,
-            small=self.session.tools.off_by_default,
-        )
-        head = wrapped(said, self.list_width)
+        head = wrapped(tools_summary(self.session, self._lines), self.list_width)
         self.query_one(".tools-head", Static).update("\n".join(head))
         options = self.query_one(OptionList)
         around = len(head) + (3 if self.app.size.height < SHORT else 7)  # borders, keys, and lines kept free
         options.styles.max_height = max(2, self.app.size.height - around)
         at = options.highlighted
         chosen = self._rows[at].key if at is not None and at < len(self._rows) else ""
-        self._rows = tool_rows(self._lines, self._answers, self.list_width, time.time(), waiting)
+        self._rows = tool_rows(
+            self._lines, self._answers, self.list_width, time.time(), deferred_tools(self.session).names
+        )
         options.clear_options()
         options.add_options(Option(row.content, disabled=not row.key) for row in self._rows)
         choosable = [index for index, line in enumerate(self._rows) if line.key]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 from textual.content import Content
@@ -11,19 +10,10 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from tui.text.cells import clip, pad, plain
+from tui.views.view import Choice
 
 ROWS = 8
 """Choices on screen at once; the rest scrolls."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One offer: `text` replaces what the completion covers, `label` and `help` are shown."""
-
-    text: str
-    label: str
-    help: str = ""
-    cursor: int | None = None  # where the cursor goes in `text`; None is its end
 
 
 class CompletionList(OptionList):

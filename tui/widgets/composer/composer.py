@@ -17,8 +17,10 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from tui.text.cells import clip, plain
-from tui.widgets.composer.completion import Choice, CompletionList
-from tui.widgets.composer.paste import PasteChips, dropped_files, mention_of
+from tui.text.mentions import mention_of
+from tui.views.view import Choice
+from tui.widgets.composer.completion import CompletionList
+from tui.widgets.composer.paste import PasteChips, dropped_files
 from tui.widgets.composer.prompt_history import PromptHistory
 
 LEAST_WORDS = 12

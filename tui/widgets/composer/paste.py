@@ -28,11 +28,6 @@ def dropped_files(text: str) -> list[str]:
     return [unquote(word.removeprefix("file://")) if word.startswith("file://") else word for word in words]
 
 
-def mention_of(path: str) -> str:
-    """How a file is named in a draft so that it goes along."""
-    return f'@"{path}"' if " " in path else f"@{path}"
-
-
 class PasteChips:
     """The texts behind the chips of one draft. A chip whose label was edited is plain text."""
 

@@ -1,0 +1,22 @@
+"""`/delete`."""
+
+from __future__ import annotations
+
+from tests.commands.scripted_ui import Commands
+
+
+async def test_it_leaves_the_list_and_comes_back(talk: Commands) -> None:
+    old = talk.session.id
+    assert await talk.completions("/delete u") == []
+    assert await talk.said("/delete") == "'What is a boat?' is deleted. /delete undo brings it back."
+    assert talk.session.id != old and await talk.workspace.sessions() == []
+    assert await talk.completions("/delete u") == ["/delete undo"]
+    await talk.run("/delete undo")
+    assert talk.session.id == old
+    assert [info.id for info in await talk.workspace.sessions()] == [old]
+
+
+async def test_there_has_to_be_something_to_delete_and_to_bring_back(commands: Commands) -> None:
+    assert await commands.refused("/delete") == "There is nothing in this conversation yet."
+    assert await commands.refused("/delete undo") == "Nothing was deleted since the start."
+    assert "/delete undo" in await commands.refused("/delete everything")

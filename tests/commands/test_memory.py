@@ -1,0 +1,41 @@
+"""`/memory`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.scripted_ui import Commands
+from tui.views.view import Menu
+
+
+@pytest.fixture
+async def with_files(commands: Commands, tmp_path: Path) -> Commands:
+    """A conversation in a folder with a memory file."""
+    (tmp_path / "AGENTS.md").write_text("Be kind.")
+    commands.chat.attach(await commands.workspace.new_session())
+    return commands
+
+
+async def test_a_file_is_switched_off_and_on(with_files: Commands) -> None:
+    name = with_files.session.memory.files[0].name
+    ui = await with_files.run("/memory AGENTS.md")
+    assert ui.said == [f"{name} is not sent any more, from the next message on."] and ui.changes == 1
+    ui = await with_files.run("/memory", name)
+    assert ui.said == [f"{name} is sent again, from the next message on."]
+    [menu] = ui.asked
+    assert isinstance(menu, Menu)
+    [option] = await menu.source("")
+    assert option.detail.startswith("off ") and option.detail.endswith("tokens")
+
+
+async def test_a_name_that_is_none_is_refused(with_files: Commands) -> None:
+    name = with_files.session.memory.files[0].name
+    assert await with_files.refused("/memory x") == f"No single memory file matches 'x': there is {name}."
+    assert await with_files.completions("/memory AGENTS") == [f"/memory {name}"]
+    assert (await with_files.run("/memory", None)).said == []
+
+
+async def test_without_files_it_says_what_would_be_one(commands: Commands) -> None:
+    assert await commands.said("/memory") == ("No memory files found. AGENTS.md in this folder or above would be one.")

@@ -1,0 +1,76 @@
+"""`/model`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chat.fakes import ScriptedProvider, answer, drain, of
+from tests.commands.scripted_ui import Commands
+from tui.chat.conversation.events import CompactionFinished
+from tui.commands.model import ANYWAY, COMPACT, STAY
+from tui.messages import Attachment
+from tui.providers.base import Capabilities
+from tui.views.view import Question
+
+
+async def test_a_model_is_chosen_from_the_list(commands: Commands) -> None:
+    ui = await commands.run("/model", "scripted/small")
+    assert ui.said == ["scripted/small answers from now on."]
+    assert ui.under_way == ["asking about scripted/small", ""] and ui.changes == 1
+    assert (await commands.run("/model", None)).said == []
+
+
+async def test_a_model_is_named_without_its_provider(commands: Commands) -> None:
+    assert await commands.said("/m small") == "scripted/small answers from now on."
+    assert (commands.session.provider, commands.session.model) == ("scripted", "small")
+
+
+@pytest.fixture
+async def tight(long_talk: Commands) -> Commands:
+    """A conversation that does not fit the model "small"."""
+    return long_talk
+
+
+@pytest.mark.parametrize("answered", [STAY, None])
+async def test_a_window_too_small_is_asked_about_first(tight: Commands, answered: str | None) -> None:
+    ui = await tight.run("/model small", answered)
+    [question] = ui.asked
+    assert isinstance(question, Question)
+    assert "tokens to scripted/small, whose window of 2,000 takes" in question.text
+    assert "/model scripted/small --compact summarises it first, with scripted/m" in question.otherwise
+    assert tight.session.model == "m" and ui.said == []
+
+
+@pytest.mark.parametrize(("line", "answers"), [("/model small", [ANYWAY]), ("/model small --anyway", [])])
+async def test_it_switches_anyway(tight: Commands, line: str, answers: list[str]) -> None:
+    assert await tight.said(line, *answers) == "scripted/small answers from now on."
+    assert tight.session.model == "small"
+
+
+@pytest.mark.parametrize(("line", "answers"), [("/model small", [COMPACT]), ("/model small --compact", [])])
+async def test_the_present_model_summarises_first(
+    tight: Commands, provider: ScriptedProvider, line: str, answers: list[str]
+) -> None:
+    provider.script.append(answer("Boats."))
+    ui = await tight.run(line, *answers)
+    assert of(CompactionFinished, ui.events)
+    assert provider.requests[-1].model == "m" and tight.session.model == "small"
+
+
+async def test_what_is_no_option_and_no_model_is_refused(talk: Commands) -> None:
+    assert "--compact and --anyway, not --foo" in await talk.refused("/model small --foo")
+    with pytest.raises(Exception, match="unknown provider 'no'"):
+        await talk.run("/model no/x")
+    assert talk.session.model == "m"
+
+
+async def test_what_the_model_does_not_take_is_named(commands: Commands, provider: ScriptedProvider) -> None:
+    provider.able = Capabilities(images=False)
+    picture = Attachment("image", "boat.png", "image/png", "0" * 64, 9, width=3, height=2)
+    await drain(commands.session.send("look", [picture]))
+    assert "takes no images: boat.png stays here and is not sent to it" in await commands.said("/model small --anyway")
+
+
+async def test_models_are_completed_as_they_were_listed_last(commands: Commands) -> None:
+    await commands.workspace.model_list.ask()
+    assert "/model scripted/small" in await commands.completions("/model small")

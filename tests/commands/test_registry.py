@@ -1,0 +1,100 @@
+"""The list of commands: finding, parsing, completing, and when each may run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tui.commands
+from tests.commands.scripted_ui import Commands, ScriptedUI
+from tui.commands import registry
+from tui.commands.ui import SECTIONS, Chat
+from tui.text.match import match
+
+
+def test_names_and_aliases_are_unique() -> None:
+    names = [name for command in registry.all_commands() for name in (command.name, *command.aliases)]
+    assert len(names) == len(set(names))
+
+
+def test_every_module_is_a_command_and_has_a_test() -> None:
+    modules = {path.stem for path in Path(tui.commands.__path__[0]).glob("*.py")} - registry.NO_COMMANDS - {"__init__"}
+    assert len(registry.all_commands()) == len(modules)
+    assert {command.name.replace("-", "_") for command in registry.all_commands()} == {m.rstrip("_") for m in modules}
+    tests = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
+    assert {module.rstrip("_") for module in modules} <= tests
+
+
+def test_the_list_begins_with_what_changes_nothing_and_ends_with_leaving() -> None:
+    names = [command.name for command in registry.all_commands()]
+    assert names[0] == "context" and names[-1] == "quit"
+    sections = [command.section for command in registry.all_commands()]
+    assert sections == sorted(sections, key=SECTIONS.index)
+
+
+@pytest.mark.parametrize(
+    ("text", "yes"),
+    [
+        ("/help", True),
+        ("/etc/passwd?", False),
+        ("//x", False),
+        ("/", False),
+        ("/a\nb", False),
+        (" /help", False),
+        ("x", False),
+    ],
+)
+def test_what_is_meant_as_a_command(text: str, yes: bool) -> None:
+    assert registry.is_command(text) is yes
+
+
+def test_what_is_no_command_says_what_to_do() -> None:
+    parsed = registry.parse("/contxt please")
+    assert isinstance(parsed, registry.Unknown)
+    assert "There is no command /contxt. Did you mean /context?" in parsed.text
+    far = registry.parse("/qqqqq")
+    assert isinstance(far, registry.Unknown) and "/help lists" in far.text
+
+
+@pytest.mark.parametrize(("query", "best"), [("co", "context"), ("cont", "context"), ("rol", "rolling-context")])
+async def test_letters_in_order_find_a_command(query: str, best: str) -> None:
+    choices = await registry.complete(ScriptedUI(), Chat(), f"/{query}")
+    assert choices[0].text.strip() == f"/{best}"
+
+
+def test_what_does_not_fit_scores_nothing() -> None:
+    assert match("xyz", "context") == 0
+    assert match("", "context") > 0
+
+
+async def test_arguments_are_completed_until_one_is_whole(commands: Commands) -> None:
+    assert await commands.completions("/rolling-context o") == ["/rolling-context on", "/rolling-context off"]
+    assert await commands.completions("/rolling-context on") == []
+    assert await commands.completions("/nope x") == await commands.completions("no command") == []
+
+
+async def test_before_there_is_a_conversation_most_commands_wait() -> None:
+    for command in registry.all_commands():
+        if command.when != "always" and not command.screen_only:
+            ui = ScriptedUI()
+            await registry.run(command, ui, Chat())
+            assert ui.refused == ["Still starting: try again in a moment."]
+        assert await registry.complete(ScriptedUI(), Chat(), f"/{command.name} zzz") == []
+
+
+async def test_what_would_change_a_running_turn_waits_for_it(commands: Commands) -> None:
+    waits = "An answer is still coming: Esc stops it, then try again."
+    for command in registry.all_commands():
+        if command.when == "idle":
+            assert (await commands.run(f"/{command.name} x", busy=True)).refused == [waits]
+    assert (await commands.run("/tools off fetch", busy=True)).refused == [waits]
+
+
+async def test_what_needs_a_screen_says_so_in_lines(commands: Commands) -> None:
+    commands.screen = None
+    for command in registry.all_commands():
+        if command.screen_only:
+            assert await commands.refused(f"/{command.name}") == (
+                f"/{command.name} needs the screen: start chatctx without --plain."
+            )

@@ -1,0 +1,25 @@
+"""`/rolling-context`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.commands.scripted_ui import Commands
+
+
+@pytest.mark.parametrize("line", ["/rolling-context", "/rolling-context toggle", "/rolling ON"])
+async def test_it_is_switched_on(commands: Commands, line: str) -> None:
+    ui = await commands.run(line)
+    assert ui.said == ["Rolling context is on: old content is left out when it gets tight. Nothing is deleted."]
+    assert commands.session.rolling and ui.changes == 1
+
+
+async def test_it_is_switched_off_again(commands: Commands) -> None:
+    await commands.run("/rolling-context on")
+    assert "is off: old content is summarised" in await commands.said("/rolling-context toggle")
+    assert not commands.session.rolling
+
+
+async def test_anything_else_is_refused(commands: Commands) -> None:
+    assert await commands.refused("/rolling-context maybe") == "/rolling-context takes on or off, not 'maybe'."
+    assert not commands.session.rolling

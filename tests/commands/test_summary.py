@@ -1,0 +1,39 @@
+"""`/summary`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chat.fakes import ScriptedProvider, answer, of
+from tests.commands.scripted_ui import Commands
+from tui.chat.conversation.events import MessageAdded, Notice
+
+
+@pytest.fixture
+async def compacted(long_talk: Commands, provider: ScriptedProvider) -> Commands:
+    """A conversation with a summary in force."""
+    provider.script.append(answer("Goal: learn about boats."))
+    await long_talk.run("/compact")
+    return long_talk
+
+
+async def test_the_summary_in_force_is_changed(compacted: Commands) -> None:
+    ui = await compacted.run("/summary", "Boats and gulls.")
+    [added] = of(MessageAdded, ui.events)
+    assert added.message.text.endswith("Boats and gulls.")
+    [notice] = of(Notice, ui.events)
+    assert notice.text.startswith("Edited the summary:")
+    standing = compacted.session.summaries.standing()
+    assert standing is not None and standing.text == "Boats and gulls."
+
+
+async def test_left_as_it_is_nothing_is_said(compacted: Commands) -> None:
+    for answered in (None, "Goal: learn about boats."):
+        ui = await compacted.run("/summary", answered)
+        assert ui.events == [] and ui.said == [] and ui.refused == []
+
+
+async def test_without_one_it_says_how_to_make_one(talk: Commands) -> None:
+    assert "/compact makes one" in await talk.refused("/summary")
+    message = talk.session.messages[0].id
+    assert await talk.refused(f"/summary {message}") == "This summary is not in force any more."

@@ -1,0 +1,90 @@
+"""`/provider` as a person meets it: from the first screen to a chat that works."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import FakeSession, FakeWorkspace
+from tests.providers.replay import Answer, ReplayServer, replay_server
+from tests.screens.conftest import SIZES, Running, running
+from tui.chat.models.provider_setup import ProviderSetup
+from tui.providers.registry import all_configs
+
+SECRET = "sk-test-4711-do-not-tell"
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ReplayServer]:
+    monkeypatch.setenv("LAB_KEY", SECRET)
+    async with replay_server() as running_server:
+        running_server.json({"data": [{"id": "one"}]}, path="/v1/models")
+        yield running_server
+
+
+def workspace(folder: Path) -> FakeWorkspace:
+    async def drop(_name: str) -> None:
+        return None
+
+    setup = ProviderSetup(all_configs(), drop, folder / "config.toml", {})
+    return FakeWorkspace(session=FakeSession(provider="local", model="smol"), setup=setup)
+
+
+async def fill(run: Running, *values: str) -> None:
+    """Type into one field after the other."""
+    for value in values:
+        await run.press("ctrl+a", "ctrl+k")  # to the beginning, then all of it away
+        await run.type(value)
+        await run.press("tab")
+
+
+@pytest.mark.parametrize("size", SIZES[:2])
+async def test_from_the_first_screen_to_another_server(
+    size: tuple[int, int], server: ReplayServer, tmp_path: Path
+) -> None:
+    async with running(workspace(tmp_path), size=size) as run:
+        await run.shows("/provider", "OpenAI, Anthropic, or any other server")
+        await run.command("/provider")
+        await run.shows("Anthropic", "needs a key", "Which provider?")
+        await run.type("compatible")
+        await run.shows("Other: an OpenAI-compatible server")
+        await run.press("enter")
+        await run.shows("chatctx keeps no keys")
+        await fill(run, "lab", f"{server.url}/v1", "NOT_SET_ANYWHERE")
+        await run.press("enter")
+        await run.shows("✗ NOT_SET_ANYWHERE is not set")
+        await run.press("shift+tab")
+        await fill(run, "LAB_KEY")
+        server.by_path["/v1/models"] = Answer(
+            [b'{"error": {"message": "Incorrect API key"}}'], 401, content_type="application/json"
+        )
+        await run.press("enter")
+        await run.shows("✗ lab: HTTP 401")
+        assert not (tmp_path / "config.toml").exists() and run.session.log == []
+        server.json({"data": [{"id": "one"}]}, path="/v1/models")
+        await run.press("enter")
+        await run.until(lambda: run.session.log == ["model lab"])  # the workspace finds its model
+        await run.shows("lab is ready")
+        assert 'api_key_env = "LAB_KEY"' in (tmp_path / "config.toml").read_text()
+        assert SECRET not in run.text and SECRET not in (tmp_path / "config.toml").read_text()
+
+
+async def test_a_key_typed_into_the_form_is_neither_shown_again_nor_kept(tmp_path: Path) -> None:
+    async with running(workspace(tmp_path)) as run:
+        await run.command("/login anthropic")
+        await run.shows("Anthropic", "ANTHROPIC_API_KEY")
+        await fill(run, SECRET)
+        await run.press("enter")
+        await run.shows("✗ That is no name of a variable")
+        await run.until(lambda: SECRET not in run.text)
+        await run.press("escape")
+        await run.until(lambda: run.app.screen is run.chat)
+        assert run.session.log == [] and not (tmp_path / "config.toml").exists()
+
+
+async def test_an_unknown_name_is_said(tmp_path: Path) -> None:
+    async with running(workspace(tmp_path)) as run:
+        await run.command("/provider antropic")
+        await run.shows("There is no provider 'antropic'")

@@ -1,0 +1,150 @@
+"""Choosing a model: the list, and what happens when its window is too small."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from textual.widgets import OptionList
+
+from tests.fakes import FakeModel, FakeSession, FakeWorkspace, assistant, user
+from tests.screens.conftest import SIZES, Running, running
+from tui.context.usage.limits import ModelLimits
+from tui.providers.base import Capabilities, ModelInfo
+from tui.screens.models import ModelPicker
+from tui.views.models import about_model
+
+TALK = [user("hello"), assistant("Hi.")]
+PRICED = (
+    ("anthropic", FakeModel("claude-x", ModelLimits(200_000, source="probe", detail="models API"), (3.0, 15.0))),
+    ("lab", FakeModel("mystery")),
+)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_list_as_it_was_is_there_before_anybody_answers(size: tuple[int, int]) -> None:
+    gate = asyncio.Event()
+    workspace = FakeWorkspace(known_models=PRICED, models_gate=gate, problems=("lab: no answer",))
+    async with running(workspace, size=size) as run:
+        await run.command("/model")
+        await run.shows("anthropic/claud", "200k", "$3/$15", "lab/mystery", "as of 2 d ago")
+        await run.press("down")
+        workspace.known_models = (*PRICED, ("lab", FakeModel("fresh", ModelLimits(8_192, source="probe"))))
+        gate.set()
+        await run.shows("lab/fresh", "lab: no answer")
+        assert "as of" not in run.text
+        await run.press("enter")  # what was under the cursor still is
+        await run.until(lambda: run.session.log == ["model lab/mystery"])
+
+
+async def test_what_is_known_of_a_model_stands_below_the_list() -> None:
+    async with running(FakeWorkspace(known_models=PRICED)) as run:
+        await run.command("/model")
+        await run.shows("images, PDFs, tools: ?", "its thoughts do not go back", "no counting endpoint")
+
+
+async def test_the_model_in_use_is_under_the_cursor_also_where_the_list_as_it_was_did_not_have_it() -> None:
+    gate = asyncio.Event()
+    workspace = FakeWorkspace(known_models=PRICED[1:], models_gate=gate)
+    async with running(workspace) as run:
+        await run.command("/model")
+        await run.shows("lab/mystery")
+        workspace.known_models = (PRICED[1], PRICED[0])
+        gate.set()
+        await run.shows("● anthropic/claude-x")
+        picker = run.app.screen
+        assert isinstance(picker, ModelPicker)
+        await run.until(lambda: picker.query_one(OptionList).highlighted == 1)
+
+
+def test_what_a_model_lacks_and_when_it_was_used_in_words() -> None:
+    able = Capabilities()
+    info = ModelInfo("m", images=False, tools=False, pdfs=True)
+    assert about_model(info, able, "used just now") == (
+        "takes PDFs · takes no images or tools · its thoughts do not go back · no counting endpoint · used just now"
+    )
+
+
+def narrow(window: int | None = 32_000, **values: Any) -> FakeWorkspace:
+    session = FakeSession(messages=TALK, windows={"local/smol": window}, **values)
+    return FakeWorkspace(session=session)
+
+
+async def asked(run: Running) -> None:
+    await run.command("/model smol")
+    await run.shows("A smaller window", "52,100 tokens", "32,000", "Summarise first", "Switch anyway", "Stay with")
+    assert run.session.log == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_summarise_first(size: tuple[int, int]) -> None:
+    async with running(narrow(), size=size) as run:
+        await asked(run)
+        await run.press("enter")
+        await run.shows("Compacted 142 messages")
+        await run.until(lambda: not run.chat.turns.busy)
+        assert run.session.log == ["compact", "model local/smol"]
+        assert run.text.splitlines()[0].rstrip().endswith("smol")
+
+
+@pytest.mark.parametrize(("keys", "log"), [(("down", "enter"), ["model local/smol"]), (("escape",), []),
+                                           (("down", "down", "enter"), [])])  # fmt: skip
+async def test_switch_anyway_or_stay(keys: tuple[str, ...], log: list[str]) -> None:
+    async with running(narrow()) as run:
+        await asked(run)
+        await run.press(*keys)
+        await run.until(lambda: run.app.screen is run.chat and run.session.log == log)
+        assert (run.session.model == "smol") is bool(log)
+
+
+@pytest.mark.parametrize(("rolling", "words"), [(True, "old content is left out"), (False, "in parts")])
+async def test_the_question_says_what_happens_otherwise(rolling: bool, words: str) -> None:
+    async with running(narrow(rolling=rolling)) as run:
+        await run.command("/model smol")
+        await run.shows(words)
+
+
+@pytest.mark.parametrize("window", [None, 200_000])
+async def test_no_question_where_the_window_is_unknown_or_large_enough(window: int | None) -> None:
+    async with running(narrow(window)) as run:
+        await run.command("/model smol")
+        await run.shows("local/smol answers from now on.")
+
+
+async def test_a_message_sent_while_the_server_is_asked_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = asyncio.Event()
+    measured = FakeSession.measured_for
+
+    async def slowly(self: FakeSession, name: str) -> object:
+        await gate.wait()
+        return await measured(self, name)
+
+    monkeypatch.setattr(FakeSession, "measured_for", slowly)
+    async with running(narrow()) as run:
+        await run.command("/model smol")
+        await run.shows("asking about smol")
+        run.session.gate = asyncio.Event()
+        await run.command("a question")
+        await run.until(lambda: run.session.sent == ["a question"])
+        gate.set()
+        await run.shows("an answer is under way")
+        run.session.gate.set()
+        assert run.session.log == []
+
+
+async def test_enter_right_behind_a_search_takes_what_was_searched_for() -> None:
+    async with running() as run:
+        await run.command("/model")
+        await run.shows("local/smol")
+        await run.press(*"gpt", "enter")  # faster than the list
+        await run.until(lambda: run.session.log == ["model openai/gpt-x"])
+
+
+async def test_of_hundreds_of_models_the_first_are_shown_and_all_are_searched() -> None:
+    many = tuple(("openrouter", FakeModel(f"vendor/model-{number}")) for number in range(400))
+    async with running(FakeWorkspace(known_models=many)) as run:
+        await run.command("/model")
+        await run.shows("vendor/model-0", "340 more: type to search")
+        await run.type("399")
+        await run.shows("openrouter/vendor/model-399", "enter choose")

@@ -1,0 +1,186 @@
+"""The system's clipboard, by whatever tool the system has for it: copying text, pasting a picture or text."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import re
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui.chat.attachments import LARGEST, picture_size
+from tui.config.private import open_private, private_folder
+from tui.text.numbers import size_text
+
+COPY_TIMEOUT = 2.0
+"""Seconds a tool may take to copy."""
+
+PASTE_TIMEOUT = 5.0
+"""Seconds all tools together may take to paste: PowerShell alone needs two to start."""
+
+_POWERSHELL_IMAGE = (
+    "Add-Type -AssemblyName System.Windows.Forms,System.Drawing; $i=[Windows.Forms.Clipboard]::GetImage(); if($i)"
+    "{$m=New-Object IO.MemoryStream; $i.Save($m,[Drawing.Imaging.ImageFormat]::Png);"
+    "[Convert]::ToBase64String($m.ToArray())}"
+)
+_POWERSHELL_TEXT = "[Console]::OutputEncoding=[Text.Encoding]::UTF8; Get-Clipboard -Raw"
+
+
+def copy_tool(environ: Mapping[str, str], platform: str = sys.platform) -> list[str] | None:
+    """The command that takes the clipboard's text on its input here, None where there is none.
+
+    Inside tmux its own buffer is set, and with `-w` the clipboard of the terminal around it: there the escape sequence
+    of the program would end in tmux. Over ssh the tools of this machine would reach the wrong clipboard.
+    """
+    candidates: list[list[str]] = []
+    if environ.get("TMUX"):
+        candidates.append(["tmux", "load-buffer", "-w", "-"])
+    elif not environ.get("SSH_CONNECTION"):
+        if platform == "darwin":
+            candidates.append(["pbcopy"])
+        if environ.get("WAYLAND_DISPLAY"):
+            candidates.append(["wl-copy"])
+        if environ.get("DISPLAY"):
+            candidates += [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
+        if platform == "win32" or environ.get("WSL_DISTRO_NAME"):
+            candidates.append(["clip.exe"])
+    return next((command for command in candidates if shutil.which(command[0])), None)
+
+
+async def run_copy_tool(command: list[str], text: str) -> bool:
+    """Give `text` to a clipboard tool. True if it said that all is well."""
+    devnull = asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.PIPE, stdout=devnull, stderr=devnull
+        )
+        async with asyncio.timeout(COPY_TIMEOUT):
+            await process.communicate(text.encode("utf-8", "replace"))
+    except (OSError, TimeoutError):
+        return False
+    return process.returncode == 0
+
+
+def copied_line(name: str, characters: int, tool: str | None, worked: bool) -> str:
+    """What to tell the person: who took the text (`name`, where it has one), or that nobody can know."""
+    what = f"{name}, {characters:,} characters" if name else f"{characters:,} characters"
+    if tool is not None and worked:
+        return f"Copied {what} ({tool})."
+    return f"Sent {what} to the terminal's clipboard (OSC 52). If they don't arrive, the terminal does not allow it."
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A command that prints what the clipboard holds, and how its output is to be read."""
+
+    command: tuple[str, ...]
+    decode: Callable[[bytes], bytes] = bytes
+
+
+class ClipboardError(Exception):
+    """There is nothing to paste. `str()` is one line: why, and what to do."""
+
+
+def paste_tools(environ: Mapping[str, str], platform: str = sys.platform) -> tuple[list[Tool], list[Tool]]:
+    """The commands for a picture and for text, as far as they are installed.
+
+    Raises `ClipboardError` where there is none for a picture.
+    """
+    pictures: list[Tool] = []
+    texts: list[Tool] = []
+    missing = ""
+    if environ.get("WAYLAND_DISPLAY"):
+        pictures += [Tool(("wl-paste", "--type", kind)) for kind in ("image/png", "image/jpeg")]
+        texts.append(Tool(("wl-paste", "--no-newline", "--type", "text")))
+        missing = "wl-clipboard"
+    if environ.get("DISPLAY"):
+        xclip = ("xclip", "-selection", "clipboard", "-out")
+        pictures += [Tool((*xclip, "-target", kind)) for kind in ("image/png", "image/jpeg")]
+        texts += [Tool((*xclip, "-target", "UTF8_STRING")), Tool(("xsel", "--clipboard", "--output"))]
+        missing = missing or "xclip"
+    if environ.get("SSH_CONNECTION") and not missing:
+        raise ClipboardError("Over ssh the clipboard is out of reach: bring the picture here as a file, name it @path.")
+    if platform == "darwin":
+        script = ("osascript", "-e", "get the clipboard as «class PNGf»")
+        pictures += [Tool(("pngpaste", "-")), Tool(script, _from_osascript)]
+        texts.append(Tool(("pbpaste",)))
+    if platform == "win32" or environ.get("WSL_DISTRO_NAME"):
+        shell = ("powershell.exe", "-NoProfile", "-NonInteractive", "-STA", "-Command")
+        pictures.append(Tool((*shell, _POWERSHELL_IMAGE), _from_base64))
+        texts.append(Tool((*shell, _POWERSHELL_TEXT)))
+    found = [tool for tool in pictures if shutil.which(tool.command[0])]
+    if not found:
+        todo = f"install {missing}, or" if missing else "there is no display here;"
+        raise ClipboardError(f"The clipboard can't be read: {todo} save the picture and name it @path.")
+    return found, [tool for tool in texts if shutil.which(tool.command[0])]
+
+
+def _from_osascript(output: bytes) -> bytes:
+    """`«data PNGf8950…»`, as AppleScript writes bytes."""
+    found = re.search(rb"PNGf([0-9A-Fa-f]+)", output)
+    return binascii.unhexlify(found.group(1)) if found else b""
+
+
+def _from_base64(output: bytes) -> bytes:
+    return base64.b64decode(output)
+
+
+async def read(pictures: Sequence[Tool], texts: Sequence[Tool]) -> bytes | str:
+    """The picture in the clipboard, else its text. Raises `ClipboardError` where there is neither, or too much."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PASTE_TIMEOUT):
+            for tool in pictures:
+                data = await _output(tool)
+                if len(data) > LARGEST:
+                    raise ClipboardError(f"The picture has over {size_text(LARGEST)}: no model takes that.")
+                if data and picture_size(data):
+                    return data
+            for tool in texts:
+                if text := (await _output(tool)).decode("utf-8", "replace"):
+                    return text
+            raise ClipboardError("The clipboard holds neither a picture nor text.")
+    raise ClipboardError(f"The clipboard did not answer within {PASTE_TIMEOUT:.0f} seconds.")
+
+
+async def _output(tool: Tool) -> bytes:
+    """What a tool prints, read as far as a picture may be large; nothing where it fails or prints no such thing."""
+    devnull = asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *tool.command, stdin=devnull, stdout=asyncio.subprocess.PIPE, stderr=devnull
+        )
+    except OSError:
+        return b""
+    assert process.stdout is not None
+    pieces: list[bytes] = []
+    try:
+        # Base64 and hexadecimal digits take up to twice the bytes they stand for.
+        while sum(map(len, pieces)) <= 2 * LARGEST + 1_000 and (piece := await process.stdout.read(1 << 20)):
+            pieces.append(piece)
+        if await process.wait():
+            return b""
+        return tool.decode(b"".join(pieces))
+    except ValueError:
+        return b""
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+def keep(data: bytes, folder: Path) -> Path:
+    """Write a picture to a file named by its content, so that it can be attached like any other. Raises OSError."""
+    kind, *_ = picture_size(data) or ("image/png",)
+    path = folder / f"picture-{hashlib.sha256(data).hexdigest()[:8]}.{kind.removeprefix('image/')}"
+    private_folder(folder)
+    if not path.exists():
+        with open_private(path, "wb") as file:
+            file.write(data)
+    return path

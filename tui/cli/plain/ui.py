@@ -1,0 +1,171 @@
+"""The port of the slash commands in `--plain`: what panels show and ask, in lines.
+
+What commands say goes to standard output, what they refuse to standard error. No escape sequence is ever written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING
+
+from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
+from tui.cli import complain
+from tui.cli.lines import FENCE
+from tui.cli.listing import table, write
+from tui.text.clean import clean_line, clean_text
+from tui.views.summary_text import figures_line
+from tui.views.view import RejectedError
+
+if TYPE_CHECKING:
+    from tui.chat.conversation.events import SessionEvent
+    from tui.chat.turn.session import ChatSession
+    from tui.cli.plain.plain import PlainChat
+    from tui.views.summary_text import SummaryText
+    from tui.views.view import Form, Menu, Option, Question, View
+
+LISTED = 20
+"""Options of a list; words after the command find the others."""
+
+WIDTH = 79
+"""Cells of a line: what a terminal has that tells nothing of itself."""
+
+_SIGNS = re.compile("[\u2500-\u25ff]|^\u00b7")
+"""Box drawing, block elements and shapes: what only explains a picture."""
+
+
+class PlainUI:
+    """Implements `commands.ui.UI`. `leaving` is set by `/quit`."""
+
+    screen = None
+    busy = False  # a command is read once the turn before it is over
+
+    def __init__(self, chat: PlainChat) -> None:
+        self._chat = chat
+        self.leaving = False
+
+    async def say(self, text: str, *, passing: bool = False) -> None:
+        """To standard output."""
+        write(clean_text(text))
+
+    async def refuse(self, text: str) -> None:
+        """To standard error."""
+        complain(text)
+
+    async def progress(self, text: str) -> None:
+        """Nothing: a line can't be taken back."""
+
+    async def show(self, view: View) -> None:
+        """All its lines."""
+        for line in await view.lines(WIDTH):
+            write(_SIGNS.sub(" ", line.plain).rstrip())
+
+    async def choose(self, menu: Menu) -> str | None:
+        """The list, and how to name one of it: the next line of a pipe would be no answer."""
+        options = await menu.source("")
+        rows = [_option_row(option) for option in options[:LISTED]]
+        if not rows:
+            write(f"{menu.empty[:1].upper()}{menu.empty[1:]}.")
+            return None
+        write(table(rows))
+        current = "* in use now. " if any(option.current for option in options) else ""
+        more = f" {len(options) - LISTED:,} more are not listed." if len(options) > LISTED else ""
+        write(f"{current}{menu.usage} chooses one.{more}")
+        return None
+
+    async def confirm(self, question: Question) -> str | None:
+        """The text, then the answers by their keys. A pipe holds messages, no answers: nobody is asked there."""
+        if not self._chat.talks:
+            if question.default is None:
+                write(clean_text(question.text))
+                complain(question.otherwise)
+            return question.default
+        write(clean_text(question.text))
+        answers = {option.key: option for option in question.answers if option.key}
+        for option in answers.values():
+            write("  " + clean_line(f"{option.key}: {option.label}" + (f", {option.detail}" if option.detail else "")))
+        answer = (await self._chat.ask(f"{question.title} ({', '.join(answers)}, or Enter to cancel)")).lower()
+        return answer if answer in answers else None
+
+    async def ask(self, form: Form) -> Mapping[str, str] | None:
+        """One line for each field; a required one that stays empty cancels."""
+        if not self._chat.talks:
+            complain(form.otherwise)
+            return None
+        write(clean_line(f"{form.title}. {form.text}".rstrip(". ") + "."))
+        values: dict[str, str] = {}
+        for field in form.fields:
+            default = f" [{field.value}]" if field.value else f" ({field.hint})" if field.hint else ""
+            value = await self._chat.ask(clean_line(f"{field.label}{default}:")) or field.value
+            if field.required and not value:
+                complain("cancelled")
+                return None
+            values[field.name] = value
+        if form.submit is not None:
+            try:
+                write(await form.submit(values))
+            except RejectedError as error:
+                complain(str(error))
+                return None
+        return values
+
+    async def edit(self, text: SummaryText) -> bool:
+        """Read it out, and ask until it is accepted or left. In a pipe nobody is asked."""
+        from tui.chat.compaction.summaries import FAILURES
+
+        wanted = text.text
+        while True:
+            weight = await text.weigh(wanted)
+            write(f"{text.title}. {text.about(weight)}")
+            write(clean_text(wanted))
+            write(f"({figures_line(weight)})")
+            if weight.problem:
+                complain(weight.problem)
+            if not self._chat.talks:
+                complain("nobody can be asked here: the summary stays as it is")
+                return False
+            accept = "" if weight.problem else f"y {text.accept}, "
+            match (await self._chat.ask(f"{accept}e write another text, n cancel:")).lower():
+                case "y" if not weight.problem:
+                    try:
+                        await text.put(wanted)
+                    except FAILURES as error:
+                        complain(str(error))
+                    else:
+                        return True
+                case "e":
+                    write(f"{FENCE} begins and ends a text of several lines.")
+                    wanted = await self._chat.text("summary:") or wanted
+                case "n" | "":
+                    return False
+
+    async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
+        """What it brings, as it comes."""
+        await self._chat.turn(events)
+
+    async def attach(self, session: ChatSession) -> None:
+        """Say who answers and where it stood."""
+        self._chat.attach(session)
+
+    async def changed(self) -> None:
+        """Measure; the next turn shows it."""
+        await self._chat.session.refresh_usage()
+
+    async def copy(self, text: str) -> None:
+        """By the system's tools alone."""
+        tool = copy_tool(os.environ)
+        if tool is None or not await run_copy_tool(tool, text):
+            complain("the clipboard is out of reach here: /export FILE writes the conversation to a file")
+        else:
+            write(copied_line("", len(text), tool[0], True))
+
+    async def leave(self) -> None:
+        """After this command."""
+        self.leaving = True
+
+
+def _option_row(option: Option) -> tuple[str, str, str, str]:
+    name = option.name or option.key
+    label = "" if option.label == name else option.label
+    return "*" if option.current else " ", name, label, option.detail.strip()

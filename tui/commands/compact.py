@@ -1,0 +1,61 @@
+"""`/compact`: summarise the older part of the conversation now."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+from tui.commands.ui import UI, Chat, Command
+from tui.views.view import Choice
+
+if TYPE_CHECKING:
+    from tui.chat.conversation.events import SessionEvent
+    from tui.chat.turn.session import ChatSession
+
+PREVIEW = "--preview"
+_PREVIEW = (PREVIEW, "see and change the summary first")
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Compact, or show the summary first; what follows are instructions to the model."""
+    first, _, instructions = args.partition(" ")
+    if first == PREVIEW:
+        await ui.turn(_previewed(ui, chat.session, instructions.strip()))
+    elif first.startswith("--"):
+        await ui.refuse(f"/compact has the option {PREVIEW}, not {first}.")
+    else:
+        await ui.turn(chat.session.compact(args))
+
+
+async def _previewed(ui: UI, session: ChatSession, instructions: str) -> AsyncIterator[SessionEvent]:
+    """A turn that lasts until the person has decided: messages that wait to be sent wait for that."""
+    from tui.chat.compaction.summaries import FAILURES
+    from tui.chat.conversation.events import CompactionStarted, Notice, UsageChanged
+    from tui.views.summary_text import SummaryPreview
+
+    yield CompactionStarted(automatic=False)
+    try:
+        preview = SummaryPreview(session, await session.summaries.draft(instructions))
+    except FAILURES as error:
+        yield Notice("warning", f"{str(error).rstrip('.')}. Nothing was changed.")
+        return
+    await ui.edit(preview)
+    yield preview.done or Notice("info", "Not compacted. Nothing was changed.")
+    yield UsageChanged(await session.refresh_usage())
+
+
+async def complete(_ui: UI, _chat: Chat, args: str) -> Sequence[Choice]:
+    """Not offered before a "-" is typed: enter after `/compact ` compacts."""
+    return [Choice(PREVIEW, *_PREVIEW)] if args.startswith("-") else []
+
+
+COMMAND = Command(
+    "compact",
+    "summarise what is old; --preview to see and change the summary first",
+    run,
+    "context",
+    when="idle",
+    args="[--preview] [focus]",
+    complete=complete,
+    variants=(_PREVIEW,),
+)

@@ -1,0 +1,15 @@
+"""`/context`: what fills the context window."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Show the next request part by part. Changes nothing."""
+    from tui.views.context_table import ContextView
+
+    await ui.show(ContextView(chat.session, chat.workspace))
+
+
+COMMAND = Command("context", "what fills the context window", run, "context", aliases=("ctx",), first=True)

@@ -1,0 +1,17 @@
+"""`/copy`: copy the last answer."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Copy it as it was written."""
+    messages = chat.session.messages
+    answer = next((message for message in reversed(messages) if message.role == "assistant" and message.text), None)
+    if answer is None:
+        raise CommandError("There is no answer to copy yet.")
+    await ui.copy(answer.text)
+
+
+COMMAND = Command("copy", "copy the last answer", run, "view")

@@ -1,0 +1,17 @@
+"""`/edit`: write the draft in your own editor."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command, EditorError
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Open $VISUAL or $EDITOR; the screen waits meanwhile."""
+    assert ui.screen is not None
+    try:
+        await ui.screen.edit_draft()
+    except EditorError as error:
+        await ui.refuse(str(error))
+
+
+COMMAND = Command("edit", "write the draft in your own editor", run, "view", when="idle", screen_only=True)

@@ -1,0 +1,22 @@
+"""`/export`: write this conversation to a file."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.config.paths import new_file
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Write it; the file's ending says the format. Never over a file that is there."""
+    name = args or f"chatctx-{chat.session.id[-8:]}.md"
+    try:
+        path = new_file(name)
+        await chat.session.export(path)
+    except OSError as error:
+        raise CommandError(f"{name} can't be written ({error.strerror}): name another place.") from None
+    except ValueError as error:
+        raise CommandError(f"Not written: {error}.") from None
+    await ui.say(f"Written to {path.absolute()}")
+
+
+COMMAND = Command("export", "write this conversation to a file", run, "conversation", args="[FILE.md|.html|.jsonl]")

@@ -1,0 +1,24 @@
+"""`/find`: search this conversation."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Go to the nearest match; without words, to the next one. In lines, list the matches."""
+    if ui.screen is not None:
+        number, count = await ui.screen.find(args)
+        if count:
+            await ui.say(f"{number} of {count}   /find for the next one", passing=True)
+            return
+    elif args:
+        from tui.views.conversations import FindView
+
+        await ui.show(FindView(chat.session.messages, args))
+
+        return
+    raise CommandError(f"{args!r} is not in this conversation." if args else "/find needs words to look for.")
+
+
+COMMAND = Command("find", "search this conversation", run, "view", args="[words]", aliases=("search",))

@@ -1,0 +1,21 @@
+"""`/fold`: fold or unfold everything in the transcript that folds."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Fold what is unfolded, or unfold all."""
+    assert ui.screen is not None
+    await ui.screen.fold()
+
+
+COMMAND = Command(
+    "fold",
+    "fold all thoughts, tool results and long messages, or unfold them",
+    run,
+    "view",
+    when="always",
+    screen_only=True,
+)

@@ -1,0 +1,100 @@
+"""`/import`: read a conversation from a file, and open it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.config.paths import at_home
+from tui.views.view import Option, Question
+
+if TYPE_CHECKING:
+    from tui.chat.interchange.import_known import AlreadyHereError
+    from tui.chat.store.store import SessionInfo
+
+AGAIN = "--again"
+OPEN, IMPORT = "open", "import"
+
+PAUSE = 0.2
+"""Seconds between two reports of progress."""
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Read, measure, store and open it. Where it was imported before, the person decides what to do."""
+    from tui.chat.interchange.import_known import AlreadyHereError
+    from tui.chat.interchange.recording import RecordingError
+
+    name, again = args.removesuffix(AGAIN).strip(), args.endswith(AGAIN)
+    if not name:
+        raise CommandError("/import needs a file: of chatctx, or of a program that `chatctx import --help` lists.")
+    try:
+        try:
+            info = await _imported(ui, chat, name, again=again)
+        except AlreadyHereError as error:
+            match await ui.confirm(_imported_before(error, name)):
+                case "open":
+                    await ui.attach(await chat.workspace.resume(error.info.id))
+                    return
+                case "import":
+                    info = await _imported(ui, chat, name, again=True)
+                case _:
+                    return
+    except RecordingError as error:
+        raise CommandError(f"Not imported: {str(error).rstrip('.')}.") from None
+    if ui.busy:  # a message was sent meanwhile: its answer keeps the screen
+        await ui.say(f"Imported {info.messages:,} messages: /sessions opens them.")
+        return
+    await ui.attach(await chat.workspace.resume(info.id))
+    await ui.say(f"Imported {info.messages:,} messages.", passing=True)
+
+
+async def _imported(ui: UI, chat: Chat, name: str, *, again: bool) -> SessionInfo:
+    """Import the file, and tell how far that is."""
+    path = at_home(name)
+    counts = [0, 0]  # calls measured so far, and all; written by the thread that reads
+
+    def progress(done: int, whole: int) -> None:
+        counts[:] = done, whole
+
+    async def tell() -> None:
+        while True:
+            await asyncio.sleep(PAUSE)
+            done, whole = counts
+            share = f", {done:,} of {whole:,} calls measured" if whole else ""
+            await ui.progress(f"importing {path.name}{share}")
+
+    telling = asyncio.create_task(tell())
+    try:
+        return await chat.workspace.import_file(path, again=again, progress=progress)
+    finally:
+        telling.cancel()
+        with suppress(asyncio.CancelledError):
+            await telling
+        await ui.progress("")
+
+
+def _imported_before(error: AlreadyHereError, name: str) -> Question:
+    info = error.info
+    messages = f"The first {info.messages:,}" if error.more else f"All {info.messages:,}"
+    new = f"; {error.more:,} more are new." if error.more else "."
+    return Question(
+        "Imported before",
+        f"{messages} messages of this file are here already{new}",
+        (
+            Option(OPEN, "Open what is here", info.title or "(no title)"),
+            Option(IMPORT, "Import it again", "as another conversation; its calls count once more in /usage"),
+        ),
+        f"Not imported. /sessions {info.id[-8:]} opens it; /import {name} {AGAIN} imports it as another conversation.",
+    )
+
+
+COMMAND = Command(
+    "import",
+    "import a session of chatctx or another program",
+    run,
+    "conversation",
+    when="idle",
+    args="FILE [--again]",
+)

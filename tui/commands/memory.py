@@ -1,0 +1,62 @@
+"""`/memory`: which instruction files (AGENTS.md) are sent, what they cost, and switching them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.text.cells import plain
+from tui.text.numbers import tokens_exact
+from tui.views.view import Choice, Menu, Option, filtered
+
+if TYPE_CHECKING:
+    from tui.chat.turn.session import ChatSession
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Switch the file named, or one from the list, off or on again."""
+    session = chat.session
+    if not session.memory.files:
+        await ui.say("No memory files found. AGENTS.md in this folder or above would be one.")
+        return
+    if not args:
+        menu = Menu(
+            "Memory files: Enter switches one", filtered(lambda: _options(session)), "/memory FILE", "search files"
+        )
+        args = await ui.choose(menu) or ""
+        if not args:
+            return
+    file = session.memory.find(args)
+    if file is None:
+        names = ", ".join(known.name for known in session.memory.files)
+        raise CommandError(f"No single memory file matches {args!r}: there is {names}.")
+    await session.switch_memory(file.name, not file.on)
+    await ui.changed()
+    await ui.say(f"{plain(file.name)} is {'not sent any more' if file.on else 'sent again'}, from the next message on.")
+
+
+async def _options(session: ChatSession) -> Sequence[Option]:
+    files = session.memory.files
+    tokens = await asyncio.to_thread(lambda: [session.draft_tokens(file.section().text) for file in files])
+    return [
+        Option(file.name, plain(file.name), f"{'on ' if file.on else 'off'}   ~{tokens_exact(count)} tokens", file.on)
+        for file, count in zip(files, tokens, strict=True)
+    ]
+
+
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
+    """Files by name."""
+    return [Choice(option.key, option.label, option.detail) for option in await _options(chat.session)]
+
+
+COMMAND = Command(
+    "memory",
+    "memory files (AGENTS.md) and what they cost; switch one off or on",
+    run,
+    "context",
+    when="idle",
+    args="[FILE]",
+    complete=complete,
+)

@@ -1,0 +1,113 @@
+"""`/model`: change the model that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.text.numbers import tokens_exact
+from tui.views.view import Choice, Option, Question
+
+if TYPE_CHECKING:
+    from tui.chat.turn.session import ChatSession
+    from tui.context.usage.usage import ContextUsage
+
+COMPACT, ANYWAY, STAY = "compact", "anyway", "stay"
+"""What to do where the conversation does not fit the model; the first two are options of the command, too."""
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Switch to the model named, or to one from the list.
+
+    Where the conversation does not fit its window, the person is asked before anything changes.
+    """
+    name, _, option = (part.strip() for part in args.partition("--"))
+    if option not in ("", COMPACT, ANYWAY):
+        raise CommandError(f"/model has the options --{COMPACT} and --{ANYWAY}, not --{option}.")
+    if not name:
+        from tui.views.models import model_menu
+
+        name = await ui.choose(model_menu(chat.workspace.model_list, chat.session)) or ""
+        if not name:
+            return
+    session = chat.session
+    await ui.progress(f"asking about {name}")
+    try:
+        full_name = await chat.workspace.find_model(name)
+        usage = await session.measured_for(full_name)
+    finally:
+        await ui.progress("")
+    if ui.busy or chat.session is not session:
+        raise CommandError(f"Not switched to {full_name}: an answer is under way. /model {full_name} tries again.")
+    from tui.context.usage.usage import surely_fits  # with the tokenizers: not before the first frame
+
+    if not option and session.messages and not surely_fits(usage):
+        option = await ui.confirm(too_small(session, full_name, usage)) or STAY
+    if option == COMPACT:
+        await ui.turn(session.compact_for(full_name))
+    elif option != STAY:
+        await session.set_model(full_name)
+        await ui.changed()
+        await ui.say(f"{full_name} answers from now on.{_not_taken(session)}")
+
+
+def too_small(session: ChatSession, full_name: str, usage: ContextUsage) -> Question:
+    """The three ways to go on, with the figures of both models. `usage` is the conversation in the new one."""
+    about = "" if usage.source == "exact" else "~"
+    text = (
+        f"This conversation is {about}{tokens_exact(usage.total)} tokens to {full_name}, whose window of "
+        f"{tokens_exact(usage.limits.context)} takes {tokens_exact(usage.budget.max_input)} of input."
+    )
+    present = f"{session.provider}/{session.model}"
+    if session.rolling:
+        later = "old content is left out until it fits"
+    elif usage.budget.compaction_at is not None:
+        later = f"{full_name} summarises it itself, in parts, before your next message"
+    else:
+        later = "nothing is sent until it fits: /compact or /rolling-context on"
+    return Question(
+        "A smaller window",
+        text,
+        (
+            Option(COMPACT, "Summarise first", f"{present} does that now, then {full_name} goes on"),
+            Option(ANYWAY, "Switch anyway", later),
+            Option(STAY, f"Stay with {present}", "nothing changes"),
+        ),
+        f"Not switched. /model {full_name} --{COMPACT} summarises it first, with {present}; "
+        f"/model {full_name} --{ANYWAY} switches all the same.",
+    )
+
+
+def _not_taken(session: ChatSession) -> str:
+    """What of the conversation the model does not take, as a sentence; "" where it takes all."""
+    from tui.chat.attachments import not_taken
+    from tui.messages import Attachment
+
+    parts = [part for message in session.messages for part in message.parts if isinstance(part, Attachment)]
+    kinds = {part.name: kind for part in parts if (kind := not_taken(part, session.capabilities))}
+    if not kinds:
+        return ""
+    names = ", ".join([*list(kinds)[:2], *([f"{len(kinds) - 2} more"] if len(kinds) > 2 else [])])
+    return f" It takes no {' and no '.join(sorted(set(kinds.values())))}: {names} stays here and is not sent to it."
+
+
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
+    """Models by name, as they were listed last; no server is asked while typing."""
+    from tui.views.models import window_text
+
+    listing = await chat.workspace.model_list.cached()
+    return [Choice(m.full_name, m.full_name, f"{window_text(m.limits)}  {m.limits.detail}") for m in listing.models]
+
+
+COMMAND = Command(
+    "model",
+    "change the model that answers",
+    run,
+    "model",
+    when="idle",
+    args="[NAME]",
+    aliases=("m",),
+    complete=complete,
+    first=True,
+)

@@ -1,0 +1,21 @@
+"""`/new`: start a new conversation."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Start an empty one; the present one is kept."""
+    await ui.attach(await chat.workspace.new_session())
+
+
+COMMAND = Command(
+    "new",
+    "start a new conversation; this one is kept",
+    run,
+    "conversation",
+    when="idle",
+    aliases=("clear",),
+    first=True,
+)

@@ -1,0 +1,51 @@
+"""`/paste`: attach the picture in the system's clipboard, or insert its text."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Keep a picture as a file and mention it in the draft; text goes into the draft as a paste."""
+    from tui.chat.clipboard import ClipboardError, keep, paste_tools, read
+    from tui.text.mentions import mention_of
+
+    screen = ui.screen
+    try:
+        content = await read(*await asyncio.to_thread(paste_tools, os.environ))
+    except ClipboardError as error:
+        if screen is not None and screen.clipboard:  # copied in this program
+            await screen.paste(screen.clipboard)
+            return
+        raise CommandError(str(error)) from None
+    if isinstance(content, str):
+        if screen is None:
+            raise CommandError("The clipboard holds text: the terminal pastes it.")
+        await screen.paste(content)
+        return
+    try:
+        path = await asyncio.to_thread(keep, content, chat.workspace.settings.data_dir / "pictures")
+    except OSError as error:
+        raise CommandError(
+            f"The picture can't be kept ({error.strerror}): there has to be room in the data folder."
+        ) from None
+    if screen is not None:
+        await screen.mention(_short(path))
+        return
+    await ui.say(f"The picture is kept. Name it in a message: {mention_of(_short(path))}")
+    return
+
+
+def _short(path: Path) -> str:
+    """The path as a person writes it."""
+    try:
+        return f"~/{path.relative_to(Path.home())}"
+    except ValueError:
+        return str(path)
+
+
+COMMAND = Command("paste", "attach the picture in the clipboard, or insert its text", run, "view")

@@ -1,0 +1,141 @@
+"""`/prompt`: use a prompt of an MCP server."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.text.cells import plain
+from tui.views.view import Choice, Field, Form, Menu, Option, Question, filtered
+
+if TYPE_CHECKING:
+    from tui.chat.servers import Servers
+    from tui.tools.mcp.results import ServerPrompt
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Fetch the prompt named, or one from the list. Missing arguments are asked for.
+
+    The text goes into the draft; where there is none it is sent, once the person has seen it.
+    """
+    servers = chat.workspace.servers
+    if not servers.prompts:
+        await ui.say("No MCP server that runs offers prompts. /mcp lists the servers.")
+        return
+    if not args:
+        menu = Menu(
+            "Prompts of MCP servers", filtered(lambda: _options(servers)), "/prompt SERVER:NAME", "search prompts"
+        )
+        args = await ui.choose(menu) or ""
+        if not args:
+            return
+    prompt, arguments = parse_prompt(args, servers.prompts)
+    missing = [argument for argument in prompt.arguments if argument.name not in arguments]
+    if any(argument.required for argument in missing):
+        asked = await ui.ask(_form(prompt, arguments))
+        if asked is None:
+            return
+        arguments = {**arguments, **asked}
+    content = await servers.prompt(prompt, {name: value for name, value in arguments.items() if value})
+    if content.images:
+        await ui.refuse(f"{len(content.images)} images of this prompt are left out: only its text is used.")
+    if ui.screen is not None:
+        await ui.screen.append_to_draft(content.text)
+        await _warn_of_files(ui, content.text)
+        return
+    question = Question(f"{prompt.server}:{prompt.name}", content.text, (Option("y", "Send it"),), default="y")
+    if await ui.confirm(question):
+        # As it is: what a server wrote attaches no file, whatever @names are in it.
+        await ui.turn(chat.session.send(content.text, []))
+
+
+async def _warn_of_files(ui: UI, text: str) -> None:
+    from tui.chat.mentions import mentioned
+
+    if files := await asyncio.to_thread(mentioned, text, Path.cwd()):
+        names = ", ".join(plain(str(path)) for path in files)
+        await ui.refuse(f"The server's prompt names files with @; sending attaches them: {names}")
+
+
+def parse_prompt(args: str, prompts: Sequence[ServerPrompt]) -> tuple[ServerPrompt, dict[str, str]]:
+    """The prompt that `SERVER:NAME arguments` names, and its arguments. Raises `CommandError`."""
+    by_name = {f"{prompt.server}:{prompt.name}": prompt for prompt in prompts}
+    name = max((name for name in by_name if f"{args} ".startswith(f"{name} ")), key=len, default=None)
+    if name is None:
+        raise CommandError(f"There is no prompt {plain(args.split()[0])!r}: /prompt lists what there is.")
+    return by_name[name], _arguments(by_name[name], args.removeprefix(name))
+
+
+def _arguments(prompt: ServerPrompt, text: str) -> dict[str, str]:
+    """`city=Paris state="New York"`; words without a name go to the arguments in their order."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        problem = f"The arguments can't be read ({error}): write them like city=Paris or city='New York'."
+        raise CommandError(problem) from None
+    names = [argument.name for argument in prompt.arguments]
+    arguments: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals and name in names:
+            arguments[name] = value
+            continue
+        free = next((name for name in names if name not in arguments), None)
+        if free is None:
+            takes = ", ".join(names) or "none"
+            raise CommandError(f"{word!r} is one argument too many: {plain(prompt.name)} takes {plain(takes)}.")
+        arguments[free] = word
+    return arguments
+
+
+def call_form(prompt: ServerPrompt) -> str:
+    """`server:name city [state]`: how it is written."""
+    wants = " ".join(a.name if a.required else f"[{a.name}]" for a in prompt.arguments)
+    return f"{prompt.server}:{prompt.name} {wants}".rstrip()
+
+
+def _form(prompt: ServerPrompt, arguments: dict[str, str]) -> Form:
+    return Form(
+        f"{prompt.server}:{prompt.name}",
+        prompt.description,
+        tuple(
+            Field(
+                argument.name,
+                f"{argument.name}: {argument.description}" if argument.description else argument.name,
+                hint="" if argument.required else "may stay empty",
+                required=argument.required,
+            )
+            for argument in prompt.arguments
+            if argument.name not in arguments
+        ),
+        "go on",
+        f"{prompt.name} needs its arguments: /prompt {call_form(prompt)}",
+    )
+
+
+async def _options(servers: Servers) -> Sequence[Option]:
+    return [
+        Option(f"{prompt.server}:{prompt.name}", plain(call_form(prompt)), plain(prompt.description))
+        for prompt in servers.prompts
+    ]
+
+
+async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Choice]:
+    """Prompts by name; nothing once the arguments have begun."""
+    if " " in args:
+        return []
+    return [Choice(option.key, option.label, option.detail) for option in await _options(chat.workspace.servers)]
+
+
+COMMAND = Command(
+    "prompt",
+    "put a prompt of an MCP server into the draft",
+    run,
+    "tools",
+    args="[SERVER:NAME] [arguments]",
+    complete=complete,
+)

@@ -1,0 +1,121 @@
+"""`/provider`: use another provider; where its key comes from is tried out first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tui.commands import model
+from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.text.numbers import plural
+from tui.views.view import Choice, Field, Form, Menu, Option, RejectedError, filtered
+
+if TYPE_CHECKING:
+    from tui.chat.models.provider_setup import Draft, ProviderChoice, ProviderSetup
+    from tui.views.view import Submit
+
+log = logging.getLogger(__name__)
+
+OWN = {"+openai-compatible": "an OpenAI-compatible server", "+anthropic": "a server that speaks Anthropic Messages"}
+"""Servers of one's own, by what they speak: the last options of the list."""
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Set one up and go on with it."""
+    setup, name = chat.workspace.setup, args.lower()
+    if not name:
+        present = chat.session.provider
+        menu = Menu("Which provider?", filtered(lambda: _options(setup, present)), "/provider NAME", "search providers")
+        name = await ui.choose(menu) or ""
+        if not name:
+            return
+    choice = next((choice for choice in setup.choices() if choice.name == name), None)
+    if choice is None and name not in OWN:
+        raise CommandError(f"There is no provider {name!r}; /provider lists them, and takes any other by its address.")
+    done = ""
+
+    async def submit(values: Mapping[str, str]) -> str:
+        nonlocal done
+        draft = _draft(name, choice, values)
+        count, done = await _set_up(setup, draft)
+        return f"It works: {plural(count, 'model')}."
+
+    values = await ui.ask(_form(name, choice, submit))
+    if values is not None:
+        await ui.say(done)
+        await model.run(ui, chat, _draft(name, choice, values).name)
+
+
+async def _options(setup: ProviderSetup, present: str) -> Sequence[Option]:
+    options = []
+    for choice in setup.choices():
+        key = f"key in {choice.variable}" if choice.has_key else "needs a key" if choice.variable else "no key"
+        options.append(Option(choice.name, choice.title, f"{key}   {choice.host}", choice.name == present, key))
+    return [*options, *(Option(key, f"Other: {title}", "by its address") for key, title in OWN.items())]
+
+
+def _form(name: str, choice: ProviderChoice | None, submit: Submit) -> Form:
+    own = (
+        Field("name", "Name for it", hint="work", required=True),
+        Field("address", "Address", hint="http://127.0.0.1:8080/v1", required=True),
+    )
+    return Form(
+        choice.title if choice else f"Add {OWN[name]}",
+        "chatctx keeps no keys: it notes where yours comes from, and asks there each time.",
+        (
+            *(() if choice else own),
+            Field("variable", "Key: environment variable", choice.variable if choice else "", "none"),
+            Field("command", "or a command that prints the key", hint="pass show llm/key"),
+        ),
+        "try",
+        "A provider is set up by answering questions, which nobody can do here; the config file does it, too.",
+        submit,
+        "asking it for its models …",
+    )
+
+
+def _draft(name: str, choice: ProviderChoice | None, values: Mapping[str, str]) -> Draft:
+    from tui.chat.models.provider_setup import Draft
+
+    return Draft(
+        name=values["name"].lower() if choice is None else choice.name,
+        own=choice is None,
+        kind=name.removeprefix("+") if choice is None else "openai-compatible",
+        base_url=values.get("address", ""),
+        api_key_env=values["variable"],
+        api_key_command=values["command"],
+    )
+
+
+async def _set_up(setup: ProviderSetup, draft: Draft) -> tuple[int, str]:
+    """Try the draft and use it: how many models it has, and what was done. Raises `RejectedError`."""
+    from tui.chat.models.provider_setup import is_variable
+
+    try:
+        models = await setup.test(draft)
+        return len(models), await setup.use(draft)
+    except Exception as error:
+        if not type(error).__module__.startswith("tui."):
+            log.exception("a provider could not be set up")
+        text = " ".join(str(error).split()) or type(error).__name__
+        # What is no name of a variable may be the key itself: it does not stay on the screen.
+        secret = ("variable",) if draft.api_key_env and not is_variable(draft.api_key_env) else ()
+        raise RejectedError(text, secret) from error
+
+
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
+    """Providers by name."""
+    return [Choice(choice.name, choice.name, choice.title) for choice in chat.workspace.setup.choices()]
+
+
+COMMAND = Command(
+    "provider",
+    "use another provider; where its key comes from is tried out first",
+    run,
+    "model",
+    when="idle",
+    args="[NAME]",
+    aliases=("login",),
+    complete=complete,
+)

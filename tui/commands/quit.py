@@ -1,0 +1,13 @@
+"""`/quit`: leave the program."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Leave; everything is kept."""
+    await ui.leave()
+
+
+COMMAND = Command("quit", "leave; everything is kept", run, "program", when="always", aliases=("exit", "q"))

@@ -1,0 +1,17 @@
+"""`/rename`: give this conversation a title."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Set the title."""
+    if not args:
+        raise CommandError("/rename needs a title.")
+    await chat.session.rename(args)
+    await ui.changed()
+    await ui.say(f"This conversation is called {args}.", passing=True)
+
+
+COMMAND = Command("rename", "name this conversation", run, "conversation", args="TITLE")

@@ -1,0 +1,30 @@
+"""`/rolling-context`: trim old content instead of summarising it."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command, CommandError, fixed
+
+ON = "Rolling context is on: old content is left out when it gets tight. Nothing is deleted."
+OFF = "Rolling context is off: old content is summarised when it gets tight."
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Switch it on or off; without an argument, to the other one."""
+    session = chat.session
+    on = {"": not session.rolling, "toggle": not session.rolling, "on": True, "off": False}.get(args.lower())
+    if on is None:
+        raise CommandError(f"/rolling-context takes on or off, not {args!r}.")
+    await session.set_rolling(on)
+    await ui.changed()
+    await ui.say(ON if on else OFF)
+
+
+COMMAND = Command(
+    "rolling-context",
+    "leave old content out instead of summarising it",
+    run,
+    "context",
+    args="[on|off]",
+    aliases=("rolling",),
+    complete=fixed(("on", "trim old content when it gets tight"), ("off", "summarise instead")),
+)

@@ -1,0 +1,42 @@
+"""`/summary`: read and change the summary that stands for what was compacted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+
+if TYPE_CHECKING:
+    from tui.chat.conversation.events import SessionEvent
+    from tui.chat.turn.session import ChatSession
+    from tui.views.summary_text import SummaryInForce
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Edit the newest summary in force, or the one that is the message with the id `args`."""
+    from tui.views.summary_text import SummaryInForce
+
+    session = chat.session
+    standing = session.summaries.standing(args)
+    if standing is None:
+        none = "There is no summary in force that can be read: /compact makes one."
+        raise CommandError("This summary is not in force any more." if args else none)
+    summary = SummaryInForce(session, standing)
+    await ui.edit(summary)
+    if summary.done is not None:
+        await ui.turn(_edited(session, summary))
+
+
+async def _edited(session: ChatSession, summary: SummaryInForce) -> AsyncIterator[SessionEvent]:
+    from tui.chat.conversation.events import MessageAdded, Notice, UsageChanged
+    from tui.context.reduction.compaction_rules import compaction_report
+
+    assert summary.done is not None
+    record, message = summary.done
+    yield MessageAdded(message)
+    yield Notice("info", compaction_report(record))
+    yield UsageChanged(await session.refresh_usage())
+
+
+COMMAND = Command("summary", "read and change the summary of what was compacted", run, "context", when="idle")

@@ -1,0 +1,20 @@
+"""`/system`: show or change the system prompt."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Without an argument, say what it is."""
+    session = chat.session
+    if not args:
+        none = "There is no system prompt. /system TEXT sets one."
+        await ui.say(f"System prompt: {session.system}" if session.system else none)
+        return
+    await session.set_system(args)
+    await ui.changed()
+    await ui.say("The system prompt is changed from the next message on.")
+
+
+COMMAND = Command("system", "show or change the system prompt", run, "model", args="[text]")

@@ -1,0 +1,39 @@
+"""`/theme`: change the colours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.views.view import Choice, Menu, filtered
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Use the theme named, or one from the list, which tries each one on."""
+    screen = ui.screen
+    assert screen is not None
+    themes = await screen.themes()
+    name = args
+    if not name:
+        before = next((theme.key for theme in themes if theme.current), "")
+        menu = Menu("Themes", filtered(screen.themes), "/theme NAME", "search themes", preview=screen.use_theme)
+        name = await ui.choose(menu) or ""
+        if not name:
+            screen.use_theme(before)
+            return
+    if all(theme.key != name for theme in themes):
+        raise CommandError(f"There is no theme {name!r}: /theme lists what there is.")
+    screen.use_theme(name)
+    if chat.ready:
+        await chat.workspace.save_theme(name)
+
+
+async def complete(ui: UI, _chat: Chat, _args: str) -> Sequence[Choice]:
+    """Themes by name."""
+    themes = await ui.screen.themes() if ui.screen is not None else ()
+    return [Choice(theme.key, theme.label, theme.detail) for theme in themes]
+
+
+COMMAND = Command(
+    "theme", "change the colours", run, "view", when="always", args="[NAME]", complete=complete, screen_only=True
+)

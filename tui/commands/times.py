@@ -1,0 +1,16 @@
+"""`/times`: show when each message was written, or hide that."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Show or hide them."""
+    assert ui.screen is not None
+    await ui.screen.toggle_times()
+
+
+COMMAND = Command(
+    "times", "show when each message was written, or hide that", run, "view", when="always", screen_only=True
+)

@@ -1,0 +1,68 @@
+"""`/tools`: what the model may call, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.text.cells import plain
+from tui.views.view import Choice
+
+USAGE = "/tools lists the tools; /tools on NAME, /tools off NAME (github__* for several) and /tools forget NAME."
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """List the tools, switch some, or forget what was answered when one asked."""
+    match args.split():
+        case []:
+            from tui.views.tool_lines import ToolsView
+
+            await ui.show(ToolsView(chat.session))
+        case ["on" | "off" as word, *names] if len(names) <= 1:
+            if ui.busy:
+                raise CommandError("An answer is still coming: Esc stops it, then try again.")
+            await _switch(ui, chat, names[0] if names else "*", word == "on")
+        case ["forget", name]:
+            await chat.session.tools.forget(name)
+            await ui.say(f"{plain(name)} asks again, unless it only reads or the config file says otherwise.")
+        case _:
+            await ui.refuse(USAGE)
+
+
+async def _switch(ui: UI, chat: Chat, pattern: str, on: bool) -> None:
+    from tui.tools.tool_search import SEARCH
+
+    tools = chat.session.tools
+    names = await tools.switch(pattern, on)
+    if pattern == SEARCH:
+        raise CommandError(f'{SEARCH} is offered while tools are deferred: [tools] defer = "off" sends them all.')
+    if not names:
+        raise CommandError(f"There is no tool {plain(pattern)!r}: /tools lists them.")
+    await ui.changed()
+    what = plain(names[0]) if len(names) == 1 else f"{len(names)} tools"
+    verb = "is" if len(names) == 1 else "are"
+    if on and not tools.takes_any:
+        await ui.say(f"{what} {verb} on, but this model calls no tools, as far as is known: none are offered.")
+        return
+    await ui.say(f"{what} {verb} {'offered' if on else 'not offered any more'} in this conversation.")
+    return
+
+
+async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Choice]:
+    """on, off, and the tools."""
+    word, blank, _ = args.partition(" ")
+    if not blank or word not in ("on", "off"):
+        return [Choice("on ", "on", "offer a tool"), Choice("off ", "off", "offer it no longer")]
+    lines = await chat.session.tools.lines()
+    return [Choice(f"{word} {line.name}", f"{word} {plain(line.name)}", "on" if line.on else "off") for line in lines]
+
+
+COMMAND = Command(
+    "tools",
+    "what the model may call, and what that costs",
+    run,
+    "tools",
+    args="[on|off|forget NAME]",
+    complete=complete,
+    first=True,
+)

@@ -1,0 +1,17 @@
+"""`/undo`: take back the last compaction, or the last change of its summary."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Undo it and say what came back."""
+    line = await chat.session.undo()
+    if line is None:
+        raise CommandError("There is no compaction to take back.")
+    await ui.changed()
+    await ui.say(line)
+
+
+COMMAND = Command("undo", "take back the last compaction, or the last change of its summary", run, "context", "idle")

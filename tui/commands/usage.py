@@ -1,0 +1,15 @@
+"""`/usage`: tokens, cost, and how good the estimates were."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Show what this conversation, today and all conversations took."""
+    from tui.views.usage_table import UsageView
+
+    await ui.show(UsageView(chat.workspace, chat.session))
+
+
+COMMAND = Command("usage", "tokens, cost, and how good the estimates were", run, "context", aliases=("cost",))

@@ -1,0 +1,35 @@
+"""`/window`: the size of this model's context window."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command, CommandError, fixed
+from tui.config.values import parse_tokens
+from tui.text.numbers import tokens_exact
+
+RESET = "reset"
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Set it, forget what was set and learned, or say what it is."""
+    session = chat.session
+    if args:
+        try:
+            await session.set_window(None if args.lower() == RESET else parse_tokens(args))
+        except ValueError as error:
+            raise CommandError(f"{str(error).rstrip('.')}.") from None
+    await ui.changed()
+    limits = session.usage.limits if session.usage else None
+    size = tokens_exact(limits.context if limits else None)
+    source = f" ({limits.detail})" if limits and limits.context and limits.detail else ""
+    more = "" if args else f" /window 128k sets it, /window {RESET} forgets what was set and learned."
+    await ui.say(f"The window of this model is {size} tokens{source}.{more}")
+
+
+COMMAND = Command(
+    "window",
+    "set the size of this model's context window",
+    run,
+    "model",
+    args=f"[128k|{RESET}]",
+    complete=fixed((RESET, "forget what was set and learned")),
+)

@@ -1,0 +1,163 @@
+"""Completion of what a draft names with `@`: files, and resources of MCP servers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui.config.paths import at_home
+from tui.text.cells import plain
+from tui.text.match import match
+from tui.text.mentions import mention_of
+from tui.text.numbers import size_text
+from tui.views.view import Choice
+
+if TYPE_CHECKING:
+    from tui.chat.servers import Servers
+    from tui.tools.mcp.patterns import Gap, ServerPattern
+    from tui.tools.mcp.results import ServerResource
+
+MOST_FILES = 20_000
+"""Files of the working directory looked at for completion."""
+
+OFFERED = 40
+"""Files in the list."""
+
+RESOURCES_OFFERED = 20
+"""Resources of MCP servers in the list, and addresses of them."""
+
+FRESH = 10.0
+"""Seconds for which a listing is used again."""
+
+_SKIPPED = {"node_modules", "__pycache__", "target", "dist", "build", "venv", "site-packages"}
+_OPEN = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]*)|([^\s"]*))$')
+
+
+def open_mention(before: str) -> str | None:
+    """What was typed of a path after `@`, up to the cursor; None where no mention is being typed."""
+    found = _OPEN.search(before)
+    return (found.group(1) or found.group(2) or "") if found else None
+
+
+def with_mention(text: str, cursor: int, path: str, *, more: bool = False) -> tuple[str, int]:
+    """`text` with the mention before `cursor` completed to `path`, and where the cursor goes; `more` is to follow."""
+    found = _OPEN.search(text[:cursor])
+    if found is None:
+        return text, cursor
+    mention = mention_of(path)
+    if more or path.endswith("/"):
+        mention = mention.rstrip('"')  # a folder: the file in it is still to be named
+    else:
+        mention += " "
+    return text[: found.start()] + mention + text[cursor:].lstrip(" "), found.start() + len(mention)
+
+
+def choice(text: str, cursor: int, offer: Choice) -> Choice:
+    """An offered path as a choice that completes the draft."""
+    completed, place = with_mention(text, cursor, offer.text, more=offer.cursor is not None)
+    return Choice(completed, offer.label, offer.help, place)
+
+
+class FileIndex:
+    """The files below a folder, for completion. Call it off the event loop."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._files: list[str] = []
+        self._read = float("-inf")
+
+    def offers(self, typed: str) -> list[Choice]:
+        """Files that fit what was typed, best first; outside the folder, those of the directory that was named."""
+        if typed.startswith(("/", "~", "..")):
+            return self._elsewhere(typed)
+        if time.monotonic() - self._read > FRESH:
+            self._files = list(walk(self.folder))
+            self._read = time.monotonic()
+        ranked = ((_score(typed, name), name) for name in self._files)
+        best = sorted((pair for pair in ranked if pair[0] > 0), key=lambda pair: (-pair[0], len(pair[1]), pair[1]))
+        return [self._choice(name) for _, name in best[:OFFERED]]
+
+    def _choice(self, name: str) -> Choice:
+        try:
+            size = size_text((self.folder / name).stat().st_size)
+        except OSError:
+            size = ""
+        return Choice(name, name, size)
+
+    def _elsewhere(self, typed: str) -> list[Choice]:
+        head, _, tail = typed.rpartition("/")
+        folder = self.folder / at_home(f"{head}/")
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name.lower())
+        except OSError:
+            return []
+        names = [f"{head}/{entry.name}" + ("/" if entry.is_dir() else "") for entry in entries]
+        kept = [name for name in names if name.rstrip("/").rpartition("/")[2].lower().startswith(tail.lower())]
+        return [Choice(name, name) for name in kept[:OFFERED]]
+
+
+def _score(typed: str, name: str) -> float:
+    """A fit in the file's own name counts more than one in its folders."""
+    return max(match(typed, name), 1.5 * match(typed, name.rpartition("/")[2]) if typed else 0.0)
+
+
+def walk(folder: Path, most: int = MOST_FILES) -> Iterable[str]:
+    """Paths of files below `folder`, relative, nearest first; hidden and generated folders are left out."""
+    waiting: Sequence[str] = [""]
+    found = 0
+    while waiting:
+        below: list[str] = []
+        for place in waiting:
+            try:
+                entries = sorted(os.scandir(folder / place), key=lambda entry: entry.name)
+            except OSError:
+                continue
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in _SKIPPED:
+                        below.append(f"{place}{entry.name}/")
+                elif entry.is_file():
+                    yield f"{place}{entry.name}"
+                    found += 1
+                    if found >= most:
+                        return
+        waiting = below
+
+
+def resource_offers(typed: str, resources: Iterable[ServerResource]) -> list[Choice]:
+    """Resources that fit what was typed after `@`, best first."""
+    ranked = [(match(typed, f"{r.server}:{r.name}"), r) for r in resources] if typed else []
+    best = sorted((pair for pair in ranked if pair[0] >= 1), key=lambda pair: (-pair[0], pair[1].server, pair[1].name))
+    return [
+        Choice(f"{r.server}:{r.name}", plain(f"{r.server}:{r.name}"), plain(r.description or r.media_type))
+        for _, r in best[:RESOURCES_OFFERED]
+    ]
+
+
+async def pattern_offers(typed: str, servers: Servers) -> list[Choice]:
+    """Beginnings of addresses that follow a server's pattern, then what the server offers to fill them with."""
+    from tui.tools.mcp.patterns import gap  # not before the first frame
+
+    offers: list[Choice] = []
+    asked: list[tuple[ServerPattern, Gap]] = []
+    for pattern in servers.patterns if typed else ():
+        start = f"{pattern.server}:{pattern.head}"
+        if typed.startswith(start):
+            if (found := gap(pattern.template, typed.removeprefix(f"{pattern.server}:"))) is not None:
+                asked.append((pattern, found))
+        elif match(typed, f"{pattern.server}:{pattern.template}") >= 1:
+            shown = plain(f"{pattern.server}:{pattern.template}")
+            offers.append(Choice(start, shown, plain(pattern.description), len(start)))
+    endings = await asyncio.gather(*(servers.complete(pattern, found) for pattern, found in asked))
+    for (pattern, found), values in zip(asked, endings, strict=True):
+        for value in values:
+            name = f"{pattern.server}:{found.filled(value)}"
+            offers.append(Choice(name, plain(name), "", None if found.last else len(name)))
+    return offers[:RESOURCES_OFFERED]

@@ -1,0 +1,125 @@
+"""What can be done with one message of the transcript: copy, edit, ask again, fork, pin, leave out, open."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tui.messages import Message, ToolResult
+
+if TYPE_CHECKING:
+    from tui.chat.turn.session import ChatSession
+    from tui.screens.chat.screen import ChatScreen
+
+
+class MessageActions:
+    """Acts on the messages of a chat screen."""
+
+    def __init__(self, screen: ChatScreen) -> None:
+        self._screen = screen
+
+    async def run(self, message_id: str, action: str, text: str, detail: str) -> None:
+        """What was asked of one message in the transcript; `text` is what to copy, `detail` which part of it."""
+        session = self._screen.session
+        message = next((m for m in session.messages if m.id == message_id), None) if session is not None else None
+        if session is None or message is None:
+            return
+        match action:
+            case "copy_code" if not text:
+                self._screen.notify("There is no code block in this message.", markup=False)
+            case "copy" | "copy_code":
+                self._screen.app.copy_to_clipboard(text, detail)
+            case "edit" if message.kind == "summary":
+                self._screen.action_command(f"summary {message_id}")
+            case "edit" | "retry":
+                self._again(message, session.messages, send=action == "retry")
+            case "pin" | "exclude":
+                await self._select(session, message_id, action)
+            case "fork":
+                await self._fork(message)
+            case "open":
+                await self._open_result(session, message)
+            case _:
+                self._screen.transcript.add_notice("warning", f"{action} is not possible here.")
+
+    def _busy(self) -> bool:
+        """Whether an answer is under way, which is said."""
+        busy = self._screen.turns.busy
+        if busy:
+            self._screen.transcript.add_notice("warning", "An answer is still coming: Esc stops it, then try again.")
+        return busy
+
+    async def _open_result(self, session: ChatSession, message: Message) -> None:
+        """Show all of what the tools of a message returned."""
+        results = [part for part in message.parts if isinstance(part, ToolResult)]
+        if not results:
+            self._screen.notify("This message holds no tool result to open.", markup=False)
+            return
+        texts = []
+        for result in results:
+            whole = await session.tools.full_text(result.full) if result.full else None
+            texts.append((result.name or "tool", result.text if whole is None else whole))
+        from tui.screens.pager import Pager
+
+        self._screen.app.push_screen(Pager(texts))
+
+    async def _fork(self, message: Message) -> None:
+        """Go on from this message in a conversation of its own."""
+        workspace, session = self._screen.workspace, self._screen.session
+        if workspace is None or session is None or self._busy():
+            return
+        fork = await workspace.fork(session.id, message.id)
+        await fork.set_reasoning(session.reasoning)
+        await self._screen.attach(fork)
+        self._screen.composer.focus_prompt()
+        answer = " /retry answers the last message." if message.role == "user" else ""
+        self._screen.transcript.scroll_end(animate=False)  # that is where it goes on
+        self._screen.transcript.add_notice(
+            "info", f"This is a fork: what you write here leaves the other conversation as it is.{answer}"
+        )
+
+    def _again(self, message: Message, messages: Sequence[Message], *, send: bool) -> None:
+        """Go back to the person's message at or before this one: send it again, or put it into the draft to change.
+
+        What followed stays in the conversation and is not sent any more once the new message goes out. Sending at once
+        sets aside the last turn at most: where it is more, that is said first, and enter sends.
+        """
+        before = [m for m in messages if m.id <= message.id and m.role == "user" and m.kind == "chat"]
+        if not before or self._busy():
+            return
+        composer = self._screen.composer
+        if composer.value:
+            composer.history.add(composer.value)
+        self._screen.turns.rewind_to = before[-1].id
+        composer.value = before[-1].text
+        composer.focus_prompt()
+        turns = [m for m in messages if m.role == "user" and m.kind == "chat"]
+        if send and turns[-1] is before[-1]:
+            composer.submit()
+        elif send:
+            self._screen.notify("Enter asks this again, in the place of all that followed.", markup=False)
+
+    async def _select(self, session: ChatSession, message_id: str, action: str) -> None:
+        if action == "pin":
+            await session.pin(message_id, message_id not in session.pinned)
+        else:
+            await session.exclude(message_id, session.not_sent.get(message_id) != "excluded")
+        await session.refresh_usage()
+        self._screen.recounted()
+
+    async def open_link(self, url: str) -> None:
+        """Open an address that was clicked, or show it where there is no browser to open."""
+        if has_browser(os.environ, sys.platform):
+            self._screen.app.open_url(url)
+            self._screen.notify(f"Opening {url}", markup=False)
+        else:
+            self._screen.transcript.add_notice("info", f"The link: {url}")
+
+
+def has_browser(environ: Mapping[str, str], platform: str) -> bool:
+    """Whether a window can open here: not over ssh, on Linux only with a display (one in here would not do)."""
+    if environ.get("SSH_CONNECTION"):
+        return False
+    return platform in ("darwin", "win32") or any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -1,0 +1,298 @@
+"""The port of the slash commands on the chat screen: panels, and lines in the conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from textual.app import SuspendNotSupported
+from textual.content import Content
+
+from tui.commands.ui import EditorError
+from tui.text.cells import plain
+from tui.views.conversations import SessionMenu
+from tui.views.models import ModelMenu
+from tui.views.view import Option
+from tui.widgets.themes import load_themes
+
+if TYPE_CHECKING:
+    from tui.chat.conversation.events import SessionEvent
+    from tui.chat.turn.session import ChatSession
+    from tui.screens.base import Panel
+    from tui.screens.chat.screen import ChatScreen
+    from tui.screens.summary import SummaryPanel
+    from tui.views.summary_text import SummaryText
+    from tui.views.view import Form, Menu, Question, View
+
+PASSING = 8.0
+"""Seconds for which a passing remark is shown."""
+
+
+class ScreenUI:
+    """Implements `commands.ui.UI` and its `Screen`. Panels are imported when they are opened: the first frame does not
+    wait for them."""
+
+    def __init__(self, chat: ChatScreen, themes_dir: Path) -> None:
+        self.chat = chat
+        self._themes_dir = themes_dir
+        self._themes_loaded = False
+        self._times = False
+        self._summary: SummaryPanel | None = None  # while it is open
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs."""
+        return self.chat.turns.busy
+
+    @property
+    def screen(self) -> ScreenUI:
+        """This is one."""
+        return self
+
+    async def _push(self, module: str, name: str, *args: Any, **options: Any) -> Any:
+        """Open the panel that is class `name` of `module`, and wait for its result."""
+        kind: Callable[..., Panel[Any]] = getattr(import_module(module), name)
+        return await self.chat.app.push_screen_wait(kind(*args, **options))
+
+    # -- what any interface has ------------------------------------------------------------------------------------
+
+    async def say(self, text: str, *, passing: bool = False) -> None:
+        """A line in the conversation, or beside it for a while."""
+        if passing:
+            self.chat.notify(plain(text), timeout=PASSING, markup=False)
+        else:
+            self.chat.transcript.add_notice("info", text)
+
+    async def refuse(self, text: str) -> None:
+        """A line in the conversation that says why not."""
+        self.chat.transcript.add_notice("warning", text)
+
+    async def progress(self, text: str) -> None:
+        """A line above the prompt; that of a turn has precedence."""
+        if text and not self.busy:
+            self.chat.composer.rule.show(left=Content.styled(f"● {plain(text)} …", "$primary"))
+        else:
+            self.chat.turns.show_rest()
+
+    async def show(self, view: View) -> None:
+        """The panel for this view; without one of its own, its lines."""
+        changed = self.chat.recounted
+        match type(view).__name__:
+            case "ContextView":
+                self._context_closed(
+                    await self._push("tui.screens.context.panel", "ContextPanel", view, changed=changed)
+                )
+            case "ToolsView":
+                await self._push("tui.screens.tools.tools", "ToolsPanel", view, changed)
+            case "McpView":
+                ask = lambda: self.chat.action_command("mcp project")  # noqa: E731
+                await self._push("tui.screens.tools.mcp", "McpPanel", view, ask=ask, changed=self.chat.recount_soon)
+            case "UsageView":
+                await self._push("tui.screens.usage", "UsagePanel", view)
+            case "HelpView":
+                keys = await asyncio.to_thread(self.chat.all_keys)
+                await self._push("tui.screens.help", "HelpPanel", view, keys)
+            case _:
+                lines = await view.lines(self.chat.size.width - 8)
+                text = "\n".join(line.plain.rstrip() for line in lines)
+                await self._push("tui.screens.pager", "Pager", [(view.title, text)], wraps=True)
+
+    def _context_closed(self, wish: str | None) -> None:
+        """What was chosen in `/context`: to compact, or a message to go to."""
+        if wish == "compact":
+            self.chat.action_command("compact")
+        elif wish is not None:
+            how, _, message_id = wish.partition(":")
+            self.chat.transcript.choose(message_id, unfold=how == "unfold")
+
+    async def choose(self, menu: Menu) -> str | None:
+        """A list with a search line."""
+        match menu:
+            case ModelMenu():
+                key = await self._push("tui.screens.models", "ModelPicker", menu)
+            case SessionMenu():
+                key = await self._push("tui.screens.sessions", "SessionPicker", menu)
+                self.chat.refresh_title()
+            case _:
+                key = await self._push("tui.screens.picker", "Picker", menu)
+        return cast("str | None", key)
+
+    async def confirm(self, question: Question) -> str | None:
+        """A panel with the answers below the text."""
+        return cast("str | None", await self._push("tui.screens.question", "QuestionPanel", question))
+
+    async def ask(self, form: Form) -> Mapping[str, str] | None:
+        """A panel with a line for each field."""
+        return cast("Mapping[str, str] | None", await self._push("tui.screens.form", "FormPanel", form))
+
+    async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
+        """The turn in the transcript; what waits to be sent follows it."""
+        if self.busy:
+            await self.refuse("An answer is still coming: Esc stops it, then try again.")
+        else:
+            await self.chat.turns.run(events)
+
+    async def attach(self, session: ChatSession) -> None:
+        """Show this conversation."""
+        await self.chat.attach(session)
+        self.chat.composer.focus_prompt()
+
+    async def changed(self) -> None:
+        """New numbers, title, first screen; the draft costs something else."""
+        if (session := self.chat.session) is not None:
+            await session.refresh_usage()
+            self.chat.refresh_title()
+            self.chat.welcome()
+            self.chat.recounted()
+            self.chat.drafts.count()
+
+    async def copy(self, text: str) -> None:
+        """By every way there is."""
+        self.chat.app.copy_to_clipboard(text)
+
+    async def leave(self) -> None:
+        """End the program."""
+        await self.chat.app.action_quit()
+
+    # -- summaries ---------------------------------------------------------------------------------------------------
+
+    async def edit(self, text: SummaryText) -> bool:
+        """A panel with an editor. A text that is left unaccepted is within reach of the up key."""
+        from tui.screens.summary import SummaryPanel
+
+        if not self.chat.app.app_focus:
+            self.chat.app.bell()
+        self._summary = panel = SummaryPanel(text)
+        try:
+            accepted = await self.chat.app.push_screen_wait(panel)
+        finally:
+            self._summary = None
+        if not accepted and panel.left:
+            self.chat.remember(panel.left)
+            await self.say(
+                "Your changes to the summary are not in force; the up key brings their text into the prompt."
+            )
+        await text.keep("")
+        return bool(accepted)
+
+    async def bring_back_summary(self, session: ChatSession) -> None:
+        """What was being written when the program was killed."""
+        if text := await session.summaries.kept():
+            self.chat.remember(text)
+            await session.summaries.keep("")
+            await self.say("A summary that was being changed is not lost: the up key brings its text into the prompt.")
+
+    async def put_summary_away(self) -> None:
+        """The program ends: close the panel and keep what was changed in it, for the up key of the next run."""
+        panel, workspace = self._summary, self.chat.workspace
+        if panel is not None:
+            panel.leave()
+            if panel.left and workspace is not None:
+                await workspace.add_prompt(panel.left)
+            panel.left = ""
+
+    # -- what only a screen has ------------------------------------------------------------------------------------
+
+    async def append_to_draft(self, text: str) -> None:
+        """Put `text` behind the draft."""
+        composer = self.chat.composer
+        composer.value = "\n\n".join(filter(None, [composer.value.rstrip(), text]))
+        composer.focus_prompt()
+
+    async def paste(self, text: str) -> None:
+        """Insert it; what is long becomes a chip."""
+        self.chat.composer.area.insert_paste(text)
+
+    async def mention(self, path: str) -> None:
+        """Name a file in the draft."""
+        self.chat.composer.area.mention(path)
+
+    @property
+    def clipboard(self) -> str:
+        """What was copied in this program last."""
+        return self.chat.app.clipboard
+
+    async def edit_draft(self) -> None:
+        """Suspend the screen while the editor runs."""
+        composer = self.chat.composer
+        problem: EditorError | None = None
+        try:
+            with self.chat.app.suspend():
+                try:
+                    composer.value = edit_externally(composer.value)
+                except EditorError as error:  # not out of `suspend`: it would not take the terminal back
+                    problem = error
+        except SuspendNotSupported:
+            problem = EditorError("There is no terminal here that an editor could use.")
+        composer.focus_prompt()
+        if problem is not None:
+            raise problem
+
+    async def find(self, text: str) -> tuple[int, int]:
+        """The nearest match above, then one after the other."""
+        transcript = self.chat.transcript
+        if not text:
+            return transcript.find_next()
+        return transcript.find_previous() if await transcript.look_for(text) else (0, 0)
+
+    async def fold(self) -> None:
+        """Everything in the transcript."""
+        self.chat.transcript.clear_cursor()
+        self.chat.transcript.toggle_fold()
+
+    async def toggle_times(self) -> None:
+        """Beside every message."""
+        self._times = not self._times
+        self.chat.transcript.show_times(self._times)
+
+    async def themes(self) -> Sequence[Option]:
+        """Those of the program and of the person first, then Textual's."""
+        await self._load_themes()
+        app = self.chat.app
+        themes = app.available_themes.values()
+        own = [theme for theme in themes if "context-system" in theme.variables]
+        others = [theme for theme in themes if "context-system" not in theme.variables]
+        options = []
+        for theme in [*own, *sorted(others, key=lambda theme: theme.name)]:
+            kind = "terminal colours" if theme.ansi else "dark" if theme.dark else "light"
+            options.append(Option(theme.name, theme.name, kind, theme.name == app.theme, kind.split()[0]))
+        return options
+
+    async def _load_themes(self) -> None:
+        """All themes, once; the one in use was loaded at the start. Bad files are named and skipped."""
+        if self._themes_loaded:
+            return
+        self._themes_loaded = True
+        app = self.chat.app
+        themes, complaints = await asyncio.to_thread(load_themes, self._themes_dir)
+        for theme in themes:
+            if theme.name != app.theme:
+                app.register_theme(theme)
+        for complaint in complaints:
+            await self.refuse(complaint)
+
+    def use_theme(self, name: str) -> None:
+        """Change the colours."""
+        self.chat.app.theme = name
+
+
+def edit_externally(text: str) -> str:
+    """Let $VISUAL or $EDITOR change `text`. Blocks until it ends. Raises `EditorError`."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "draft.md"
+        path.write_text(f"{text}\n" if text else "", encoding="utf-8", errors="replace")
+        try:
+            done = subprocess.run([*shlex.split(editor), str(path)], check=False)
+        except (OSError, ValueError) as error:
+            raise EditorError(f"The editor {editor!r} could not be started ({error}): set EDITOR.") from None
+        if done.returncode:
+            raise EditorError(f"The editor {editor!r} ended with code {done.returncode}; the draft is as it was.")
+        return path.read_text(encoding="utf-8", errors="replace").rstrip("\n")

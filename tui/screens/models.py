@@ -1,0 +1,96 @@
+"""The list of models: as it was last at once, then as the servers say now."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.containers import Vertical
+from textual.widgets import Input, OptionList, Static
+
+from tui.screens.base import CLOSE, clickable
+from tui.screens.picker import Picker
+from tui.text.cells import plain
+from tui.text.numbers import age
+from tui.views.models import ModelMenu, about_model, model_options
+from tui.views.view import Option
+
+if TYPE_CHECKING:
+    from tui.chat.models.model_list import Listing
+
+log = logging.getLogger(__name__)
+
+MOST = 60
+"""Lines of the list: OpenRouter alone has hundreds, and each costs time at every key."""
+
+
+class ModelPicker(Picker):
+    """Models with window and price, the last used first; below them what is known of the one under the cursor."""
+
+    max_width = 100
+
+    DEFAULT_CSS = """
+    ModelPicker .about { height: 2; color: $text-muted; margin-top: 1; }
+    """
+
+    def __init__(self, menu: ModelMenu) -> None:
+        super().__init__(menu)
+        self.models = menu.models
+        self.present = menu.present
+        self.listing: Listing | None = None
+
+    def on_mount(self) -> None:
+        """Show what was listed last, and ask again meanwhile."""
+        self.query_one(".panel", Vertical).mount(Static("", classes="about", markup=False))
+        super().on_mount()
+        self._ask()
+
+    @work(group="models", exit_on_error=False)
+    async def _ask(self) -> None:
+        try:
+            fresh = await self.models.ask()
+        except Exception as error:
+            log.exception("the models could not be listed")
+            self._title_says("Models as they were listed last")
+            self.notify(plain(str(error)) or type(error).__name__, severity="warning", markup=False)
+            return
+        self.listing = fresh
+        options, query = self.query_one(OptionList), self.query_one(Input).value
+        if options.highlighted is not None and options.highlighted < len(self.items):
+            known = any(item.current for item in self.items)
+            untouched = not known and not query and options.highlighted == 0  # there was nothing else to begin with
+            self.wanted = self.present if untouched else self.items[options.highlighted].key
+        self.empty = self.menu.empty
+        self._title_says(self.heading)
+        self.search(query)
+        if fresh.problems:
+            self.notify("\n".join(plain(line) for line in fresh.problems), severity="warning", markup=False)
+
+    def _title_says(self, text: str) -> None:
+        self.query_one(".panel", Vertical).border_title = text
+
+    async def options(self, query: str) -> Sequence[Option]:
+        """Of the models as they were listed last, or as the servers say now."""
+        if self.listing is None:
+            self.listing = await self.models.cached()
+            old = self.listing.at
+            when = f" as of {age(old, time.time())} ago" if old and time.time() - old > 60 else ""
+            self._title_says(f"Models{when}; asking …")
+            self.empty = "asking the servers …"
+        options = model_options(self.listing.models, query, self.present)
+        more = len(options) - MOST
+        self.query_one(".panel", Vertical).border_subtitle = (
+            f"{more:,} more: type to search" if more > 0 else clickable(self, ("enter", "choose", "choose"), CLOSE)
+        )
+        return options[:MOST]
+
+    def preview(self, key: str) -> None:
+        """Below the list: what is known of the model under the cursor."""
+        model = next((m for m in self.listing.models if m.full_name == key), None) if self.listing else None
+        if model is not None:
+            when = age(model.used_at, time.time()) if model.used_at else ""
+            used = f"used {'just now' if when == 'now' else f'{when} ago'}" if when else ""
+            self.query_one(".about", Static).update(plain(about_model(model.info, model.able, used)))

@@ -1,0 +1,237 @@
+"""A summary to read and change: the preview of a compaction, and the summary in force."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, Static, TextArea
+
+from tui.screens.base import Hint, KeyLine, Panel, key_line, run_quietly
+from tui.text.cells import plain
+from tui.text.clean import clean_text
+from tui.views.summary_text import figures_line
+
+if TYPE_CHECKING:
+    from tui.chat.compaction.summaries import Weight
+    from tui.views.summary_text import SummaryText
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.12
+"""Seconds after the last key before the text is weighed; longer where weighing takes longer."""
+
+SURE = "Esc again leaves without your changes; any other key goes on."
+
+
+class SummaryPanel(Panel[bool]):
+    """Dismissed with True once the text was accepted."""
+
+    DEFAULT_CSS = """
+    SummaryPanel > .panel { height: 90%; }
+    SummaryPanel.-short > .panel { height: 100%; }
+    SummaryPanel .summary-head, SummaryPanel .summary-note { height: auto; }
+    SummaryPanel TextArea, SummaryPanel TextArea:focus {
+        height: 1fr; min-height: 3; border: none; padding: 0; margin: 1 0; background: $background; color: $foreground;
+        scrollbar-size-vertical: 1;
+    }
+    SummaryPanel.-short TextArea { margin: 0; }
+    SummaryPanel .text-area--cursor-line { background: transparent; }
+    SummaryPanel Input { border: none; height: 1; padding: 0; background: transparent; display: none; }
+    SummaryPanel Input:focus { border: none; }
+    SummaryPanel.-asking Input { display: block; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "accept", "Accept", id="summary.accept", show=False, priority=True),
+        Binding("ctrl+r", "ask", "Ask again, with instructions", id="summary.again", show=False, priority=True),
+    ]
+
+    def __init__(self, subject: SummaryText) -> None:
+        super().__init__()
+        self.subject = subject
+        self.weight: Weight | None = None
+        self._original = ""  # what the text was before anybody changed it
+        self.left = ""  # a person's text that was left without being accepted
+        self._sure = False  # whether the question was asked
+        self._working = False  # whether the model is at another one
+        self._note = ""
+        self._cost = 0.0  # seconds the last weighing took
+
+    def compose(self) -> ComposeResult:
+        """Figures, text, the line to ask again, keys."""
+        with Vertical(classes="panel") as panel:
+            panel.border_title = self.subject.title
+            yield Static("", classes="summary-head", markup=False)
+            yield TextArea(compact=True, highlight_cursor_line=False, tab_behavior="focus")
+            yield Input(placeholder="instructions for another summary; enter asks, esc goes back", compact=True)
+            yield KeyLine("summary-note")
+
+    def on_mount(self) -> None:
+        """Show the text, its beginning first."""
+        self.area.load_text(clean_text(self.subject.text))
+        self._original = self.area.text
+        self.area.focus()
+        self.redraw()
+        self.weigh()
+
+    @property
+    def area(self) -> TextArea:
+        """Where the text is."""
+        return self.query_one(TextArea)
+
+    @property
+    def edited(self) -> str:
+        """The text if a person has changed it, else ""."""
+        text = self.area.text if self.is_mounted else ""
+        return "" if text == self._original else text
+
+    # -- figures --------------------------------------------------------------------------------------------------
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Weigh what stands there now, after a short pause."""
+        event.stop()
+        if self.edited:
+            self._let_go()
+        self.weigh()
+
+    def weigh(self) -> None:
+        """Measure the next request with this text, off the event loop."""
+        run_quietly(self, partial(self._weigh, self.area.text), "weigh", exclusive=True)
+
+    async def _weigh(self, text: str) -> None:
+        await asyncio.sleep(max(PAUSE, 2 * self._cost) if self.weight is not None else 0)
+        began = time.monotonic()
+        self.weight = await self.subject.weigh(text)
+        if self.edited:
+            await self._keep(text)
+        self._cost = min(1.0, time.monotonic() - began)
+        self.redraw()
+
+    async def _keep(self, text: str) -> None:
+        from tui.chat.compaction.summaries import FAILURES
+
+        try:
+            await self.subject.keep(text)
+        except FAILURES as error:
+            self._note = f"Not safe from a crash yet: {error}"
+
+    def on_resize(self) -> None:
+        """Draw for this width."""
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Figures above the text, keys or a note below it."""
+        weight = self.weight
+        if weight is not None:
+            self.query_one(".summary-head", Static).update(
+                Content.assemble(
+                    (self.subject.about(weight), "$foreground"), "\n", (figures_line(weight), "$text-muted")
+                )
+            )
+        note = self.query_one(".summary-note", Static)
+        problem = weight.problem if weight is not None else ""
+        if self._working:
+            note.update(Content.styled("● the model writes another one · esc stops", "$primary"))
+        elif self._sure or self._note or problem:
+            note.update(Content.styled(plain(SURE if self._sure else self._note or problem), "$text-warning"))
+        else:
+            width = max(20, note.size.width or self.app.size.width - 6)
+            note.update(key_line(self, self._keys(wide=width >= 56), width))
+
+    def _keys(self, *, wide: bool) -> list[Hint]:
+        ask = [("ctrl+r", "ask again" if wide else "again", "ask")] if self.subject.can_ask else []
+        accept = self.subject.accept if wide else "ok"
+        return [("ctrl+s", accept, "accept"), *ask, ("esc", "leave it" if wide else "back", "close")]
+
+    def _say(self, text: str) -> None:
+        self._note = text
+        self.redraw()
+
+    def _let_go(self) -> None:
+        """The person goes on: what was asked or said before is over."""
+        if self._sure or self._note:
+            self._sure, self._note = False, ""
+            self.redraw()
+
+    def on_key(self, event: events.Key) -> None:
+        """Any key but Esc answers the question."""
+        if event.key != "escape":
+            self._let_go()
+
+    # -- what can be done -----------------------------------------------------------------------------------------
+
+    async def action_accept(self) -> None:
+        """Make it so; where that can't be, say why and keep the text."""
+        from tui.chat.compaction.summaries import FAILURES
+
+        if self._working:
+            return
+        try:
+            await self.subject.put(self.area.text)
+        except FAILURES as error:
+            self._say(" ".join(str(error).split()))
+            return
+        self.dismiss(True)
+
+    def action_ask(self) -> None:
+        """Show the line to ask again with, or go back to the text."""
+        if not self.subject.can_ask or self._working:
+            return
+        self._let_go()
+        asking = not self.has_class("-asking")
+        self.set_class(asking, "-asking")
+        (self.query_one(Input) if asking else self.area).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Ask the model for another one."""
+        event.stop()
+        self.action_ask()
+        self._working = True
+        self.redraw()
+        run_quietly(self, partial(self._ask, event.value.strip()), "ask")
+
+    async def _ask(self, wish: str) -> None:
+        from tui.chat.compaction.summaries import FAILURES
+
+        mine = bool(self.edited)
+        try:
+            await self.subject.ask(wish)
+        except FAILURES as error:
+            self._say(" ".join(str(error).split()))
+        else:
+            area = self.area
+            area.replace(clean_text(self.subject.text), area.document.start, area.document.end)
+            area.move_cursor(area.document.start)
+            self._original = area.text
+            self._note = "This is the new one. ctrl+z brings your text back." if mine else ""
+        finally:
+            self._working = False
+            self.redraw()
+        self.weigh()
+
+    def action_close(self) -> None:
+        """Esc: stop the call, close the line to ask with, else leave; with changes only after a question."""
+        if self._working:
+            self.subject.stop()
+        elif self.has_class("-asking"):
+            self.action_ask()
+        elif self.edited and not self._sure:
+            self._sure = True
+            self.redraw()
+        else:
+            self.leave()
+
+    def leave(self) -> None:
+        """Close without accepting; what was changed is in `left`."""
+        self.left = self.edited
+        self.subject.stop()
+        self.dismiss(False)

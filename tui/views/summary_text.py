@@ -1,0 +1,135 @@
+"""Summaries to read and change: of a compaction that is not made yet, and of one in force."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from tui.text.numbers import change_percent, plural, tokens_exact
+
+if TYPE_CHECKING:
+    from tui.chat.compaction.summaries import StandingSummary, SummaryDraft, Weight
+    from tui.chat.conversation.events import CompactionFinished
+    from tui.chat.turn.session import ChatSession
+    from tui.context.reduction.checkpoints import SummaryEdit
+    from tui.messages import Message
+
+
+class SummaryText(ABC):
+    """A summary while a person edits it. What its methods raise (`FAILURES`) has one line for a person."""
+
+    title: ClassVar[str]
+    accept: ClassVar[str]  # what accepting is called
+    can_ask: ClassVar[bool] = False  # whether the model can write another one
+
+    def __init__(self, session: ChatSession) -> None:
+        self.session = session
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The text before any change."""
+
+    @abstractmethod
+    def about(self, weight: Weight) -> str:
+        """A line on what the summary stands for."""
+
+    @abstractmethod
+    async def weigh(self, text: str) -> Weight:
+        """What the next request would take with this text."""
+
+    @abstractmethod
+    async def put(self, text: str) -> None:
+        """Accept the text."""
+
+    async def ask(self, instructions: str) -> None:
+        """Have the model write another one, which is in `text` then."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End a call to the model that is under way."""
+        self.session.cancel()
+
+    async def keep(self, text: str) -> None:
+        """Store what the person has written so far, for after a crash; "" forgets it."""
+        await self.session.summaries.keep(text)
+
+
+class SummaryPreview(SummaryText):
+    """The summary of a compaction that is not made yet."""
+
+    title = "Compaction, not made yet"
+    accept = "compact with this"
+    can_ask = True
+
+    def __init__(self, session: ChatSession, draft: SummaryDraft) -> None:
+        super().__init__(session)
+        self._draft = draft
+        self.done: CompactionFinished | None = None
+
+    @property
+    def text(self) -> str:
+        """What the model wrote."""
+        return self._draft.text
+
+    def about(self, weight: Weight) -> str:
+        """How much it replaces; both figures and the summary add up to the next request."""
+        plan = self._draft.plan
+        what = plural(len(plan.source), "message")
+        if plan.cleared:
+            what += f" and {plural(len(plan.cleared), 'old tool result')}"
+        stay = f"; {len(plan.kept):,} of them stay as they are" if plan.kept else ""
+        return f"This takes the place of {what}, {tokens_exact(weight.replaced)} tokens{stay}."
+
+    async def weigh(self, text: str) -> Weight:
+        """By the numbers that decide."""
+        return await self.session.summaries.weigh(self._draft, text)
+
+    async def ask(self, instructions: str) -> None:
+        """Another call, billed like the first."""
+        self._draft = await self.session.summaries.draft(instructions)
+
+    async def put(self, text: str) -> None:
+        """Compact."""
+        self.done = await self.session.summaries.accept(self._draft, text)
+
+
+class SummaryInForce(SummaryText):
+    """A summary that goes out with every request."""
+
+    title = "Summary"
+    accept = "keep this"
+
+    def __init__(self, session: ChatSession, standing: StandingSummary) -> None:
+        super().__init__(session)
+        self._standing = standing
+        self.done: tuple[SummaryEdit, Message] | None = None
+
+    @property
+    def text(self) -> str:
+        """As it goes out now."""
+        return self._standing.text
+
+    def about(self, weight: Weight) -> str:
+        """What it stands for."""
+        return f"It stands for {plural(self._standing.record.messages, 'message')}. /undo takes a change back."
+
+    async def weigh(self, text: str) -> Weight:
+        """By the numbers that decide."""
+        return await self.session.summaries.weigh(self._standing, text)
+
+    async def put(self, text: str) -> None:
+        """Change it, unless it is the same."""
+        if text.strip() != self.text:
+            self.done = await self.session.summaries.edit(self._standing, text)
+
+
+def figures_line(weight: Weight) -> str:
+    """`next request 121,400 -> ~18,300 tokens (-85 %) · summary ~1,820 tokens`."""
+    figures = f"{tokens_exact(weight.before)} tokens"
+    if weight.after != weight.before:
+        change = change_percent(weight.before, weight.after)
+        figures = (
+            f"{tokens_exact(weight.before)} -> ~{tokens_exact(weight.after)} tokens{f' ({change})' if change else ''}"
+        )
+    return f"next request {figures} · summary ~{tokens_exact(weight.summary)} tokens"

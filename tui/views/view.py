@@ -1,0 +1,123 @@
+"""What commands show and ask, as values: a screen makes panels of them, `--plain` lines, tests a record."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from tui.text.match import match
+
+if TYPE_CHECKING:
+    from textual.content import Content
+
+
+class View(Protocol):
+    """Something to look at. A screen may have a panel of its own for it; without one it shows the lines."""
+
+    @property
+    def title(self) -> str:
+        """The panel's title."""
+        ...
+
+    async def lines(self, width: int) -> Sequence[Content]:
+        """All of it, no line wider than `width` cells."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One offer of a completion: `text` replaces what the completion covers, `label` and `help` are shown."""
+
+    text: str
+    label: str
+    help: str = ""
+    cursor: int | None = None  # where the cursor goes in `text`; None is its end
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One thing to choose. `key` is the result; `label` and `detail` are shown and searched."""
+
+    key: str
+    label: str
+    detail: str = ""
+    current: bool = False
+    brief: str = ""  # what is left of `detail` on a narrow screen
+    name: str = ""  # what a person types for it after a command, if that isn't `key`
+
+
+Source: TypeAlias = Callable[[str], Awaitable[Sequence[Option]]]
+"""Options for a search text, best first. May raise; the error's text becomes the list's only line."""
+
+
+@dataclass(frozen=True)
+class Menu:
+    """A list to choose from. `usage` says how an option is named on a command line: "/theme NAME"."""
+
+    title: str
+    source: Source
+    usage: str
+    placeholder: str = "type to search"
+    empty: str = "no matches"
+    preview: Callable[[str], None] | None = None  # called with the key under the cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with a few answers. `otherwise` is said where nobody can be asked, and nothing is done."""
+
+    title: str
+    text: str
+    answers: Sequence[Option]
+    otherwise: str = ""
+    default: str | None = None  # the answer where nobody can be asked
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One line of a form. `hint` stands in it while it is empty."""
+
+    name: str
+    label: str
+    value: str = ""
+    hint: str = ""
+    required: bool = False
+
+
+class RejectedError(Exception):
+    """What was filled into a form does not do. `str()` is one line; the fields named in `clear` are emptied."""
+
+    def __init__(self, text: str, clear: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.clear = clear
+
+
+Submit: TypeAlias = Callable[[Mapping[str, str]], Awaitable[str]]
+"""Tries what was filled in and returns a line that says how it went. Raises `RejectedError`: the form stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A few lines to fill in. `action` is what sending it is called; `submit` may refuse what was filled in."""
+
+    title: str
+    text: str
+    fields: Sequence[Field]
+    action: str
+    otherwise: str  # is said where nobody can be asked
+    submit: Submit | None = None
+    waiting: str = ""  # shown while `submit` runs
+
+
+def filtered(load: Callable[[], Awaitable[Sequence[Option]]]) -> Source:
+    """A source that loads once and filters by the letters typed."""
+    loaded: list[Option] = []
+
+    async def source(query: str) -> Sequence[Option]:
+        if not loaded:
+            loaded.extend(await load())
+        ranked = [(match(query, f"{option.label} {option.detail}"), option) for option in loaded]
+        return [option for score, option in sorted(ranked, key=lambda pair: -pair[0]) if score > 0]
+
+    return source
