@@ -110,10 +110,14 @@ def _fault(message: Message) -> str:
         if not _is(value, str, *((_NONE,) if name in ("finish_reason", "error") else ())):
             return f"{name} is no text"
     usage = message.usage
-    if usage is not None and any(
-        not _is(getattr(usage, f.name), int, _NONE) for f in fields(usage) if f.name not in ("source", "passes")
-    ):
-        return "its usage is no number of tokens"
+    if usage is not None:
+        counts = {field.name for field in fields(usage)} - {"source", "cost", "terms", "passes"}
+        if any(not _is(getattr(usage, name), int, _NONE) for name in counts):
+            return "its usage is no number of tokens"
+        if not _is(usage.cost, int, float, _NONE):
+            return "its cost is no number"
+        if not all(_is(term, str) for term in usage.terms):
+            return "the terms of its price are no text"
     return next((reason for part in message.parts if (reason := _part_fault(part))), "")
 
 
