@@ -35,8 +35,8 @@ SIZE = len(CLASSES)
 TARGET = Path(__file__).resolve().parents[2] / "tui" / "context" / "counting" / "fitted.json"
 # Family: its counts in the corpus, and the shipped vocabularies that may stand in for it.
 FAMILIES = {
-    "llama3": ("llama3", ("cl100k", "o200k", "glm4")),
-    "llama4": ("llama4", ("o200k", "minimax", "qwen3.5")),
+    "llama3": ("llama3", ("cl100k", "glm4", "qwen2")),
+    "llama4": ("llama4", ("o200k", "minimax", "qwen3.5", "tekken", "gemma3")),
     "gemma2": ("gemma2", ("gemma3",)),
     "command-r": ("command_r", ("o200k", "tekken", "deepseek", "gemma3")),
 }

@@ -1,7 +1,8 @@
 """Classes of text that cost alike in one vocabulary: scripts, digits, punctuation, blanks, emoji.
 
 Tokens by class are held in one integer, `LANE` bits for each class: words are added up by `sum`, in C, and so are
-messages. The unit is 1/`UNIT` of a token.
+messages. The unit is 1/`UNIT` of a token. Such integers are stored: a change of `CLASSES` needs another
+`counting.PROJECTION_VERSION`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from functools import lru_cache
 CLASSES = (
     "latin",
     "accented",
+    "turkish",
     "vietnamese",
     "cyrillic",
+    "ukrainian",
     "greek",
     "armenian",
     "georgian",
     "hebrew",
     "arabic",
+    "persian",
     "devanagari",
     "bengali",
     "gurmukhi",
@@ -47,7 +51,7 @@ CLASSES = (
     "emoji",
     "other",
 )
-LATIN, ACCENTED, VIETNAMESE = range(3)
+LATIN = 0
 DIGITS, PUNCTUATION, SYMBOLS, BLANKS, EMOJI, OTHER = range(len(CLASSES) - 6, len(CLASSES))
 UNIT = 1_024
 LANE = 48
@@ -141,7 +145,16 @@ _BLOCKS = (
 )
 _STARTS = [start for start, _ in _BLOCKS]
 _NAMES = [CLASSES.index(name) for _, name in _BLOCKS]
-_HORNED = frozenset("ơưƠƯ")  # letters with horns are only Vietnamese
+# Letters that tell a language, with the class of the script that it otherwise shares: a word with one is of its class.
+_TELLING = {
+    "vietnamese": ("ơưƠƯ", "latin accented"),
+    "turkish": ("ğışĞİŞ", "latin accented"),
+    "ukrainian": ("іїєґІЇЄҐ", "cyrillic"),
+    "persian": ("پچژگکیےہھ", "arabic"),
+    "accented": ("", "latin"),
+}
+_TELLING_CHARS = {char: CLASSES.index(name) for name, (chars, _) in _TELLING.items() for char in chars}
+_TAKES = {CLASSES.index(name): [CLASSES.index(kind) for kind in kinds.split()] for name, (_, kinds) in _TELLING.items()}
 _JOINERS = frozenset("\u200d\u20e3")
 
 
@@ -153,8 +166,8 @@ def class_of(char: str) -> int:
             return LATIN
         return DIGITS if char.isdigit() else BLANKS if char.isspace() else PUNCTUATION
     category = unicodedata.category(char)
-    if char in _HORNED:
-        return VIETNAMESE
+    if char in _TELLING_CHARS:
+        return _TELLING_CHARS[char]
     if char in _JOINERS:
         return EMOJI
     if category == "Nd":
@@ -170,8 +183,7 @@ def class_of(char: str) -> int:
 
 
 def word_classes(word: str) -> list[tuple[int, int]]:
-    """How many characters of `word` are of which class. Latin letters are of the class of the accented ones among
-    them, and blanks before other characters do not count."""
+    """How many characters of `word` are of which class. Blanks before other characters do not count."""
     if word.isascii():
         inner = word.strip()
         if inner.isalpha():
@@ -184,10 +196,9 @@ def word_classes(word: str) -> list[tuple[int, int]]:
         counts[kind] = counts.get(kind, 0) + 1
     if len(counts) > 1:
         counts.pop(BLANKS, None)
-        accents = VIETNAMESE if VIETNAMESE in counts else ACCENTED if ACCENTED in counts else LATIN
-        if accents != LATIN:
-            letters = counts.pop(LATIN, 0) + counts.pop(ACCENTED, 0) + counts.pop(VIETNAMESE, 0)
-            counts[accents] = letters
+        for kind, others in _TAKES.items():
+            if kind in counts:
+                counts[kind] += sum(counts.pop(other, 0) for other in others)
     return sorted(counts.items())
 
 

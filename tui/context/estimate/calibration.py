@@ -10,7 +10,7 @@ from statistics import median
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
-from tui.context.counting.classes import LATIN, unpack
+from tui.context.counting.classes import CLASSES, LATIN, unpack
 
 FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # no learning leaves these
 MEDIA_LOW, MEDIA_HIGH = 0.1, 500.0  # some gateways bill an image by its base64 text: 83 times the formula was seen
@@ -247,7 +247,9 @@ class Calibration:
     def to_json(self) -> dict[str, object]:
         """For a store."""
         return {
-            "observations": [[*seen[:3], [list(pair) for pair in seen.classes]] for seen in self.observations],
+            "observations": [
+                [*seen[:3], {CLASSES[kind]: tokens for kind, tokens in seen.classes}] for seen in self.observations
+            ],
             "errors": list(self.errors),
             "relative": list(self.relative),
             "media": list(self.media),
@@ -284,7 +286,8 @@ class Calibration:
 def _observation(data: Sequence[Any]) -> Observation:
     """One from a store; older ones tell no classes."""
     content, markup, actual = map(float, data[:3])
-    classes = tuple((int(kind), float(tokens)) for kind, tokens in data[3]) if len(data) > 3 else ()
+    named: Mapping[str, float] = data[3] if len(data) > 3 else {}
+    classes = tuple((CLASSES.index(name), float(tokens)) for name, tokens in named.items())
     return Observation(content, markup, actual, classes or ((LATIN, content),))
 
 
