@@ -136,7 +136,7 @@ async def test_a_doubtful_request_is_counted_before_it_is_sent(tmp_path: Path) -
     async with open_workspace(tmp_path, provider, compaction="off") as workspace:
         session = await workspace.new_session()
         await drain(session.send("short"))
-        await drain(session.send("word " * 5_850))
+        await drain(session.send("word " * 5_400))
         assert provider.counted == 1
         _, doubtful = workspace.services.calls.rows(session.id)
         assert (doubtful.source, doubtful.predicted) == ("exact", doubtful.input_total)
