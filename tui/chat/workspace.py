@@ -7,11 +7,12 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.history import RecordKind, fold_records
+from tui.chat.conversation.history import RecordKind, fold_records, unreadable
 from tui.chat.conversation.meter import TRIM_LOG
 from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
@@ -24,9 +25,10 @@ from tui.chat.runtime.toolbox import Toolbox
 from tui.chat.runtime.windows import Windows
 from tui.chat.servers import Servers
 from tui.chat.store.calls import CallLog, CallRow
+from tui.chat.store.database import DamagedError
 from tui.chat.store.ids import new_id
 from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
-from tui.chat.store.store import SessionInfo, SessionStore, UsageError, find_session, last_session
+from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError, find_session, last_session
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import Settings, remember_theme
 from tui.context.counting.costs import CostBook
@@ -95,7 +97,8 @@ class Workspace:
         except ValueError as error:
             raise UsageError(str(error)) from None
         store = await asyncio.to_thread(SessionStore, settings.database)
-        await asyncio.to_thread(store.recover)
+        with suppress(DamagedError):  # what can be read is read; the first that would be written says it
+            await asyncio.to_thread(store.recover)
         workspace = cls(settings, store, configs, resume)
         await workspace.servers.load(Path.cwd())
         return workspace
@@ -177,7 +180,7 @@ class Workspace:
         """
         info = await asyncio.to_thread(self._find, session_id)
         messages = await asyncio.to_thread(self.store.messages, info.id)
-        records = await asyncio.to_thread(self.store.records, info.id)
+        records = await asyncio.to_thread(self._records, info.id)
         if asked := model or self.settings.asked_model:
             choice = await self.choose(asked)
             info = replace(info, provider=choice.provider, model=choice.model)
@@ -205,6 +208,15 @@ class Workspace:
         config = self.settings.config_file
         beside = config.absolute().parent if config.name else None
         return load_memory(self.settings.memory_files, Path.cwd(), beside, Path.home())
+
+    def _records(self, session_id: str) -> list[Record]:
+        """The records of a session; of those that can't be read the store notes that they are damaged."""
+        records = self.store.records(session_id)
+        damaged = unreadable(records)
+        for record in damaged:
+            line = f"a record ({record.kind}) of session {session_id} can't be read"
+            self.store.damage[f"{session_id}/{record.id}"] = line
+        return [record for record in records if record not in damaged]
 
     def _find(self, session_id: str | None) -> SessionInfo:
         if session_id is not None:

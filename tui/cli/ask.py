@@ -27,6 +27,7 @@ from tui.chat.conversation.events import (
     SessionEvent,
     TurnFailed,
 )
+from tui.chat.store.database import damage_lines
 from tui.chat.store.store import UsageError
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
@@ -80,7 +81,7 @@ async def ask(
         check_taken(attachments, chat.capabilities, chat.model)
         if prompt is not None:
             await chat.set_system(prompt)
-        for notice in (*chat.memory.notices, *workspace.servers.news()):
+        for notice in (*chat.memory.notices, *workspace.servers.news(), *damage_lines(workspace.store.damage)):
             complain(notice)
         interrupted = asyncio.Event()
         on_interrupt(partial(_interrupt, chat, interrupted))

@@ -265,6 +265,7 @@ messages contain it. The beginning of an id is enough wherever an ID is asked fo
         click.Argument(
             ["query"], metavar="[TEXT]", required=False, default="", type=TEXT, help="only those that contain it"
         ),
+        click.Option(["--all", "every"], is_flag=True, help="also those beyond the newest 1,000"),
         _json_option(),
         runs="listing:sessions",
         examples=(
@@ -519,9 +520,15 @@ so it needs no renewal after an update.""",
         """\
 Says where the files are, whether sessions, tokenizers and the embedded model can be used, which keys and servers are
 there, which MCP servers are configured (none is started), and what the terminal can show. Sends nothing. Exit code 1
-if something will not work.""",
+if something will not work.
+
+With --repair a damaged database is read as far as that goes, and what was read is put in its place; the old file is
+kept beside it. Nothing is changed where it is whole.""",
+        click.Option(
+            ["--repair"], is_flag=True, help="save a damaged database: copy what can be read, keep the old one"
+        ),
         runs="doctor:run",
-        examples=(("chatctx doctor", ""),),
+        examples=(("chatctx doctor", ""), ("chatctx doctor --repair", "after it said that sessions are damaged")),
     ),
 )
 

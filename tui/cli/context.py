@@ -7,7 +7,9 @@ import json
 import shutil
 import sys
 
+from tui.chat.store.database import damage_lines
 from tui.chat.workspace import Workspace
+from tui.cli import complain
 from tui.cli.listing import write
 from tui.config.settings import Settings
 from tui.context.reduction.deferral import ToolPlan
@@ -30,7 +32,10 @@ async def _measure(settings: Settings, ident: str | None) -> tuple[ContextUsage,
     workspace = await Workspace.open(settings)
     try:
         session = await workspace.resume(ident, look=True)
-        return await session.refresh_usage(), session.tools.plan
+        usage = await session.refresh_usage()
+        for line in damage_lines(workspace.store.damage):
+            complain(line)
+        return usage, session.tools.plan
     finally:
         await workspace.close()
 

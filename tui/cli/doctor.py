@@ -1,4 +1,5 @@
-"""`chatctx doctor`: is everything there, where are the files, which models can be reached. Changes nothing."""
+"""`chatctx doctor`: is everything there, where are the files, which models can be reached. `--repair` saves a damaged
+database; without it nothing is changed."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from typing import Literal
 
 from tui import __version__
 from tui.chat.server_files import find_servers
-from tui.chat.store.database import StoreError, database_files
+from tui.chat.store import repair as repairing
+from tui.chat.store.database import DamagedError, StoreError, database_files
 from tui.chat.store.store import SessionStore
 from tui.cli.listing import table, write
 from tui.config.paths import at_home, is_there
@@ -25,6 +27,7 @@ from tui.providers.config import ProviderConfig
 from tui.providers.keys import redact
 from tui.providers.local.provider import missing_part
 from tui.providers.registry import all_configs, answering, choose_default, ignored_settings
+from tui.text.clean import clean_line
 from tui.text.numbers import plural, size_text
 from tui.tools.mcp.config import McpConfigError, ServerConfig
 
@@ -38,8 +41,10 @@ class Finding:
     text: str
 
 
-def run(settings: Settings) -> int:
+def run(settings: Settings, *, repair: bool = False) -> int:
     """Print the findings. 1 if there is a problem, else 0."""
+    if repair:
+        return _repair(settings)
     checks: tuple[Callable[[Settings], list[Finding]], ...] = (
         _program,
         _files,
@@ -56,6 +61,47 @@ def run(settings: Settings) -> int:
     return 1 if problems else 0
 
 
+def _repair(settings: Settings) -> int:
+    """Put what can be read of a damaged database in its place, and say what is lost."""
+    if not is_there(settings.database):
+        write(f"There is no {settings.database} to repair.")
+        return 0
+    if (damage := _damage(settings.database)) == "":
+        write(f"{settings.database} is whole: nothing was changed.")
+        return 0
+    write(f"damaged: {damage}")
+    done = repairing.repair(settings.database)
+    write(f"Saved {plural(done.sessions, 'session')} with {plural(done.messages, 'message')}.")
+    for line in done.lost:
+        write(f"lost: {clean_line(line)}")
+    write(f"The old file is kept as {done.kept}; delete it when nothing is missed.")
+    return 0
+
+
+def _damage(database: Path) -> str:
+    """What is wrong with the database, in one line, after reading all of it; "" where nothing is."""
+    try:
+        store = SessionStore(database)
+    except DamagedError as error:
+        return str(error)
+    try:
+        (found,) = store.query("PRAGMA quick_check(1)")[0]
+        if found != "ok":
+            return " ".join(found.split())
+        sessions = {session for (session,) in store.query(_UNREADABLE)}
+        return f"messages of {plural(len(sessions), 'session')} can't be read" if sessions else ""
+    except DamagedError as error:
+        return str(error)
+    finally:
+        store.close()
+
+
+_UNREADABLE = (
+    "SELECT session FROM messages WHERE NOT json_valid(parts) OR (usage IS NOT NULL AND NOT json_valid(usage))"
+    " UNION SELECT session FROM records WHERE NOT json_valid(data)"
+)
+
+
 def _program(settings: Settings) -> list[Finding]:
     text = f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     return [Finding("ok", "chatctx", text)]
@@ -70,12 +116,14 @@ def _files(settings: Settings) -> list[Finding]:
         found.append(Finding("problem" if unwritable else "ok", "sessions", text))
     else:
         try:
+            damage = _damage(settings.database)
             store = SessionStore(settings.database)
-            (sound,) = store.query("PRAGMA quick_check(1)")[0]
-            count = len(store.sessions())
+            count = store.count_sessions()
             store.close()
             text = f"{settings.database}, {plural(count, 'session')}, {size_text(settings.database.stat().st_size)}"
-            found.append(Finding("ok", "sessions", text) if sound == "ok" else Finding("problem", "sessions", sound))
+            found.append(Finding("ok", "sessions", text))
+            if damage:
+                found.append(Finding("problem", "sessions", f"damaged ({damage}): chatctx doctor --repair"))
         except StoreError as error:
             found.append(Finding("problem", "sessions", str(error)))
     found += _private(settings)

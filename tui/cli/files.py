@@ -18,6 +18,7 @@ from tui.chat.interchange.import_known import AlreadyHereError
 from tui.chat.interchange.importing import Imported, import_measured
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.interchange.replay import Method, Replay, replay, summary
+from tui.chat.store.database import damage_lines
 from tui.chat.store.store import SessionStore, UsageError, find_session
 from tui.cli import FAILED, complain
 from tui.cli.listing import table, write
@@ -150,6 +151,8 @@ def export(settings: Settings, *, session: str, file: Path) -> int:
             raise UsageError(str(error)) from None
         except OSError as error:
             raise UsageError(f"{file} can't be written ({error.strerror}): name another place") from None
+        for line in damage_lines(store.damage):
+            complain(line)
     finally:
         store.close()
     write(f"Wrote {file} ({info.messages} messages)")

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from rich.cells import cell_len
 
 from tui.chat.models.model_list import ListedModel
+from tui.chat.store.database import damage_lines
 from tui.chat.store.store import SessionStore
 from tui.chat.workspace import Workspace
 from tui.cli import complain
@@ -38,13 +39,21 @@ def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) ->
     return "\n".join(lines)
 
 
-def sessions(settings: Settings, *, query: str, as_json: bool) -> int:
-    """List stored sessions."""
+MOST_SESSIONS = 1_000
+
+
+def sessions(settings: Settings, *, query: str, every: bool, as_json: bool) -> int:
+    """List stored sessions, the newest `MOST_SESSIONS` or `every` one."""
     store = SessionStore(settings.database)
     try:
-        found = [info for info in store.sessions(query) if info.messages]
+        found = [info for info in store.sessions(query, limit=-1) if info.messages]
     finally:
         store.close()
+    for line in damage_lines(store.damage):
+        complain(line)
+    if len(found) > MOST_SESSIONS and not every:
+        complain(f"the newest {MOST_SESSIONS:,} of {len(found):,} sessions; --all lists the rest, TEXT searches in all")
+        found = found[:MOST_SESSIONS]
     if as_json:
         write(json.dumps([asdict(info) for info in found]))
     elif not found:

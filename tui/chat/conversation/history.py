@@ -63,6 +63,17 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
     return fold.state()
 
 
+def unreadable(records: Sequence[Record]) -> list[Record]:
+    """Those of `records` that `fold_records` can't read: a damaged store, or a newer version's."""
+    damaged = []
+    for record in records:
+        try:
+            fold_records((record,))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            damaged.append(record)
+    return damaged
+
+
 @dataclass(slots=True)
 class _Fold:
     """What the records so far add up to. One method for each kind of record."""

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from tui.chat.store import search
 from tui.chat.store.liveness import Liveness
@@ -19,17 +19,27 @@ from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
 from tui.config.private import close_to_others, open_private, private_folder
 
 BUSY_SECONDS = 10.0
+_DIRECTIONS: tuple[Literal["ASC", "DESC"], ...] = ("ASC", "DESC")
+REPAIR = "chatctx doctor --repair saves what can be read"
 
 
 class StoreError(Exception):
     """The store can't do what was asked. `str()` is one line: what, where, and what to do."""
 
 
+class DamagedError(StoreError):
+    """Pages of the file can't be read."""
+
+
 class Database:
-    """One open database. Raises `StoreError` from every method when the database can't be used."""
+    """One open database. Raises `StoreError` from every method when the database can't be used.
+
+    `damage` says what was met that can't be read. Once a page of the file was, nothing is written to it any more.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.damage: dict[str, str] = {}  # what can't be read, by where that is
         self._guard = threading.RLock()
         self._check_header()
         with self._errors():
@@ -84,6 +94,7 @@ class Database:
 
     def _open(self) -> None:
         db = self._db
+        db.text_factory = _text
         self._check_identity(self._pragma("application_id"), self._pragma("user_version"))
         search.add_functions(db)
         db.execute("PRAGMA journal_mode = WAL")
@@ -118,7 +129,10 @@ class Database:
             )
         if number == errno.ENOSPC or "full" in text:
             return StoreError(f"the disk is full: {self.path} could not be written; free some space and try again")
-        if "malformed" in text or "not a database" in text:
+        if "malformed" in text:
+            self.damage["pages"] = f"{self.path} is damaged ({error})"
+            return DamagedError(f"{self.path} is damaged ({error}): {REPAIR}")
+        if "not a database" in text:
             return StoreError(f"{self.path} is damaged ({error}): {self._way_out()}")
         if "locked" in text:
             return StoreError(
@@ -137,6 +151,8 @@ class Database:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing. Nested use joins the outer transaction. Raises `StoreError`."""
         with self._guard, self._errors():
+            if "pages" in self.damage:
+                raise DamagedError(f"{self.damage['pages']}, nothing is written to it: {REPAIR}")
             if self._db.in_transaction:
                 yield self._db
                 return
@@ -153,6 +169,57 @@ class Database:
         """All rows of a reading statement."""
         with self._guard, self._errors():
             return self._db.execute(sql, values).fetchall()
+
+    def readable(self, rows: Rows, values: Mapping[str, object]) -> list[Any]:
+        """The rows of a table, by their key: of a damaged file those that can be read."""
+        try:
+            return self.query(rows.sql("ASC"), values)
+        except DamagedError:
+            with self._guard:
+                return readable_rows(self._db, rows, values)
+
+
+def damage_lines(damage: Mapping[str, str]) -> list[str]:
+    """What can't be read, each once, in lines for a person."""
+    return [f"{line}: {REPAIR}" for line in dict.fromkeys(damage.values())]
+
+
+class Rows(NamedTuple):
+    """Rows of a table: `key` is unique among those for which `where` holds, and their first column."""
+
+    table: str
+    key: str
+    columns: str
+    where: str = "1"
+
+    def sql(self, direction: Literal["ASC", "DESC"]) -> str:
+        """The statement that reads them."""
+        return f"SELECT {self.key}, {self.columns} FROM {self.table} WHERE {self.where} ORDER BY 1 {direction}"
+
+
+def readable_rows(db: sqlite3.Connection, rows: Rows, values: Mapping[str, object]) -> list[Any]:
+    """The rows that can be read, by their key: from both ends up to a page that can't be, then one by one."""
+    readable: dict[Any, Any] = {}
+    keys = set()
+    for direction in _DIRECTIONS:
+        with suppress(sqlite3.DatabaseError):
+            for row in db.execute(rows.sql(direction), values):
+                readable[row[0]] = row
+        with suppress(sqlite3.DatabaseError):
+            for (key,) in db.execute(
+                f"SELECT {rows.key} FROM {rows.table} WHERE {rows.where} ORDER BY 1 {direction}", values
+            ):
+                keys.add(key)
+    one = Rows(rows.table, rows.key, rows.columns, f"({rows.where}) AND {rows.key} = :the_key").sql("ASC")
+    for key in keys - readable.keys():
+        with suppress(sqlite3.DatabaseError):
+            readable.update((row[0], row) for row in db.execute(one, {**values, "the_key": key}))
+    return [readable[key] for key in sorted(readable)]
+
+
+def _text(data: bytes) -> str:
+    """Text that is not UTF-8 (another program, or a disk, has been there) costs its odd bytes, not the row."""
+    return data.decode("utf-8", "replace")
 
 
 def database_files(path: Path) -> list[Path]:

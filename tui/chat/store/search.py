@@ -10,8 +10,8 @@ SAID = ("text", "name", "arguments")
 """The fields of a stored part that somebody can read; the others are ids, kinds, signatures and encrypted content."""
 
 MATCHES = (
-    "(mentions(s.title, :words) OR EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id AND"
-    " CASE WHEN instr(lower(m.parts), :stored) THEN says(m.parts, :words) ELSE 0 END))"
+    "(mentions(CAST(s.title AS BLOB), :words) OR EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id AND"
+    " CASE WHEN instr(lower(m.parts), :stored) THEN says(CAST(m.parts AS BLOB), :words) ELSE 0 END))"
 )
 """The condition on sessions `s`. The text as stored is looked through first: most messages need not be parsed."""
 
@@ -32,11 +32,18 @@ def _has_no_case(char: str) -> bool:
     return unicodedata.category(char) == "Lo"  # Chinese, Japanese, Korean, Arabic, Hebrew and more
 
 
-def mentions(text: str, words: str) -> bool:
-    """Whether `text` holds `words`."""
-    return words in text.casefold()
+def mentions(text: str | bytes, words: str) -> bool:
+    """Whether `text` holds `words`. SQL gives bytes: text that is not UTF-8 would be an error there."""
+    return words in _decoded(text).casefold()
 
 
-def says(parts: str, words: str) -> bool:
+def _decoded(text: str | bytes) -> str:
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+
+
+def says(parts: str | bytes, words: str) -> bool:
     """Whether a message's stored parts (JSON text) hold `words` in something that can be read."""
-    return any(mentions(str(part.get(field, "")), words) for part in json.loads(parts) for field in SAID)
+    try:
+        return any(mentions(str(part.get(field, "")), words) for part in json.loads(_decoded(parts)) for field in SAID)
+    except (ValueError, AttributeError, TypeError):
+        return mentions(parts, words)  # a damaged row

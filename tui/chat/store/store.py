@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tui.chat.store import codec, search
-from tui.chat.store.database import Database, StoreError
+from tui.chat.store.database import DamagedError, Database, Rows
 from tui.chat.store.ids import new_id
 from tui.chat.store.parts import PartsBuilder, dump_events, load_events
-from tui.messages import Message
+from tui.messages import Message, MessageKind, Role, Text
 from tui.providers.base import StreamEvent
 
 EMPTY_SECONDS = 86_400.0
+DAMAGED = "[This message is damaged in the database and can't be read.]"
+_HELD = "EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,43 @@ class SessionStore(Database):
     def sessions(self, query: str = "", limit: int = 1000) -> list[SessionInfo]:
         """Sessions, the newest first; with `query`, those whose title or message text contains it."""
         where = "s.deleted_at IS NULL" + (f" AND {search.MATCHES}" if query else "")
-        return self._sessions(where, search.values(query) if query else {}, limit)
+        try:
+            return self._sessions(where, search.values(query) if query else {}, limit)
+        except DamagedError:
+            return self._readable_sessions(query)[:limit]
+
+    def count_sessions(self) -> int:
+        """How many sessions there are in which something was said."""
+        sql = f"SELECT count(*) FROM sessions s WHERE s.deleted_at IS NULL AND {_HELD}"
+        try:
+            return int(self.query(sql)[0][0])
+        except DamagedError:
+            return sum(info.messages > 0 for info in self._readable_sessions(""))
+
+    def last_session(self) -> SessionInfo | None:
+        """The session that was used last; None where nothing was ever said."""
+        return next(iter(self._sessions(f"s.deleted_at IS NULL AND {_HELD}", {}, 1)), None)
+
+    def _readable_sessions(self, query: str) -> list[SessionInfo]:
+        """The sessions of a damaged file that can be read, the newest first, with the messages of each that can be."""
+        columns = "title, provider, model, created_at, updated_at, rolling, draft, parent, deleted_at"
+        rows = self.readable(Rows("sessions", "id", columns), {})
+        parts = Rows("messages", "id", "parts", "session = :session")
+        infos = []
+        for ident, title, provider, model, created_at, updated_at, rolling, draft, parent, gone in rows:
+            if gone is not None:
+                continue
+            messages = self.readable(parts, {"session": ident})
+            words = query.casefold()
+            if words and not search.mentions(title, words) and not any(search.says(row[1], words) for row in messages):
+                continue
+            infos.append(
+                SessionInfo(
+                    *(ident, title, provider, model, created_at, updated_at),
+                    *(bool(rolling), draft, parent, len(messages)),
+                )
+            )
+        return sorted(infos, key=lambda info: (info.updated_at, info.id), reverse=True)
 
     def _sessions(self, where: str, values: Mapping[str, object], limit: int) -> list[SessionInfo]:
         rows = self.query(
@@ -158,13 +195,9 @@ class SessionStore(Database):
 
     def messages(self, session: str) -> list[Message]:
         """The whole history, oldest first. A message still streaming elsewhere comes with what has arrived."""
-        rows = self.query(
-            "SELECT id, role, kind, status, created_at, provider, model, parts, usage, finish_reason, error"
-            " FROM messages WHERE session = ? ORDER BY id",
-            (session,),
-        )
-        with self._corrupt():
-            messages = [_message(row) for row in rows]
+        columns = "role, kind, status, created_at, provider, model, parts, usage, finish_reason, error"
+        rows = self.readable(Rows("messages", "id", columns, "session = :session"), {"session": session})
+        messages = [self._message(session, row) for row in rows]
         return [self._grown(session, m) if m.status == "streaming" else m for m in messages]
 
     def message_ids(self, session: str) -> list[str]:
@@ -175,16 +208,21 @@ class SessionStore(Database):
         builder = PartsBuilder(message.provider, message.model)
         sql = "SELECT events FROM deltas WHERE session = ? AND message = ? ORDER BY seq"
         for (events,) in self.query(sql, (session, message.id)):
-            for event in load_events(events):
-                builder.apply(event)
+            try:
+                for event in load_events(events):
+                    builder.apply(event)
+            except (ValueError, TypeError, LookupError):
+                self.damage[f"{session}/{message.id}"] = f"a part of a message of session {session} can't be read"
         return replace(message, parts=(*message.parts, *builder.parts()), usage=builder.usage)
 
-    @contextmanager
-    def _corrupt(self) -> Iterator[None]:
+    def _message(self, session: str, row: Sequence[Any]) -> Message:
+        """A row as a message; one that can't be read as a message that says so in its place."""
         try:
-            yield
-        except (ValueError, TypeError) as error:
-            raise StoreError(f"{self.path} holds a message that can't be read ({error}): {self._way_out()}") from error
+            return message_of(row)
+        except (ValueError, TypeError, AttributeError):
+            ident, role, kind, *_ = row
+            self.damage[f"{session}/{ident}"] = f"a message of session {session} can't be read"
+            return damaged_message(ident, role, kind)
 
     def recover(self) -> int:
         """Close messages whose writer died in mid-stream: what arrived is kept and marked. Returns how many.
@@ -226,8 +264,14 @@ class SessionStore(Database):
 
     def records(self, session: str) -> list[Record]:
         """All records of a session, oldest first."""
-        rows = self.query("SELECT id, kind, at, data FROM records WHERE session = ? ORDER BY id", (session,))
-        return [Record(ident, kind, at, json.loads(data)) for ident, kind, at, data in rows]
+        rows = Rows("records", "id", "kind, at, data", "session = :session")
+        records = []
+        for ident, kind, at, data in self.readable(rows, {"session": session}):
+            try:
+                records.append(Record(ident, kind, at, json.loads(data)))
+            except ValueError:
+                self.damage[f"{session}/{ident}"] = f"a record ({kind}) of session {session} can't be read"
+        return records
 
     # -- small things --------------------------------------------------------------------------------------------
 
@@ -287,7 +331,13 @@ def _glob(text: str) -> str:
     return "".join(f"[{c}]" if c in "*?[" else c for c in text)
 
 
-def _message(row: Sequence[Any]) -> Message:
+def damaged_message(ident: str, role: Role, kind: MessageKind) -> Message:
+    """What stands in the place of a message that can't be read."""
+    return Message(role, (Text(DAMAGED),), ident, kind, "failed", error="damaged in the database")
+
+
+def message_of(row: Sequence[Any]) -> Message:
+    """A row of the table as a message. Raises ValueError or TypeError for one that is damaged."""
     ident, role, kind, status, created_at, provider, model, parts, usage, finish_reason, error = row
     return Message(
         role,
@@ -308,11 +358,11 @@ def find_session(store: SessionStore, ident: str) -> SessionInfo:
     """The session of this id, or of this beginning of one. Raises `UsageError`."""
     if (info := store.session(ident)) is not None:
         return info
-    if ident and sum(info.id.startswith(ident) for info in store.sessions()) > 1:
+    if ident and store.query("SELECT count(*) FROM sessions WHERE id GLOB ?", (_glob(ident) + "*",))[0][0] > 1:
         raise UsageError(f"several sessions begin with {ident!r}: write more of the id (chatctx sessions)")
     raise UsageError(f"no session {ident!r}; list them with: chatctx sessions")
 
 
 def last_session(store: SessionStore) -> SessionInfo | None:
     """The session that was used last; None where nothing was ever said. Every start leaves an empty one for a day."""
-    return next((info for info in store.sessions() if info.messages), None)
+    return store.last_session()

@@ -1,0 +1,177 @@
+"""`chatctx doctor --repair`: what can be read of a damaged database, copied into a new one. The old one is kept."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tui.chat.store import codec
+from tui.chat.store.database import Database, Rows, StoreError, database_files, readable_rows
+from tui.chat.store.liveness import Liveness
+from tui.chat.store.store import damaged_message, message_of
+
+NEW = ".repaired"
+
+# What a table's rows are found by, first those that others refer to. What is not named here is counted anew.
+_TABLES = (
+    ("calls", "id"),
+    ("blobs", "sha256"),
+    ("state", "key"),
+    ("prompts", "id"),
+)
+_OF_SESSION = (("messages", "id"), ("deltas", "message || '/' || seq"), ("records", "id"))
+
+
+@dataclass(slots=True)
+class Repaired:
+    """What came of it. `kept` is where the old file is now; `lost` says what could not be read, in lines."""
+
+    sessions: int = 0
+    messages: int = 0
+    lost: list[str] = field(default_factory=list)
+    kept: Path | None = None
+
+
+def repair(path: Path) -> Repaired:
+    """Copy what can be read of the database at `path` into a new one in its place.
+
+    Raises `StoreError` where another program has it open, nothing of it can be read, or the copy can't be written.
+    """
+    new = path.with_name(path.name + NEW)
+    _forget(new)
+    done = Repaired()
+    with _alone(path):
+        try:
+            with closing(_opened(path)) as old, closing(Database(new)) as store, store.transaction() as db:
+                _copy(old, db, done)
+            if not done.sessions:
+                raise StoreError(f"nothing in {path} can be read: move it away, and a new one is made")
+            done.kept = _swap(path, new)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{path} can't be repaired ({error}); it is as it was") from None
+        finally:
+            _forget(new)
+    return done
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """While no other chatctx has the database open. Raises `StoreError` where one has."""
+    own = Liveness(path.parent / "running")
+    try:
+        if any(own.is_alive(mark.stem) for mark in (path.parent / "running").glob("*.lock") if mark.stem != own.owner):
+            raise StoreError(f"{path} is open in another chatctx: end it, then repair")
+        yield
+    finally:
+        own.close()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """The old database, which is not changed. What its WAL holds is read too."""
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    db.text_factory = lambda data: data.decode("utf-8", "replace")
+    db.execute("PRAGMA writable_schema = ON")  # a damaged schema is read as far as it goes
+    return db
+
+
+def _copy(old: sqlite3.Connection, new: sqlite3.Connection, done: Repaired) -> None:
+    sessions = {row[0]: row for row in _rows(old, new, "sessions", "id")}
+    for ident in sorted({*sessions, *_sessions_of_messages(old)}):
+        if ident in sessions:
+            _insert(new, "sessions", sessions[ident])
+        else:
+            done.lost.append(f"the title of session {ident}")
+            now = time.time()
+            new.execute(
+                "INSERT INTO sessions (id, title, created_at, updated_at, provider, model) VALUES (?, ?, ?, ?, '', '')",
+                (ident, "Recovered", now, now),
+            )
+        done.sessions += 1
+        done.messages += _copy_session(old, new, ident, done)
+    for table, key in _TABLES:
+        for row in _rows(old, new, table, key):
+            _insert(new, table, row)
+
+
+def _copy_session(old: sqlite3.Connection, new: sqlite3.Connection, session: str, done: Repaired) -> int:
+    """Returns how many messages there are."""
+    copied = 0
+    for table, key in _OF_SESSION:
+        rows = _rows(old, new, table, key, "session = :session", {"session": session})
+        if table == "messages":
+            copied = len(rows)
+            missing = _count(old, session) - copied
+            if missing > 0:
+                done.lost.append(f"{missing} messages of session {session}")
+            rows = [_sound(row, session, done) for row in rows]
+        for row in rows:
+            _insert(new, table, row)
+    return copied
+
+
+def _sound(row: tuple[Any, ...], session: str, done: Repaired) -> tuple[Any, ...]:
+    """A row of `messages` that can be read; another stands in for one that can't, so that its place stays."""
+    of_session, ident, role, kind, status, created_at, provider, model, parts, usage, finish_reason, error, _ = row
+    try:
+        message_of((ident, role, kind, status, created_at, provider, model, parts, usage, finish_reason, error))
+    except (ValueError, TypeError, AttributeError):
+        done.lost.append(f"the text of a message of session {session}")
+        stand_in = damaged_message(ident, role, kind)
+        status, parts, usage, error = stand_in.status, codec.dump_parts(stand_in.parts), None, stand_in.error
+        return (of_session, ident, role, kind, status, created_at, provider, model, parts, usage, None, error, None)
+    return row
+
+
+def _rows(
+    old: sqlite3.Connection,
+    new: sqlite3.Connection,
+    table: str,
+    key: str,
+    where: str = "1",
+    values: dict[str, object] | None = None,
+) -> list[tuple[Any, ...]]:
+    """The rows of a table that can be read, with the columns of the new table, in its order."""
+    wanted = [name for _, name, *_ in new.execute(f"PRAGMA table_info({table})")]
+    with suppress(sqlite3.DatabaseError):
+        there = {name for _, name, *_ in old.execute(f"PRAGMA table_info({table})")}
+        columns = ", ".join(name if name in there else "NULL" for name in wanted)
+        return [row[1:] for row in readable_rows(old, Rows(table, key, columns, where), values or {})]
+    return []
+
+
+def _insert(new: sqlite3.Connection, table: str, row: tuple[Any, ...]) -> None:
+    with suppress(sqlite3.IntegrityError):  # of a row that is there already, or belongs to one that is lost
+        new.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+
+
+def _sessions_of_messages(old: sqlite3.Connection) -> set[str]:
+    """The sessions that have messages, by the index: it may be whole where the table of sessions is not."""
+    return {row[1] for row in readable_rows(old, Rows("messages", "session || '/' || id", "session"), {})}
+
+
+def _count(old: sqlite3.Connection, session: str) -> int:
+    """How many messages a session has by the index; 0 where that can't be read."""
+    with suppress(sqlite3.DatabaseError):
+        return int(old.execute("SELECT count(*) FROM messages WHERE session = ?", (session,)).fetchone()[0])
+    return 0
+
+
+def _swap(path: Path, new: Path) -> Path:
+    """Put the new database in the place of the old one. Returns where that is now."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    kept = path.with_name(f"{path.stem}.damaged-{stamp}{path.suffix}")
+    for file in database_files(path):
+        if file.exists():
+            file.rename(kept.with_name(file.name.replace(path.name, kept.name, 1)))
+    new.rename(path)
+    return kept
+
+
+def _forget(path: Path) -> None:
+    for file in database_files(path):
+        file.unlink(missing_ok=True)
