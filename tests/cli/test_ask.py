@@ -153,7 +153,7 @@ def test_bytes_with_a_mark_are_decoded_by_it_and_that_is_said(tmp_path: Path, en
 def test_bytes_that_are_no_text_are_refused(run: Run, tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(data)
-    code = "import sys; from tui.cli import main; sys.exit(main(['ask', 'hello']))"
+    code = "import sys; from tui.cli.main import main; sys.exit(main(['ask', 'hello']))"
     with path.open() as file:
         done = subprocess.run(
             [sys.executable, "-c", code], stdin=file, capture_output=True, text=True,
