@@ -1,0 +1,128 @@
+"""What a terminal sends, as keys and pastes: Textual's parser with what it gets wrong put right.
+
+A paste is text. Textual (8.2) takes an ESC inside a bracketed paste for the beginning of a key and hands what follows
+to the keys: lines are sent, commands run. Here all between the brackets is one `Paste`, cleaned, in order.
+
+Keys that terminals encode in older ways: alt+enter (ESC CR) and shift+enter of modifyOtherKeys and of Konsole were
+enter, an alt+up of PuTTY or screen (ESC ESC [ A) was escape and up.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING
+
+from textual._xterm_parser import XTermParser
+from textual.events import Key, Paste
+from textual.message import Message
+
+from tui.text.clean import clean_text
+
+if TYPE_CHECKING:
+    from textual.driver import Driver
+
+PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
+
+_SEQUENCES = {
+    "\x1b\r": "alt+enter",
+    "\x1b\n": "alt+enter",
+    "\x1bOM": "shift+enter",  # Konsole's default keytab; elsewhere the keypad's enter, but only in a mode not used here
+    "\x1b[7^": "ctrl+home",  # rxvt
+    "\x1b[8^": "ctrl+end",
+    **{f"\x1b[1;9{letter}": f"alt+{key}" for letter, key in zip("ABCD", ("up", "down", "right", "left"), strict=True)},
+}
+"""Sequences without a key in Textual's table, or with another one. `1;9` is alt in iTerm2 (its modifier 8 is meta)."""
+
+_OTHER_KEY = re.compile(r"\x1b\[27;(\d{1,3});(\d{1,7})~")  # xterm's modifyOtherKeys with formatOtherKeys=0
+_ALT_KEY = re.compile(r"\x1b\x1b(?:[\[O]([A-DHF])|\[([1-8])~)")
+_HALF_ALT_KEY = re.compile(r"\x1b(\x1b(?:[\[O]|\[[1-8])?)$")
+_SHIFT = 0b1
+
+
+class TerminalParser(XTermParser):
+    """Textual's parser. Given to the driver by `use_terminal_parser`."""
+
+    def __init__(self, debug: bool = False) -> None:
+        self._paste: list[str] | None = None  # what arrived of a paste whose end has not
+        self._after_escape = False  # whether Textual's parser was given an ESC last
+        self._held = ""  # the beginning of a key, but for an ESC that Textual's parser has
+        self._tail = ""  # the end of the input so far, which may be the beginning of a bracket
+        super().__init__(debug)
+
+    def feed(self, data: str) -> Iterable[Message]:
+        """The events in `data`, which may begin and end anywhere; "" is the end of the input."""
+        if not data:
+            yield from super().feed(data)
+        while data:
+            data = yield from (self._read_keys(data) if self._paste is None else self._read_paste(data))
+
+    def _read_keys(self, data: str) -> Generator[Message, None, str]:
+        """The events up to the beginning of a paste, whose bracket Textual's parser reads too. Returns the rest."""
+        at = (self._tail + data).find(PASTE_START)
+        end = len(data) if at < 0 else at + len(PASTE_START) - len(self._tail)
+        keys, rest = self._held + data[:end], data[end:]
+        escape = "\x1b" if self._timeout_time is not None and self._after_escape else ""  # waits for its rest
+        self._tail = (self._tail + data[:end])[1 - len(PASTE_START) :]
+        half = _HALF_ALT_KEY.search(escape + keys) if at < 0 else None
+        self._held = half.group(1) if half else ""
+        keys = keys[: len(keys) - len(self._held)]
+        if keys:
+            self._after_escape = keys.endswith("\x1b")
+            yield from super().feed(_with_new_encodings(escape + keys)[len(escape) :])
+        if at >= 0:
+            self._paste, self._tail = [], ""
+        return rest
+
+    def _read_paste(self, data: str) -> Generator[Message, None, str]:
+        """The paste, once its end arrives. Returns what follows it."""
+        assert self._paste is not None
+        data = self._tail + data
+        text, end, rest = data.partition(PASTE_END)
+        if not end:
+            held = next(size for size in range(len(PASTE_END) - 1, -1, -1) if data.endswith(PASTE_END[:size]))
+            self._paste.append(data[: len(data) - held])
+            self._tail = PASTE_END[:held]
+            return ""
+        self._paste.append(text)
+        pasted, self._paste, self._tail = "".join(self._paste), None, ""
+        for event in super().feed(PASTE_END):
+            if not isinstance(event, Paste):  # its own, which is empty
+                yield event
+        yield Paste(clean_text(pasted))
+        return rest
+
+    def tick(self) -> Iterable[Message]:
+        """An escape that nothing followed is a key, and so is what was held back for it."""
+        yield from super().tick()
+        if self._held and self._timeout_time is None:
+            keys, self._held = self._held, ""
+            self._after_escape = keys == "\x1b"
+            yield from super().feed(keys)
+
+    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[Key]:
+        if key := _SEQUENCES.get(sequence):
+            return [Key(key, None)]
+        if match := _OTHER_KEY.fullmatch(sequence):
+            modifiers, code = int(match.group(1)), int(match.group(2))
+            if (modifiers - 1) & ~_SHIFT or code < 32 or code == 127:  # else it is a letter
+                return [key.copy() for key in self._parse_extended_key(f"\x1b[{code};{modifiers}u") or ()]
+        return super()._sequence_to_key_events(sequence, alt)
+
+
+def _with_new_encodings(data: str) -> str:
+    """`data` with alt as a modifier, not as an ESC in front, which Textual reads as a key of its own."""
+    if data == "\\\r\n":  # what some set-ups of VS Code send for shift+enter
+        return "\x1b[13;2u"
+    if "\x1b\x1b" not in data:
+        return data
+    return _ALT_KEY.sub(lambda match: f"\x1b[1;3{match[1]}" if match[1] else f"\x1b[{match[2]};3~", data)
+
+
+def use_terminal_parser(driver: type[Driver]) -> type[Driver]:
+    """`driver`, which reads with `TerminalParser` from now on: Textual has no other way to choose a parser."""
+    for name in (driver.__module__, "textual.drivers.win32"):
+        if hasattr(module := sys.modules.get(name), "XTermParser"):
+            setattr(module, "XTermParser", TerminalParser)  # noqa: B010
+    return driver
