@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.text import Text
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.events import Event, Key, Paste
 from textual.screen import Screen
 
 from tui.commands import registry as commands
 from tui.screens.base import SHORT, CopyingApp
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
+from tui.terminal.input import use_terminal_parser
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
 
 if TYPE_CHECKING:
@@ -72,6 +74,10 @@ class ChatApp(CopyingApp):
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-tall")]
         self.chat = ChatScreen(open_workspace, settings)
         self._start_theme()
+
+    def get_driver_class(self) -> type[Driver]:
+        """The usual driver, with our reading of keys and pastes."""
+        return use_terminal_parser(super().get_driver_class())
 
     def get_default_screen(self) -> ChatScreen:
         """The conversation."""

@@ -31,3 +31,42 @@ def clip(text: str, width: int) -> str:
 def pad(text: str, width: int) -> str:
     """Exactly `width` cells: clipped, or filled up with blanks."""
     return set_cell_size(clip(text, width), max(0, width))
+
+
+_CLUSTER_REACH = 200
+"""Characters looked at on one side of a place: no cluster of any script is as long."""
+
+
+def cluster_start(text: str, index: int) -> int:
+    """Where the character before `index` begins, as a person sees it: a grapheme cluster (Unicode, UAX 29)."""
+    if index <= 1 or text[index - 2 : index].isascii():
+        return max(0, index - 1)
+    near = text[max(0, index - _CLUSTER_REACH) : index]
+    return index - len(_clusters(near)[-1])
+
+
+def cluster_end(text: str, index: int) -> int:
+    """Where the character that begins at `index` ends, as a person sees it."""
+    if index >= len(text) - 1 or text[index : index + 2].isascii():
+        return min(len(text), index + 1)
+    return index + len(_clusters(text[index : index + _CLUSTER_REACH])[0])
+
+
+def cluster_boundary(text: str, index: int) -> int:
+    """`index`, or where the character begins that it lies in."""
+    if not 0 < index < len(text) or text[index - 1 : index + 1].isascii():
+        return index
+    first = max(0, index - _CLUSTER_REACH)
+    position = first
+    for cluster in _clusters(text[first : index + _CLUSTER_REACH]):
+        if position + len(cluster) > index:
+            return position
+        position += len(cluster)
+    return index
+
+
+def _clusters(text: str) -> list[str]:
+    import regex  # not before the first frame
+
+    found: list[str] = regex.findall(r"\X", text)
+    return found

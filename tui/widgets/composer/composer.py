@@ -12,11 +12,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.document._document import Location
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
-from tui.text.cells import clip, plain
+from tui.text.cells import clip, cluster_boundary, cluster_end, cluster_start, plain
 from tui.text.mentions import mention_of
 from tui.views.view import Choice
 from tui.widgets.composer.completion import CompletionList
@@ -130,6 +131,33 @@ class PromptArea(TextArea):
         before = self.document[row][:column]
         blank = " " if before and not before[-1].isspace() else ""
         self.insert(f"{blank}{mention_of(path)} ", maintain_selection_offset=False)
+
+    def get_cursor_left_location(self) -> Location:
+        """A whole character to the left: an emoji of several people is one."""
+        row, column = self.cursor_location
+        return (row, cluster_start(self.document[row], column)) if column else super().get_cursor_left_location()
+
+    def get_cursor_right_location(self) -> Location:
+        """A whole character to the right."""
+        row, column = self.cursor_location
+        line = self.document[row]
+        return (row, cluster_end(line, column)) if column < len(line) else super().get_cursor_right_location()
+
+    def get_cursor_up_location(self) -> Location:
+        """Above, never inside a character."""
+        return self._at_boundary(super().get_cursor_up_location())
+
+    def get_cursor_down_location(self) -> Location:
+        """Below, never inside a character."""
+        return self._at_boundary(super().get_cursor_down_location())
+
+    def get_target_document_location(self, event: events.MouseEvent) -> Location:
+        """Under the mouse, never inside a character."""
+        return self._at_boundary(super().get_target_document_location(event))
+
+    def _at_boundary(self, location: Location) -> Location:
+        row, column = location
+        return row, cluster_boundary(self.document[row], column)
 
     def action_delete_left(self) -> None:
         """Delete a character, or the chip before the cursor."""
