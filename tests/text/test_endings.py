@@ -59,8 +59,8 @@ def test_an_end_that_nobody_knows_has_no_power_over_the_screen() -> None:
     [
         ((), "complete but empty"),
         ((Reasoning("hm"),), "the model thought and said nothing"),
-        ((ProviderItem("image_generation_call"),), "holds image_generation_call, which cannot be shown here"),
-        ((ProviderItem("audio"), ProviderItem("audio"), ProviderItem("image")), "holds audio, image, which"),
+        ((ProviderItem("image_generation_call"),), "holds only what cannot be shown here: image_generation_call"),
+        ((ProviderItem("audio"), ProviderItem("audio"), ProviderItem("image")), "cannot be shown here: audio, image"),
     ],
 )
 def test_an_answer_without_a_word_is_said_to_be_one(parts: tuple[Part, ...], words: str) -> None:
@@ -85,7 +85,7 @@ def test_the_table_is_in_lower_case() -> None:
 @pytest.mark.parametrize(
     ("source", "markdown"),
     [
-        (Source("https://example.com/a_b", "A [b] *c*"), r"[A \[b\] \*c\*](<https://example.com/a_b>)"),
+        (Source("https://example.com/a_b", "A [b] *c*"), "[A &#91;b&#93; &#42;c&#42;](<https://example.com/a_b>)"),
         (Source("https://example.com/"), "[https://example.com/](<https://example.com/>)"),
         (Source("notes.pdf", "Notes"), "Notes"),
         (Source("javascript:alert(1)", "click"), "click"),

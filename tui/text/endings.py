@@ -80,7 +80,7 @@ def _empty_line(message: Message) -> str | None:
     if any(isinstance(part, Text | Refusal | ToolCall) for part in message.parts):
         return None
     if kinds := unshown_kinds(message):
-        return f"the answer holds {kinds}, which cannot be shown here, and no text"
+        return f"the answer holds only what cannot be shown here: {kinds}"
     if any(isinstance(part, Reasoning) for part in message.parts):
         return "the answer is complete but empty: the model thought and said nothing · /retry asks again"
     return "the answer is complete but empty · /retry asks again"

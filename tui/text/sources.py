@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tui.messages import Source
 from tui.text.clean import clean_line
 
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~$])")
+_MARKUP = re.compile(r"[\\`*_{}\[\]<>#|!~$&]")
 _WEB = re.compile(r"https?://[^\s<>\x00-\x1f]+", re.IGNORECASE)
 
 
@@ -19,7 +19,8 @@ def is_web_address(url: str) -> bool:
 
 def source_markdown(source: Source) -> str:
     """A source as a link, or by its name where it has no address of the web."""
-    name = _MARKUP.sub(r"\\\1", clean_line(source.title or source.url))
+    # Not backslashes: before a bracket they begin a formula.
+    name = _MARKUP.sub(lambda sign: f"&#{ord(sign[0])};", clean_line(source.title or source.url))
     return f"[{name}](<{source.url}>)" if is_web_address(source.url) else name
 
 
