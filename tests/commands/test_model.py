@@ -9,7 +9,7 @@ from tests.commands.scripted_ui import Commands
 from tui.chat.conversation.events import CompactionFinished
 from tui.commands.model import ANYWAY, COMPACT, STAY
 from tui.messages import Attachment
-from tui.providers.base import Capabilities
+from tui.providers.base import Capabilities, ProviderError
 from tui.views.view import Question
 
 
@@ -58,7 +58,7 @@ async def test_the_present_model_summarises_first(
 
 
 async def test_what_is_no_option_and_no_model_is_refused(talk: Commands) -> None:
-    assert "--compact and --anyway, not --foo" in await talk.refused("/model small --foo")
+    assert "--compact, --anyway, --learned and --forget, not --foo" in await talk.refused("/model small --foo")
     with pytest.raises(Exception, match="unknown provider 'no'"):
         await talk.run("/model no/x")
     assert talk.session.model == "m"
@@ -74,3 +74,16 @@ async def test_what_the_model_does_not_take_is_named(commands: Commands, provide
 async def test_models_are_completed_as_they_were_listed_last(commands: Commands) -> None:
     await commands.workspace.model_list.ask()
     assert "/model scripted/small" in await commands.completions("/model small")
+
+
+async def test_what_was_learned_of_a_model_is_told_and_forgotten(
+    commands: Commands, provider: ScriptedProvider
+) -> None:
+    nothing = "Nothing was learned of scripted/m that changes what it is asked."
+    assert await commands.said("/model --learned") == nothing
+    provider.script += [[ProviderError("bad_request", "m does not support images")], answer("So.")]
+    await drain(commands.session.send("look"))
+    learned = "It refused images: it is sent words for them"
+    assert await commands.said("/model --learned") == f"Learned of scripted/m: {learned}. /model --forget forgets it."
+    assert await commands.said("/model --forget") == f"Forgotten of scripted/m: {learned}."
+    assert await commands.said("/model --learned") == nothing

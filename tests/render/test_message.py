@@ -2,7 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from tui.messages import Attachment, Message, MessageStatus, Reasoning, Refusal, Text, ToolCall, ToolResult
+from tui.messages import (
+    Attachment,
+    Message,
+    MessageStatus,
+    ProviderItem,
+    Reasoning,
+    Refusal,
+    Source,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from tui.render.message import View, divider_row, message_rows
 from tui.render.message_text import copy_text
 from tui.render.palette import Palette
@@ -173,6 +184,24 @@ def test_attachments_refusals_summaries(palette: Palette) -> None:
 def test_a_copy_of_a_message_is_what_was_written() -> None:
     assert copy_text(Message("assistant", (Reasoning("no"), Text("a **b**"), Text("c")))) == "a **b**\n\nc"
     assert copy_text(Message("tool", (ToolResult("c1", "t", "out\n"), ToolResult("c2", "t", "")))) == "out\n"
+
+
+def test_sources_are_numbered_under_the_answer_with_their_titles_as_written(palette: Palette) -> None:
+    sources = (Source("https://example.com/a_(b)", r"A [b] *c* $x$ \[y\] <z> & `d`"), Source("https://example.org/"))
+    rows = message_rows(Message("assistant", (Text("So."), *sources)), 80, palette)
+    assert [row.text.strip() for row in rows if row.text.strip()] == [
+        "So.",
+        r"1. A [b] *c* $x$ \[y\] <z> & `d`",
+        "2. https://example.org/",
+    ]
+
+
+def test_what_cannot_be_shown_and_what_a_provider_says_is_told(palette: Palette) -> None:
+    parts = (ProviderItem("image_generation_call"), Refusal("Not \x1b[31mthis.", "cyber", from_server=True))
+    rows = message_rows(Message("assistant", parts, finish_reason="refusal"), 80, palette)
+    text = "\n".join(row.text for row in rows)
+    assert "image_generation_call · cannot be shown here" in text
+    assert "the provider says: Not" in text and "(cyber)" in text and "\x1b" not in text
 
 
 def test_private_reasoning_is_named(palette: Palette) -> None:

@@ -36,11 +36,12 @@ from tui.cli.streams import on_interrupt
 from tui.commands.registry import all_commands
 from tui.config.paths import TooLargeError, read_all
 from tui.config.settings import Settings
-from tui.messages import Attachment, Message, Source, ToolCall
+from tui.messages import Attachment, Message, ToolCall
 from tui.text.clean import clean_line, clean_text
 from tui.text.endings import ending_line
 from tui.text.names import arguments_summary
 from tui.text.numbers import size_text
+from tui.text.sources import source_lines, sources_of
 from tui.tools.approval import matches
 from tui.tools.files.texts import marked_encoding
 
@@ -216,9 +217,8 @@ async def _stream(
                     complain(_outside(line))
     if not silent and reply is not None and reply.text and not reply.text.endswith("\n"):
         sys.stdout.write("\n")
-    if not silent and (sources := _sources(reply)):
-        lines = [f"{number}. {clean_line(f'{one.title} {one.url}'.strip())}\n" for number, one in enumerate(sources, 1)]
-        sys.stdout.write(f"\nSources:\n{''.join(lines)}")
+    if not silent and reply is not None and (lines := source_lines(reply)):
+        sys.stdout.write("\n".join(["", "Sources:", *lines, ""]))
     return Outcome(reply, failure)
 
 
@@ -270,10 +270,6 @@ def event_line(event: SessionEvent) -> str:
             return ""
 
 
-def _sources(reply: Message | None) -> list[Source]:
-    return [part for part in reply.parts if isinstance(part, Source)] if reply else []
-
-
 def _result(session: ChatSession, outcome: Outcome) -> dict[str, object]:
     reply, failure = outcome.reply, outcome.failure
     usage = reply.usage if reply else None
@@ -284,7 +280,7 @@ def _result(session: ChatSession, outcome: Outcome) -> dict[str, object]:
         "status": reply.status if reply else "failed",
         "finish_reason": reply.finish_reason if reply else None,
         "text": reply.text if reply else "",
-        "sources": [{"url": one.url, "title": one.title} for one in _sources(reply)],
+        "sources": [{"url": one.url, "title": one.title} for one in (sources_of(reply) if reply else ())],
         "error": failure or (reply.error if reply else None),
         "usage": None
         if usage is None

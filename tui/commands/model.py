@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 COMPACT, ANYWAY, STAY = "compact", "anyway", "stay"
 """What to do where the conversation does not fit the model; the first two are options of the command, too."""
+LEARNED, FORGET = "learned", "forget"
+"""Options: what refusals taught of the model in use, and to forget that."""
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
@@ -23,8 +25,12 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     Where the conversation does not fit its window, the person is asked before anything changes.
     """
     name, _, option = (part.strip() for part in args.partition("--"))
+    if not name and option in (LEARNED, FORGET):
+        await ui.say(await _learned(chat.session, forget=option == FORGET))
+        return
     if option not in ("", COMPACT, ANYWAY):
-        raise CommandError(f"/model has the options --{COMPACT} and --{ANYWAY}, not --{option}.")
+        options = f"--{COMPACT}, --{ANYWAY}, --{LEARNED} and --{FORGET}"
+        raise CommandError(f"/model has the options {options}, not --{option}.")
     if not name:
         from tui.views.models import model_menu
 
@@ -50,6 +56,18 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         await session.set_model(full_name)
         await ui.changed()
         await ui.say(f"{full_name} answers from now on.{_not_taken(session)}")
+
+
+async def _learned(session: ChatSession, *, forget: bool) -> str:
+    """What servers taught of the model in use, told and forgotten where that is wanted."""
+    name, lines = f"{session.provider}/{session.model}", session.learned
+    if not lines:
+        return f"Nothing was learned of {name} that changes what it is asked."
+    told = ". ".join(lines)
+    if not forget:
+        return f"Learned of {name}: {told}. /model --{FORGET} forgets it."
+    await session.forget_learned()
+    return f"Forgotten of {name}: {told}."
 
 
 def too_small(session: ChatSession, full_name: str, usage: ContextUsage) -> Question:
@@ -106,7 +124,7 @@ COMMAND = Command(
     run,
     "model",
     when="idle",
-    args="[NAME]",
+    args="[NAME|--learned|--forget]",
     aliases=("m",),
     complete=complete,
     first=True,

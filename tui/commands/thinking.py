@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tui.commands.ui import UI, Chat, Command, CommandError, fixed
+from collections.abc import Sequence
+
+from tui.commands.ui import UI, Chat, Command, CommandError
 from tui.messages import EFFORTS
+from tui.views.view import Choice
 
 DEFAULT = "default"
 
@@ -20,11 +23,16 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await ui.say(effort_text(session.reasoning, session.reasoning_sent))
 
 
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
+    """The efforts that the model takes. Another one may be named: it becomes the nearest of these."""
+    return [*(Choice(effort, effort) for effort in chat.session.efforts), Choice(DEFAULT, DEFAULT, "provider default")]
+
+
 COMMAND = Command(
     "thinking",
     "how much the model reasons first",
     run,
     "model",
     args="[off|low|medium|high]",
-    complete=fixed(*((effort, "") for effort in EFFORTS), (DEFAULT, "provider default")),
+    complete=complete,
 )

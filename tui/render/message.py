@@ -19,7 +19,7 @@ from tui.render.wrap import plain_rows
 from tui.text.clean import clean_line, clean_output, clean_text
 from tui.text.names import arguments_summary
 from tui.text.numbers import duration, plural, tokens_labelled, tokens_short
-from tui.text.sources import sources_markdown
+from tui.text.sources import sources_markdown, sources_of
 
 FOLDED, UNFOLDED = "▸ ", "▾ "
 PASTE_LINES, PASTE_CHARS = 16, 2_000
@@ -155,7 +155,7 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
         case Refusal(text):
             return plain_rows(f"refused: {clean_text(text)}", palette.warning, width)
         case Source():
-            sources = [one for one in message.parts if isinstance(one, Source)]
+            sources = sources_of(message)
             return markdown_rows(sources_markdown(sources), width, palette) if part is sources[0] else []
         case ProviderItem(kind):
             return [text_row(shortened(f"{clean_line(kind)} · cannot be shown here", width), palette.muted)]

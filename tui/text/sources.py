@@ -1,11 +1,11 @@
-"""The sources that an answer cites, as Markdown."""
+"""The sources that an answer cites, as Markdown and as plain lines."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from tui.messages import Source
+from tui.messages import Message, Source
 from tui.text.clean import clean_line
 
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>#|!~$&]")
@@ -27,3 +27,16 @@ def source_markdown(source: Source) -> str:
 def sources_markdown(sources: Sequence[Source]) -> str:
     """A numbered list of what an answer cites."""
     return "\n".join(f"{number}. {source_markdown(source)}" for number, source in enumerate(sources, 1))
+
+
+def sources_of(message: Message) -> list[Source]:
+    """What an answer cites, in the order of its numbers."""
+    return [part for part in message.parts if isinstance(part, Source)]
+
+
+def source_lines(message: Message) -> list[str]:
+    """What an answer cites, a numbered line each; none for none."""
+    return [
+        f"{number}. {clean_line(f'{source.title} {source.url}'.strip())}"
+        for number, source in enumerate(sources_of(message), 1)
+    ]

@@ -22,6 +22,7 @@ from tui.render.message_text import status_text
 from tui.text.clean import clean_line, clean_text
 from tui.text.names import arguments_summary, label_of, short_model
 from tui.text.numbers import approx, percent, tokens_exact
+from tui.text.sources import source_lines
 from tui.views.call_text import readable_arguments
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class Speaker:
                 for part in message.parts:
                     if isinstance(part, ToolCall):
                         complain(f"calls {clean_line(part.name)} {arguments_summary(part.arguments)}")
+                if lines := source_lines(message):
+                    write("\n".join(["Sources:", *lines]))
                 if ending := status_text(message):
                     complain(ending[2:])
             case TurnFailed(reason):
