@@ -47,7 +47,8 @@ AFTER = 4  # honest turns after them
 WINDOW = 100_000
 SMALL = 4_096  # of the servers that cut
 SET = 64_000
-TOLERANCE = 0.05
+TOLERANCE, SLACK = 0.05, 24  # of the truth, tokens
+PROVED = 0.9  # of a request: what was read of it, when it is plain that the rest was cut
 
 Body: TypeAlias = dict[str, Any]
 
@@ -109,7 +110,7 @@ LIARS: dict[str, Lie] = {
     "the first call": lambda c: _earlier(c, 0),
     "a thousand times": lambda c: Said(1_000 * c.input, c.output),
     "thousands": lambda c: Said(max(1, c.input // 1_000), c.output),
-    "rounded": lambda c: Said(-(-c.input // 100) * 100, c.output),
+    "rounded": lambda c: Said(-(-c.input // 20) * 20, c.output),
     "random": lambda c: Said(c.chance.randint(1, 50_000), c.chance.randint(1, 2_000)),
     "another request": lambda c: Said(c.chance.choice((210, 900, 7_000, 41_000)), c.output),
     "two passes": lambda c: Said(2 * c.input, c.output),
@@ -178,7 +179,7 @@ def matrix(every: int = 1) -> Iterator[Lying]:
     cells = itertools.product(LIARS, DIALECTS, WINDOW_KINDS, HISTORIES)
     for seed, (liar, dialect, window, (honest, lies)) in enumerate(cells):
         if seed % every == 0:
-            off = random.Random(seed).choice((-0.15, -0.03, 0.0, 0.03, 0.15))
+            off = random.Random(seed).choice((-0.04, -0.02, 0.0, 0.02, 0.04))
             yield Lying(liar, dialect, window, honest, lies, seed, off)
 
 
@@ -193,6 +194,7 @@ class Server(Provider):
         self.calls: list[Honest] = []
         self.lying = False
         self.largest_sent = 0
+        self.read = 0  # tokens of the last request, as reported
         self._chance = random.Random(cell.seed)
 
     @property
@@ -234,6 +236,7 @@ class Server(Provider):
         said: Said | None = Said(read, output, min(cached, read))
         if self.lying:
             said = LIARS[self.cell.liar](call)
+        self.read = said.input if said is not None and isinstance(said.input, int) else 0
         yield TextDelta(text)
         usage = None if said is None else read_usage(body_of(said, self.cell.dialect))
         if usage is not None:
@@ -267,7 +270,7 @@ async def _converse(cell: Lying, store: SessionStore) -> Held:
         held.calls += 1
         failed = [event.text for event in events if isinstance(event, TurnFailed)]
         _judge(cell, server, session, held, turn=turn, after=after, failed=failed, proved=proofs >= 2)
-        if server.cuts and server.calls and server.calls[-1].input > SMALL:
+        if server.cuts and server.read < PROVED * server.calls[-1].input:
             proofs += 1
     return held
 
@@ -291,9 +294,9 @@ def _judge(
     off = abs(usage.total - truth)
     if usage.source == "exact":
         held.exact += 1
-        if off > max(TOLERANCE * truth, usage.upper_bound - usage.total):
+        if off > max(TOLERANCE * truth, usage.upper_bound - usage.total, SLACK):
             held.wrong.append(f"turn {turn}: {usage.total:,} without ~, really {truth:,}")
-    if after >= 1 and not server.cuts and off > max(TOLERANCE * truth, 12):
+    if after >= 1 and not server.cuts and off > max(TOLERANCE * truth, SLACK):
         held.wrong.append(f"turn {turn}: {usage.total:,} after {after + 1} honest calls, really {truth:,}")
     if proved and cell.window != "set" and server.largest_sent > SMALL:
         held.wrong.append(f"turn {turn}: {server.largest_sent:,} tokens sent, {SMALL:,} are read")

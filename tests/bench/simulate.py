@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, fields
 
+from tests.bench.liars import Lying, converse, matrix
 from tests.bench.simulate_driver import Mode, Outcome, Scenario, Talk, simulate
 from tests.bench.simulate_prefix import TURNS as PREFIX_TURNS
 from tests.bench.simulate_prefix import WINDOW as PREFIX_WINDOW
@@ -101,11 +102,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--turns", type=int, help=f"turns of each conversation ({TURNS}; quick: {QUICK_TURNS})")
     parser.add_argument("--every", type=int, default=1, help="take one scenario in so many")
+    parser.add_argument("--liars", action="store_true", help="servers that report their usage wrongly (liars.py)")
     parser.add_argument("--workers", type=int, default=WORKERS, help="processes")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the grid and print it. Returns the exit code."""
+    if arguments.liars:
+        every = QUICK_EVERY if arguments.quick else arguments.every
+        return liars(list(matrix(every)), arguments.workers)
     every = QUICK_EVERY if arguments.quick else arguments.every
     turns = arguments.turns or (QUICK_TURNS if arguments.quick else TURNS)
     scenarios = list(grid(turns))[::every]
@@ -131,6 +136,24 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"  {sample}")
         print(f"a {PREFIX_TURNS}-turn agent conversation in {PREFIX_WINDOW:,} tokens:", *lines(), sep="\n  ")
         print("nothing wrong" if not wrong else f"WRONG: {wrong}")
+    return 1 if wrong else 0
+
+
+def liars(cells: Sequence[Lying], workers: int) -> int:
+    """Run cells of the matrix of liars and print what did not hold. Returns the exit code."""
+    started = time.monotonic()
+    with ProcessPoolExecutor(workers, initializer=_quiet) as pool:
+        results = list(zip(cells, pool.map(converse, cells, chunksize=4), strict=True))
+    for cell, held in results:
+        for text in held.wrong:
+            where = f"{cell.liar}, {cell.dialect}, window {cell.window}, {cell.honest}+{cell.lies} turns"
+            print(f"{where}: {text}")
+    wrong = sum(bool(held.wrong) for _, held in results)
+    calls, exact = (sum(getattr(held, name) for _, held in results) for name in ("calls", "exact"))
+    seconds = round(time.monotonic() - started)
+    kinds = len({cell.liar for cell in cells})
+    print(f"{len(cells):,} conversations with {kinds} liars, {calls:,} calls, {exact:,} numbers without ~, {seconds} s")
+    print("nothing wrong" if not wrong else f"WRONG: {wrong} conversations")
     return 1 if wrong else 0
 
 

@@ -82,7 +82,7 @@ def test_an_honest_server_is_believed_and_exact_from_the_first_call(known: Hybri
         assert talk.estimate().source == "exact"
 
 
-def test_a_first_report_that_the_text_does_not_confirm_is_an_estimate_until_two_more_agree(
+def test_a_first_report_that_the_text_does_not_confirm_is_an_estimate_until_three_more_agree(
     known: HybridTokenEstimator,
 ) -> None:
     """A vocabulary that needs 1.5 times as many tokens."""
@@ -93,7 +93,9 @@ def test_a_first_report_that_the_text_does_not_confirm_is_an_estimate_until_two_
     talk.next(20)
     assert talk.report(310 + 50 + 34, 50).verdict == Verdict(agreed=1)
     talk.next(20)
-    assert talk.report(310 + 2 * (50 + 34), 50).verdict == Verdict(confirmed=True)
+    assert talk.report(310 + 2 * (50 + 34), 50).verdict == Verdict(agreed=2)
+    talk.next(20)
+    assert talk.report(310 + 3 * (50 + 34), 50).verdict == Verdict(confirmed=True)
     assert talk.estimate().source == "exact"
 
 
@@ -135,7 +137,7 @@ def test_a_prompt_cut_in_small_steps_is_seen_and_gives_the_window_away(known: Hy
         else:
             assert seen == []
             assert talk.truth() < 3_150
-    assert seen == [None, 3_000, 3_000]
+    assert seen == [3_000, 3_000, 3_000]  # 3,000 again tells it at once
 
 
 def test_a_cut_prompt_teaches_nothing_and_the_last_measurement_stays(known: HybridTokenEstimator) -> None:

@@ -20,6 +20,7 @@ ENOUGH_TOKENS = 200  # of a class, from which it counts as measured
 FIT_ROUNDS = 25
 KEPT_PREAMBLES = 16
 KEPT_EXCESSES = 4
+ALIKE = 1.25  # ratio of the factors that two observations tell
 AGREE_SHARE, AGREE_SLACK = 0.05, 20.0  # two observations that say the same: share, tokens
 ENOUGH_CALLS = 20  # from here on the model's own errors give the upper bound
 COVERAGE = 0.95  # of the calls that the upper bound is to cover
@@ -33,13 +34,15 @@ SIGMA_TOKENS, SIGMA_CONTENT = 3.0, 0.04
 class Observation(NamedTuple):
     """What new messages were estimated at, in tokens before learning, and what they really cost.
 
-    `content` is text as the tokenizer has it, by class in `classes`; `markup` what roles and wrappers cost.
+    `content` is text as the tokenizer has it, by class in `classes`; `markup` what roles and wrappers cost. `sure`: the
+    report was confirmed (evidence.py).
     """
 
     content: float
     markup: float
     actual: float
     classes: tuple[tuple[int, float], ...] = ()
+    sure: bool = True
 
 
 class PreambleCost(NamedTuple):
@@ -77,13 +80,20 @@ class Calibration:
 
     @cached_property
     def _fit(self) -> tuple[dict[int, float], float]:
-        return fit(self.observations)
+        return fit(self._taught)
+
+    @cached_property
+    def _taught(self) -> Sequence[Observation]:
+        """The observations that count: those that are not sure only while there are no others, and agree."""
+        sure = [seen for seen in self.observations if seen.sure]
+        unsure = [seen for seen in self.observations[-2:] if not seen.sure]
+        return sure if len(sure) >= 2 or len(unsure) < 2 or not _alike(*unsure) else self.observations
 
     @cached_property
     def _seen(self) -> dict[int, float]:
         """Tokens of the observations by class."""
         seen: dict[int, float] = {}
-        for observation in self.observations:
+        for observation in self._taught:
             for kind, tokens in observation.classes:
                 seen[kind] = seen.get(kind, 0.0) + tokens
         return seen
@@ -133,7 +143,10 @@ class Calibration:
     @property
     def unseen_share(self) -> float | None:
         """How much of output that no part of the reply explains goes back with it; None before two calls told."""
-        return min(max(median(self.unseen), 0.0), 1.0) if len(self.unseen) >= 2 else None
+        if len(self.unseen) < 2:
+            return None
+        share = median(self.unseen)
+        return 0.0 if share < 0.1 else 1.0 if share > 0.9 else share
 
     def learn_unseen(self, share: float) -> Calibration:
         """This with how much of a reply's unexplained output the next input had, as a share of it."""
@@ -147,12 +160,17 @@ class Calibration:
         """This after a refusal that showed the estimates to be at least this share too low."""
         return replace(self, floor=min(FACTOR_HIGH, self.factor * (1 + excess)))
 
-    def learn(self, content: float, markup: float, actual: float, classes: int = 0) -> Calibration:
-        """This with one more observation, in tokens; `classes` as in `text`. Ignores what cannot teach."""
+    def learn(
+        self, content: float, markup: float, actual: float, classes: int = 0, *, sure: bool = True
+    ) -> Calibration:
+        """This with one more observation, in tokens; `classes` as in `text`. Ignores what cannot teach.
+
+        Those that are not `sure` count once two in a row agree, and no longer than two sure ones are there.
+        """
         if content + markup <= 0 or actual < 0:
             return self
         by_class = tuple(unpack(classes)) or ((LATIN, content),)
-        observation = Observation(content, markup, actual, by_class)
+        observation = Observation(content, markup, actual, by_class, sure)
         return replace(self, observations=(*self.observations, observation)[-KEPT:])
 
     def learn_media(self, formula: float, actual: float) -> Calibration:
@@ -248,7 +266,8 @@ class Calibration:
         """For a store."""
         return {
             "observations": [
-                [*seen[:3], {CLASSES[kind]: tokens for kind, tokens in seen.classes}] for seen in self.observations
+                [*seen[:3], {CLASSES[kind]: tokens for kind, tokens in seen.classes}, seen.sure]
+                for seen in self.observations
             ],
             "errors": list(self.errors),
             "relative": list(self.relative),
@@ -288,7 +307,9 @@ def _observation(data: Sequence[Any]) -> Observation:
     content, markup, actual = map(float, data[:3])
     named: Mapping[str, float] = data[3] if len(data) > 3 else {}
     classes = tuple((CLASSES.index(name), float(tokens)) for name, tokens in named.items())
-    return Observation(content, markup, actual, classes or ((LATIN, content),))
+    return Observation(
+        content, markup, actual, classes or ((LATIN, content),), bool(data[4]) if len(data) > 4 else True
+    )
 
 
 def fit(observations: Sequence[Observation]) -> tuple[dict[int, float], float]:
@@ -323,6 +344,12 @@ def fit(observations: Sequence[Observation]) -> tuple[dict[int, float], float]:
             for index, tokens in column:
                 errors[index] -= step * tokens
     return factors, factors.pop(-1, 1.0)
+
+
+def _alike(one: Observation, other: Observation) -> bool:
+    """Whether both tell about the same factor."""
+    low, high = sorted(seen.actual / max(1.0, seen.content + seen.markup) for seen in (one, other))
+    return high <= ALIKE * low
 
 
 def _quantile(values: Sequence[float], share: float) -> float:

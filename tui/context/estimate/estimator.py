@@ -259,11 +259,12 @@ class HybridTokenEstimator:
         calibration = situation.calibration
         likely = calibration.calls >= TAUGHT and LIKELY_LOW <= calibration.factor <= LIKELY_HIGH
         factor = calibration.factor if likely else 1.0
+        fixed = calibration.preamble_tokens(preamble.digest.hex(), preamble.total)
         claim = Claim(
             tokens=tokens,
             predicted=estimate.tokens,
             scratch=preamble.total + hidden + everything.plain,
-            taught=preamble.total + hidden + everything.plain * factor,
+            taught=fixed + hidden + everything.plain * factor,
             text=everything.text + sum(preamble.sections),
             size=everything.size + preamble.size,
             most=everything.most + preamble.most,
@@ -299,7 +300,7 @@ class HybridTokenEstimator:
 
     def _learn(self, session: _Session, request: Request, situation: Situation, actual: int, verdict: Verdict) -> None:
         before = situation.calibration
-        calibration = learn(before, situation, actual) if verdict.believed else before
+        calibration = learn(before, situation, actual, sure=verdict.confirmed) if verdict.believed else before
         if situation.base.match.measurement is None and (not session.reports or verdict.kind == "hidden"):
             excess = actual - situation.estimate.tokens + before.hidden
             if verdict.kind == "hidden":

@@ -18,10 +18,13 @@ ALLOWANCE = 2_048
 
 LEAST_SHARE = 0.35  # of the estimate of visible text: no vocabulary is so much better than the one we count with
 PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much an honest server's number for the same prefix may differ
-AGREEMENT_SHARE, AGREEMENT_SLACK = 0.25, 16.0  # of what was added, tokens
+AGREEMENT_SHARE, AGREEMENT_SLACK, AGREEMENT_OF_TOTAL = 0.25, 16.0, 0.005  # of what was added, tokens, of the total
+DOUBTED_SLACK = 6.0  # tokens instead, where the earlier report is not believed
 UNCONFIRMED = 0.4  # of that, where the earlier report is not confirmed itself
-AGREED = 2  # reports that agree with each other, and with the next, are confirmed
-CONFIRMED_SHARE, CONFIRMED_SLACK = 0.05, 12.0  # between a report and an estimate made without it
+WITNESSES = 8  # confirmed reports that a new one has to agree with: small lies may not add up
+AGREED = 3  # reports that agree with each other and with the next are confirmed ...
+LIKELY, AGREED_UNLIKELY = 1.5, 6  # ... or so many, where they are further from the estimate of the text than this
+CONFIRMED_SHARE, CONFIRMED_SLACK = 0.04, 12.0  # between a report and an estimate made without it
 PACKED_BYTES, PACKED_FROM, PACKED_SHARE = 12, 2_000, 1 / 3  # bytes a token, over so many bytes, of the estimate
 ADDED_AT_LEAST = 8.0  # tokens of visible text, after which a number cannot be the same as before
 OVERRULING = 4  # reports in a row that agree with each other and with nothing before
@@ -95,9 +98,10 @@ class Step:
             return False
         growth, most = tokens - self.tokens, CONFIRMED_SHARE * tokens + CONFIRMED_SLACK
         estimates = (self.added,) if self.verdict.believed else (self.added, self.plain)  # a lie may have been learned
+        usual = AGREEMENT_SLACK + AGREEMENT_OF_TOTAL * tokens if self.verdict.believed else DOUBTED_SLACK
         close = 1.0 if self.verdict.confirmed or not self.verdict.believed else UNCONFIRMED
         return any(
-            abs(growth - added) <= min(most, close * (AGREEMENT_SHARE * added + AGREEMENT_SLACK)) + self.slack
+            abs(growth - added) <= min(most, close * (AGREEMENT_SHARE * added + usual)) + self.slack
             for added in estimates
         )
 
@@ -154,10 +158,12 @@ def _believed(claim: Claim, steps: Sequence[Step]) -> Verdict:
     """How sure a number is that nothing contradicts."""
     last = next((step for step in steps if step.verdict.believed), None)
     if last is None:
-        return Verdict(confirmed=_near(claim.tokens, claim.predicted) or _near_scratch(claim))
-    if last.agrees(claim.tokens):
+        return Verdict(confirmed=_near_scratch(claim))
+    confirmed = [step for step in steps if step.verdict.confirmed][:WITNESSES]
+    if last.agrees(claim.tokens) and all(step.agrees(claim.tokens) for step in confirmed):
         agreed = last.verdict.agreed + 1
-        if last.verdict.confirmed or agreed >= AGREED or _near_scratch(claim):
+        enough = AGREED if _distance(claim.tokens, claim.scratch) <= LIKELY else AGREED_UNLIKELY
+        if last.verdict.confirmed or agreed >= enough or _near_scratch(claim):
             return Verdict(confirmed=True)
         return Verdict(agreed=agreed)
     return Verdict(confirmed=not last.verdict.confirmed and _near_scratch(claim))
@@ -184,7 +190,7 @@ def _contradiction(claim: Claim, steps: Sequence[Step], against: Sequence[Step])
         return Verdict(overrules=True, confirmed=_near_scratch(claim))
     run = _agreeing_run(claim, steps)
     if (nearer and run and _nearer(claim, against, claim.taught)) or run >= OVERRULING - 1:
-        return Verdict(overrules=True, confirmed=_near_scratch(claim) or run > 1)
+        return Verdict(overrules=True, confirmed=_near_scratch(claim))
     return _doubted(claim, steps, _reason(claim, against[0]))
 
 
@@ -210,7 +216,8 @@ def _doubted(claim: Claim, steps: Sequence[Step], reason: str) -> Verdict:
     cuts = [step.tokens for step in steps if step.verdict.kind == "cut"]
     size = max([claim.tokens, *cuts, *measured])
     erratic = any(step.tokens > size for step in steps if step.verdict.kind == "doubted")
-    told = size >= LEAST_WINDOW and not erratic and any(PLATEAU_SHARE * size <= cut for cut in cuts)
+    again = any(step.repeats(claim.tokens) for step in steps) or any(PLATEAU_SHARE * size <= cut for cut in cuts)
+    told = size >= LEAST_WINDOW and again and not erratic
     reason = f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens"
     return Verdict("cut", reason, window=round(size) if told else None)
 
@@ -223,13 +230,14 @@ def _cut(claim: Claim, steps: Sequence[Step]) -> bool:
     if len(measured) < 2 or claim.tokens >= claim.predicted:
         return False
     largest = max(step.tokens for step in steps if step.verdict.believed or step.verdict.kind == "cut")
-    return CUT_SHARE * largest <= claim.tokens <= largest  # what was read grew, and now does not
+    stands = claim.tokens <= largest or any(step.repeats(claim.tokens) for step in steps)
+    return CUT_SHARE * largest <= claim.tokens and stands  # what was read grew, and now does not
 
 
 def _cut_at_window(claim: Claim) -> bool:
     """Whether far too little was read of a request that nearly fills the window."""
     window = claim.window
-    predicted = claim.predicted - claim.hidden
+    predicted = min(claim.predicted, claim.taught) - claim.hidden
     return window is not None and claim.tokens < CUT_BELOW * predicted and predicted > CUT_ABOVE * window
 
 

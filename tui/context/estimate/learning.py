@@ -13,9 +13,10 @@ REASONING_ENOUGH = 64  # tokens of reasoning in a reply: with less, or less than
 MEDIA_SHARE = 0.25  # of what is new: with less of it, images and PDFs can't be told from the error of the text
 
 
-def learn(calibration: Calibration, situation: Situation, actual: int) -> Calibration:
-    """`calibration` after a call whose report of `actual` input tokens is believed."""
+def learn(calibration: Calibration, situation: Situation, actual: int, *, sure: bool = True) -> Calibration:
+    """`calibration` after a call whose report of `actual` input tokens is believed; `sure`: and confirmed."""
     base, account, estimate = situation.base, situation.account, situation.estimate
+    sure = sure and base.match.measurement is not None and base.match.measurement.confirmed
     fresh = account.since(base.covered)
     key, total = key_of(situation), situation.preamble.total
     if not base.measured:
@@ -40,10 +41,10 @@ def learn(calibration: Calibration, situation: Situation, actual: int) -> Calibr
             if fresh.media > MEDIA_SHARE * (fresh.media + text):
                 calibration = calibration.learn_media(fresh.media, rest - text)
         else:
-            calibration = calibration.learn(fresh.content, markup, rest, fresh.classes)
+            calibration = calibration.learn(fresh.content, markup, rest, fresh.classes, sure=sure)
     elif situation.preamble.digest != base.match.measurement.preamble if base.match.measurement else False:
         calibration = _learn_preamble_change(calibration, situation, actual)
-    return calibration.note(estimate.tokens, actual, estimate.margin)
+    return calibration.note(estimate.tokens, actual, estimate.margin) if sure else calibration
 
 
 def learn_refusal(calibration: Calibration, situation: Situation, actual: int | None) -> Calibration:
