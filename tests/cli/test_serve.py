@@ -10,17 +10,18 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
+from email.message import Message
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import pytest
 
 from tests.cli.conftest import Run, one_line
-from tui.cli.serve import allowed_origins, chat_command
+from tui.cli.serve import MOST_CHATS, allowed_origins, chat_command
 from tui.providers.http.route import is_loopback
 
 needs_extra = pytest.mark.skipif(
@@ -58,59 +59,103 @@ def serving(folder: Path, *args: str) -> Iterator[tuple[str, int]]:
             process.stdout.close()
 
 
-def fetch(url: str, **headers: str) -> tuple[int, str]:
+class NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def fetch(url: str, **headers: str) -> tuple[int, str, Message]:
+    """Status, body and headers; redirects are not followed."""
     try:
-        with urlopen(Request(url, headers=headers), timeout=20) as answer:
-            return answer.status, answer.read().decode()
+        with build_opener(NoRedirect).open(Request(url, headers=headers), timeout=20) as answer:
+            return answer.status, answer.read().decode(), answer.headers
     except HTTPError as error:
         with error:
-            return error.code, error.read().decode()
+            return error.code, error.read().decode(), error.headers
+
+
+def cookie(url: str) -> str:
+    """What a browser that opened the printed address sends from then on."""
+    status, _, headers = fetch(url)
+    assert status == 303
+    return headers["Set-Cookie"].split(";")[0]
 
 
 @needs_extra
 def test_the_page_comes_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
     with serving(tmp_path) as (url, port):
-        assert url == f"http://127.0.0.1:{port}"
-        status, page = fetch(url)
+        assert re.fullmatch(rf"http://127\.0\.0\.1:{port}/\?key=\S{{32}}", url)
+        here, key = f"http://127.0.0.1:{port}", cookie(url)
+        status, page, _ = fetch(here, Cookie=key)
         assert status == 200
         assert f"ws://127.0.0.1:{port}/ws" in page
         assert set(re.findall(r"(?:https?|wss?)://([^/\"]+)", page)) == {f"127.0.0.1:{port}"}
-        assert fetch(f"{url}/static/js/textual.js")[0] == 200
+        assert fetch(f"{here}/static/js/textual.js", Cookie=key)[0] == 200
+
+
+@needs_extra
+def test_without_the_secret_nobody_gets_in_on_this_machine_either(tmp_path: Path) -> None:
+    with serving(tmp_path) as (url, port):
+        here = f"http://127.0.0.1:{port}"
+        for path in ("/", "/?key=wrong", "/?key=", "/ws", "/static/js/textual.js", "/download/x"):
+            assert fetch(here + path, Origin=here)[0] == 403, path
+        assert fetch(here, Cookie=f"chatctx-{port}=wrong")[0] == 403
+        _, _, headers = fetch(url)
+        assert {"HttpOnly", "SameSite=Strict"} <= set(headers["Set-Cookie"].split("; "))
+        assert headers["Location"] == "./"
 
 
 @needs_extra
 def test_other_sites_are_refused(tmp_path: Path) -> None:
     with serving(tmp_path) as (url, port):
+        here, key = f"http://127.0.0.1:{port}", cookie(url)
         assert fetch(url, Host="evil.example")[0] == 403
-        assert fetch(f"{url}/ws", Origin="http://evil.example")[0] == 403
-        assert fetch(f"{url}/ws")[0] == 403
-        assert fetch(url, Host=f"localhost:{port}")[0] == 200
+        assert fetch(f"{here}/ws", Origin="http://evil.example", Cookie=key)[0] == 403
+        assert fetch(f"{here}/ws", Cookie=key)[0] == 403
+        assert fetch(here, Host=f"localhost:{port}", Cookie=key)[0] == 200
 
 
 @needs_extra
-def test_from_elsewhere_it_takes_the_secret(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["/", "/?key=wrong", "/none"])
+def test_no_page_may_frame_it(tmp_path: Path, path: str) -> None:
+    with serving(tmp_path) as (url, port):
+        headers = fetch(f"http://127.0.0.1:{port}{path}", Cookie=cookie(url))[2]
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+        assert headers["Referrer-Policy"] == "no-referrer"
+
+
+@needs_extra
+def test_behind_a_proxy_the_page_names_the_public_address(tmp_path: Path) -> None:
     with serving(tmp_path, "--public-url", "https://chat.example") as (url, port):
         assert re.match(r"https://chat\.example/\?key=\S{32}", url)
         here = f"http://127.0.0.1:{port}/"
-        assert fetch(here)[0] == 403
-        assert fetch(here + "?key=wrong")[0] == 403
-        status, page = fetch(here + url[url.index("?") :])
-        assert status == 200
-        assert "wss://chat.example/ws" in page
+        assert "wss://chat.example/ws" in fetch(here, Cookie=cookie(here + url[url.index("?") :]))[1]
 
 
 @needs_extra
-async def test_the_chat_draws_itself(tmp_path: Path) -> None:
+async def test_the_chat_draws_itself_and_there_are_only_so_many(tmp_path: Path) -> None:
     aiohttp: Any = import_module("aiohttp")
     with serving(tmp_path) as (url, port):
-        async with aiohttp.ClientSession() as client:
-            address = f"ws://127.0.0.1:{port}/ws?width=100&height=30"
-            async with client.ws_connect(address, origin=url) as socket, asyncio.timeout(60):
-                drawn = ""
-                while "ask anything" not in drawn:
-                    message = await socket.receive()
-                    if message.type == aiohttp.WSMsgType.BINARY:
-                        drawn += message.data.decode("utf-8", "replace")
+        here = f"http://127.0.0.1:{port}"
+        address = f"ws://127.0.0.1:{port}/ws?width=100&height=30"
+        headers = {"Cookie": await asyncio.to_thread(cookie, url)}
+        async with (
+            aiohttp.ClientSession(headers=headers) as client,
+            AsyncExitStack() as open_chats,
+            client.ws_connect(address, origin=here) as socket,
+            asyncio.timeout(60),
+        ):
+            drawn = ""
+            while "ask anything" not in drawn:
+                message = await socket.receive()
+                if message.type == aiohttp.WSMsgType.BINARY:
+                    drawn += message.data.decode("utf-8", "replace")
+            for _ in range(MOST_CHATS - 1):
+                await open_chats.enter_async_context(client.ws_connect(address, origin=here))
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await client.ws_connect(address, origin=here)
+            assert refused.value.status == 503
 
 
 @needs_extra

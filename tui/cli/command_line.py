@@ -464,9 +464,10 @@ statusLine command it reads that program's JSON on standard input.""",
         "show the chat in a browser",
         """\
 Serves the chat as a web page until Ctrl+C. Every browser tab runs a chat of its own, on this machine, with your keys
-and sessions: every user of this machine can reach it. Pages of other sites can't. With another --host or with
---public-url the address that is printed holds a secret, without which nobody is let in; what is sent is not encrypted,
-so put a proxy with https before it on a network that is not yours. Needs the extra "serve".""",
+and sessions; at most eight at a time. The address that is printed holds a secret, without which nobody is let in, on
+this machine either. Commands that run programs or write files of your choice (/provider, /edit, /export, /import) are
+off in the browser unless --unrestricted is given. What is sent is not encrypted: put a proxy with https before it on a
+network that is not yours. Needs the extra "serve".""",
         *_model_options(),
         click.Option(
             ["--host"], metavar="HOST", type=TEXT, default="127.0.0.1", help="address to listen at (127.0.0.1)"
@@ -480,6 +481,7 @@ so put a proxy with https before it on a network that is not yours. Needs the ex
             type=TEXT,
             help="the address browsers see, behind a proxy or from elsewhere",
         ),
+        click.Option(["--unrestricted"], is_flag=True, help="every command works in the browser, too"),
         runs="serve:run",
         inherits=("resume", *SETTINGS),
         examples=(

@@ -1,16 +1,18 @@
 """`chatctx serve`: the chat in a browser, through textual-serve.
 
-Every tab runs a chat with this person's keys and sessions. So only pages that came from here may open one: requests for
-another host (a rebound name) and connections from other sites' pages are refused, and where other machines can reach
-the address it takes the secret that is printed with it.
+Every tab runs a chat with this person's keys and sessions. So the printed address holds a secret, which becomes a
+cookie: without it nobody gets in, on this machine either, where every user can reach the port. Requests for another
+host (a rebound name), connections from other sites' pages and frames are refused, and only so many chats are open.
 """
 
 from __future__ import annotations
 
 import errno
 import hmac
+import os
 import secrets
 import shlex
+import socket
 import sys
 from collections.abc import Awaitable, Callable
 from importlib import import_module
@@ -26,7 +28,15 @@ from tui.config.values import parse_url
 from tui.providers.http.route import is_loopback
 
 TEMPLATES = Path(__file__).parent / "web"  # textual-serve's own page fetches a font from elsewhere
-COOKIE = "chatctx"
+RESTRICTED = "CHATCTX_RESTRICTED"  # in the environment of a chat that a browser shows: see `commands.registry`
+MOST_CHATS = 8  # at a time: each is a process
+HEADERS = {
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
 Handler = Callable[[Any], Awaitable[Any]]
 
 
@@ -40,6 +50,7 @@ def run(
     model: str | None,
     gguf: Path | None,
     theme: str | None,
+    unrestricted: bool,
 ) -> int:
     """Serve until interrupted. 1 where the extra is missing or the port is taken."""
     try:
@@ -47,12 +58,14 @@ def run(
     except ImportError:
         return complain("chatctx serve needs the extra \"serve\": pip install 'chatctx[serve]'", FAILED)
     web = import_module("aiohttp.web")
-    url = public_url or f"http://{_bracketed(host)}:{port}"
+    url = public_url or f"http://{_bracketed(_reachable(host))}:{port}"
     try:
         parse_url(url)
     except ValueError as error:
         raise UsageError(f"{'--public-url' if public_url else '--host'}: {error}") from None
-    secret = "" if is_loopback(host) and not public_url else secrets.token_urlsafe(24)
+    secret = secrets.token_urlsafe(24)
+    if not unrestricted:
+        os.environ[RESTRICTED] = "1"
     server = server_module.Server(
         chat_command(resume=resume, model=model, gguf=gguf, theme=theme),
         host,
@@ -64,8 +77,9 @@ def run(
 
     def announce(_running_on: str) -> None:
         """Said once the port is open."""
-        key = f"/?key={secret}" if secret else ""
-        write(f"chatctx is at {url.rstrip('/')}{key}   (Ctrl+C ends it)")
+        write(f"chatctx is at {url.rstrip('/')}/?key={secret}   (Ctrl+C ends it)")
+        if public_url or not is_loopback(host):
+            write("Whoever can reach this address and has its key uses your keys and sessions; http is not encrypted.")
         sys.stdout.flush()
 
     async def silent(_app: object) -> None:
@@ -74,7 +88,8 @@ def run(
     async def application() -> Any:
         server.on_startup = silent
         app = await server._make_app()
-        app.middlewares.append(_guard(web, allowed_origins(url, port), secret))
+        app.middlewares.append(_guard(web, allowed_origins(url, port), secret, f"chatctx-{port}"))
+        app.on_response_prepare.append(_harden)
         return app
 
     try:
@@ -108,22 +123,51 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _guard(web: Any, origins: frozenset[str], secret: str) -> Any:
+def _reachable(host: str) -> str:
+    """The address to print for `host`: of this machine in its network, where it listens at every address."""
+    if host not in ("0.0.0.0", "::"):
+        return host
+    family, elsewhere = (socket.AF_INET, "192.0.2.1") if host == "0.0.0.0" else (socket.AF_INET6, "2001:db8::1")
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:  # for documentation only (RFC 5737): nothing is sent
+        try:
+            probe.connect((elsewhere, 9))
+        except OSError:
+            return "127.0.0.1" if host == "0.0.0.0" else "::1"
+        return str(probe.getsockname()[0])
+
+
+async def _harden(_request: Any, response: Any) -> None:
+    """No other page may frame this one, and nobody else learns its address."""
+    response.headers.update(HEADERS)
+
+
+def _guard(web: Any, origins: frozenset[str], secret: str, cookie: str) -> Any:
     """A middleware that lets in only what this module's first lines say."""
     hosts = {urlsplit(origin).netloc for origin in origins}
+    chats = 0
 
     async def guard(request: Any, handler: Handler) -> Any:
+        nonlocal chats
         origin = request.headers.get("Origin")
         if request.host not in hosts or (origin is not None and origin not in origins):
             raise web.HTTPForbidden(text="This address serves chatctx to its own pages only.\n")
         if request.path == "/ws" and origin is None:
             raise web.HTTPForbidden(text="A browser says where it comes from.\n")
-        given = request.query.get("key", request.cookies.get(COOKIE, ""))
-        if secret and not hmac.compare_digest(given.encode(), secret.encode()):
+        key = request.query.get("key")
+        if not hmac.compare_digest((key or request.cookies.get(cookie, "")).encode(), secret.encode()):
             raise web.HTTPForbidden(text="Open the whole address that chatctx serve printed.\n")
-        response = await handler(request)
-        if secret and "key" in request.query:
-            response.set_cookie(COOKIE, secret, httponly=True, samesite="Strict")
-        return response
+        if key is not None:  # out of the address bar and the history
+            response = web.HTTPSeeOther("./")
+            response.set_cookie(cookie, secret, httponly=True, samesite="Strict")
+            raise response
+        if request.path != "/ws":
+            return await handler(request)
+        if chats >= MOST_CHATS:
+            raise web.HTTPServiceUnavailable(text=f"{MOST_CHATS} chats are open: close one of them first.\n")
+        chats += 1
+        try:
+            return await handler(request)
+        finally:
+            chats -= 1
 
     return web.middleware(guard)
