@@ -98,3 +98,14 @@ async def test_what_needs_a_screen_says_so_in_lines(commands: Commands) -> None:
             assert await commands.refused(f"/{command.name}") == (
                 f"/{command.name} needs the screen: start chatctx without --plain."
             )
+
+
+async def test_commands_that_run_programs_or_touch_files_are_off_in_a_browser(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(registry.RESTRICTED, "1")
+    off = {command.name for command in registry.all_commands() if command.local_only}
+    assert off == {"provider", "export", "import", "mcp", "edit", "paste"}
+    for name in off:
+        (refused,) = (await commands.run(f"/{name} x")).refused
+        assert "is off in the browser" in refused

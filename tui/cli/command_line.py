@@ -465,9 +465,9 @@ statusLine command it reads that program's JSON on standard input.""",
         """\
 Serves the chat as a web page until Ctrl+C. Every browser tab runs a chat of its own, on this machine, with your keys
 and sessions; at most eight at a time. The address that is printed holds a secret, without which nobody is let in, on
-this machine either. Commands that run programs or write files of your choice (/provider, /edit, /export, /import) are
-off in the browser unless --unrestricted is given. What is sent is not encrypted: put a proxy with https before it on a
-network that is not yours. Needs the extra "serve".""",
+this machine either. Commands that run programs or touch files of your choice (/provider, /mcp, /edit, /export, /import,
+/paste) are off in the browser unless --unrestricted is given. What is sent is not encrypted: put a proxy with https
+before it on a network that is not yours. Needs the extra "serve".""",
         *_model_options(),
         click.Option(
             ["--host"], metavar="HOST", type=TEXT, default="127.0.0.1", help="address to listen at (127.0.0.1)"

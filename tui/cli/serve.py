@@ -23,12 +23,12 @@ from urllib.parse import urlsplit
 from tui.chat.store.store import UsageError
 from tui.cli import FAILED, complain
 from tui.cli.listing import write
+from tui.commands.registry import RESTRICTED
 from tui.config.settings import Settings
 from tui.config.values import parse_url
 from tui.providers.http.route import is_loopback
 
 TEMPLATES = Path(__file__).parent / "web"  # textual-serve's own page fetches a font from elsewhere
-RESTRICTED = "CHATCTX_RESTRICTED"  # in the environment of a chat that a browser shows: see `commands.registry`
 MOST_CHATS = 8  # at a time: each is a process
 HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'",

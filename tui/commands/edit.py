@@ -14,4 +14,6 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         await ui.refuse(str(error))
 
 
-COMMAND = Command("edit", "write the draft in your own editor", run, "view", when="idle", screen_only=True)
+COMMAND = Command(
+    "edit", "write the draft in your own editor", run, "view", when="idle", screen_only=True, local_only=True
+)

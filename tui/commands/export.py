@@ -19,4 +19,6 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await ui.say(f"Written to {path.absolute()}")
 
 
-COMMAND = Command("export", "write this conversation to a file", run, "conversation", args="[FILE.md|.html|.jsonl]")
+COMMAND = Command(
+    "export", "write this conversation to a file", run, "conversation", args="[FILE.md|.html|.jsonl]", local_only=True
+)

@@ -97,4 +97,5 @@ COMMAND = Command(
     "conversation",
     when="idle",
     args="FILE [--again]",
+    local_only=True,
 )

@@ -79,4 +79,5 @@ COMMAND = Command(
     "tools",
     args="[restart|on|off NAME]",
     complete=complete,
+    local_only=True,
 )

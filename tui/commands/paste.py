@@ -48,4 +48,4 @@ def _short(path: Path) -> str:
         return str(path)
 
 
-COMMAND = Command("paste", "attach the picture in the clipboard, or insert its text", run, "view")
+COMMAND = Command("paste", "attach the picture in the clipboard, or insert its text", run, "view", local_only=True)

@@ -118,4 +118,5 @@ COMMAND = Command(
     args="[NAME]",
     aliases=("login",),
     complete=complete,
+    local_only=True,
 )

@@ -6,6 +6,7 @@ first is asked for: the first frame does not wait for them.
 
 from __future__ import annotations
 
+import os
 import pkgutil
 from dataclasses import dataclass
 from functools import cache
@@ -60,10 +61,16 @@ def parse(text: str) -> tuple[Command, str] | Unknown:
     return Unknown(f"There is no command /{name}. {hint} To send it as a message, put a blank before it.")
 
 
+RESTRICTED = "CHATCTX_RESTRICTED"
+"""Set in the environment of a chat that `chatctx serve` shows in a browser, unless it is unrestricted."""
+
+
 async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:
     """Run a command if it may run now, else say why not."""
     if command.screen_only and ui.screen is None:
         await ui.refuse(f"/{command.name} needs the screen: start chatctx without --plain.")
+    elif command.local_only and os.environ.get(RESTRICTED):
+        await ui.refuse(f"/{command.name} is off in the browser: chatctx serve --unrestricted allows it.")
     elif command.when != "always" and not chat.ready:
         await ui.refuse("Still starting: try again in a moment.")
     elif command.when == "idle" and ui.busy:

@@ -201,6 +201,7 @@ class Command:
     complete: Complete | None = None
     variants: tuple[tuple[str, str], ...] = ()  # arguments that the palette offers too, and what they do
     screen_only: bool = False
+    local_only: bool = False  # runs programs, or reads and writes files of one's choice: not from a browser
     first: bool = False  # leads its section
 
     @property
