@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,9 @@ from tui.chat.runtime.toolbox import Toolbox
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings
 from tui.config.tools import ToolSettings
-from tui.context.counting.tokenizers import get_tokenizer
+from tui.context.counting.bpe import BpeCounter
+from tui.context.counting.classes import total
+from tui.context.counting.encodings import ENCODINGS
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Attachment, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema, Usage
 from tui.providers.base import (
@@ -42,24 +45,34 @@ def answer(text: str = "Certainly.", *, end: str = "stop") -> list[StreamEvent |
     return [TextDelta(text[:half]), TextDelta(text[half:]), StreamEnd("stop", end)]
 
 
+@cache
+def _vocabulary() -> BpeCounter:
+    """The server's own: of those that the program reads only the latest stays in memory."""
+    return BpeCounter(ENCODINGS["cl100k"])
+
+
+def tokens_of(text: str) -> int:
+    """What this provider's server makes of a text."""
+    return round(total(_vocabulary().classes(text)))
+
+
 def real_tokens(request: Request) -> int:
     """What this provider's tokenizer makes of a request: text as cl100k counts it, and its own markup."""
-    tokenizer = get_tokenizer("gpt-4")
     total = 7
     for section in request.system:
-        total += tokenizer.count(section.text) + 3
+        total += tokens_of(section.text) + 3
     for tool in request.tools:
-        total += tokenizer.count(tool.description + tool.parameters) + 10
+        total += tokens_of(tool.description + tool.parameters) + 10
     for message in request.messages:
         total += 5
         for part in message.parts:
             match part:
                 case Text(text) | Refusal(text) | ToolResult(text=text) | Reasoning(text=text):
-                    total += tokenizer.count(text)
+                    total += tokens_of(text)
                 case ToolCall(name=name, arguments=arguments):
-                    total += tokenizer.count(name + arguments) + 4
+                    total += tokens_of(name + arguments) + 4
                 case Attachment(text=text):
-                    total += tokenizer.count(text) + 4
+                    total += tokens_of(text) + 4
     return total
 
 
@@ -100,7 +113,7 @@ class ScriptedProvider(Provider):
                     await asyncio.sleep(event)
                     continue
                 if isinstance(event, TextDelta):
-                    said += get_tokenizer("gpt-4").count(event.text)
+                    said += tokens_of(event.text)
                 if isinstance(event, StreamEnd) and self.report_usage:
                     yield UsageUpdate(Usage(size, said + 2))
                 yield event

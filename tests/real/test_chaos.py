@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from tests.chat.fakes import tokens_of
 from tests.providers.replay import sse
 from tui.chat.turn import recovery
 from tui.chat.workspace import Workspace
 from tui.config.settings import ModelSettings, ProviderSettings, Settings
-from tui.context.counting.tokenizers import get_tokenizer
 
 TURNS = {"openai-compatible": 500, "anthropic": 250, "openai": 250}
 BREAK_ONE_IN = 5
@@ -35,7 +35,7 @@ class CountingServer:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.count = get_tokenizer("gpt-4o").count
+        self.count = tokens_of
         self.refused: list[str] = []
         self.broken = 0
         self.answered = 0
