@@ -194,8 +194,8 @@ def _last_used(full: str, configs: Mapping[str, ProviderConfig], env: Mapping[st
 
 async def answering(configs: Mapping[str, ProviderConfig], names: Sequence[str] = LOCAL_SERVERS) -> list[str]:
     """Those of `names` at whose address a server lists a model (or wants a key); all are asked at the same time."""
-    found = await asyncio.gather(*(_lists_models(configs[name].base_url) for name in names))
-    return [name for name, lists in zip(names, found, strict=True) if lists]
+    answers = await asyncio.gather(*(_lists_models(configs[name].base_url) for name in names))
+    return [name for name, lists in zip(names, answers, strict=True) if lists]
 
 
 async def _lists_models(base_url: str) -> bool:

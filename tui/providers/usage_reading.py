@@ -92,8 +92,8 @@ def _count(body: object, *names: str) -> int | None:
     if not isinstance(body, Mapping):
         return None
     for name in names:
-        if (found := count_of(body.get(name))) is not None:
-            return found
+        if (count := count_of(body.get(name))) is not None:
+            return count
     return None
 
 
@@ -124,10 +124,10 @@ def _chat(body: Body) -> Usage:
 
 
 def _responses(body: Body) -> Usage:
-    given, output = _count(body, "input_tokens"), _count(body, "output_tokens")
+    input_total, output = _count(body, "input_tokens"), _count(body, "output_tokens")
     details = body.get("input_tokens_details")
     return Usage(
-        given,
+        input_total,
         output,
         _count(details, "cached_tokens"),
         _count(details, "cache_write_tokens"),
@@ -141,20 +141,21 @@ def _anthropic(body: Body) -> Usage:
         context, "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"
     )
     thinking = _count(context.get("output_tokens_details"), "thinking_tokens")
-    kept = _count(context.get("cache_creation"), "ephemeral_1h_input_tokens")
-    return replace(usage, reasoning=thinking, cache_write_1h=kept, passes=_passes(body.get("iterations")))
+    hour = _count(context.get("cache_creation"), "ephemeral_1h_input_tokens")
+    return replace(usage, reasoning=thinking, cache_write_1h=hour, passes=_passes(body.get("iterations")))
 
 
 def _passes(iterations: object) -> tuple[BilledPass, ...]:
     """The passes of a call with more than one (Anthropic: server tools, compaction, an advisor); all are billed."""
     entries = [entry for entry in iterations if isinstance(entry, Mapping)] if isinstance(iterations, list) else []
-    found = []
+    passes = []
     for entry in entries if len(entries) > 1 else []:
         read, written = _count(entry, "cache_read_input_tokens") or 0, _count(entry, "cache_creation_input_tokens") or 0
-        given, model = _count(entry, "input_tokens") or 0, entry.get("model")
+        fresh, model = _count(entry, "input_tokens") or 0, entry.get("model")
         output = _count(entry, "output_tokens") or 0
-        found.append(BilledPass(given + read + written, output, read, written, model if isinstance(model, str) else ""))
-    return tuple(found)
+        name = model if isinstance(model, str) else ""
+        passes.append(BilledPass(fresh + read + written, output, read, written, name))
+    return tuple(passes)
 
 
 def read_edits(context_management: object) -> tuple[int, int] | None:

@@ -81,8 +81,8 @@ class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
 
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
-        known = anthropic_capabilities(model, official=self.config.official)
-        return replace(known, edits_context=self.config.context_management)
+        capabilities = anthropic_capabilities(model, official=self.config.official)
+        return replace(capabilities, edits_context=self.config.context_management)
 
     async def limits(self, model: str) -> ModelLimits | None:
         """The window as the server states it; None where it says nothing. Raises `ProviderError`."""

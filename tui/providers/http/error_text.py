@@ -52,10 +52,10 @@ def unfold(body: object, depth: int = 0) -> Iterator[tuple[str, object]]:
             yield "", body
 
 
-def said_in(body: object) -> list[tuple[str, object]]:
+def body_values(body: object) -> list[tuple[str, object]]:
     """What `unfold` finds, as much as is worth reading: a page of megabytes must not hold up the screen."""
-    found = islice(unfold(body), MOST_VALUES)
-    return [(key, value[:MOST_VALUE] if isinstance(value, str) else value) for key, value in found]
+    pairs = islice(unfold(body), MOST_VALUES)
+    return [(key, value[:MOST_VALUE] if isinstance(value, str) else value) for key, value in pairs]
 
 
 _TEXT_KEYS = ("message", "detail", "error", "msg", "raw", "error_description", "reason", "")

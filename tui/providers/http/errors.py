@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, TypeAlias
 
 from tui.providers.base import ErrorKind, ProviderError
-from tui.providers.http.error_text import MOST_VALUE, body_message, one_line, retry_after, retry_delay, said_in
+from tui.providers.http.error_text import MOST_VALUE, body_message, body_values, one_line, retry_after, retry_delay
 from tui.providers.http.overflow import (
     OVERFLOW_CODES,
     OverflowNumbers,
@@ -205,9 +205,9 @@ def classify_error(
     `message` what the SDK made of it. `now` (seconds since the epoch) is needed only to read a Retry-After date.
     `asked` is the address that was asked, without secrets.
     """
-    pairs, message = said_in(body), message[:MOST_VALUE]
+    pairs, message = body_values(body), message[:MOST_VALUE]
     words = [value for _, value in pairs if isinstance(value, str)]
-    said = body_message(pairs) or (message if words or not message.startswith("Error code:") else "")
+    reason = body_message(pairs) or (message if words or not message.startswith("Error code:") else "")
     text = "\n".join([*words, message if not message.startswith("Error code:") else ""]).strip()[:MOST_TEXT]
     codes = {
         str(value)
@@ -231,9 +231,9 @@ def classify_error(
         kind = _too_long(numbers)
     lead = f"{provider}: " if provider else ""
     state = f"HTTP {status}: " if status and status != 200 else ""
-    line = one_line(said) or "the server gave no reason"
+    line = one_line(reason) or "the server gave no reason"
     told: ErrorKind = "auth" if status == 402 else kind
-    hint = nothing_there(status, one_line(said), asked) or _HINTS.get(told, "")
+    hint = nothing_there(status, one_line(reason), asked) or _HINTS.get(told, "")
     return ProviderError(
         kind,
         f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'} {hint}".rstrip(),

@@ -185,11 +185,11 @@ def overflow_numbers(text: str, pairs: list[tuple[str, object]] | None = None) -
     """Read limit, input and output (tokens) from an error's text; structured fields win over words."""
     fields = dict(pairs or [])
     parts = [to_int(match["n"]) for match in _INPUT_PARTS.finditer(text)]
-    given = count_of(fields.get("n_prompt_tokens")) or (sum(parts) if parts else _first(_INPUT, text))
+    input_tokens = count_of(fields.get("n_prompt_tokens")) or (sum(parts) if parts else _first(_INPUT, text))
     output = _first(_OUTPUT, text)
-    if output is None and given is not None and (total := _TOTAL.search(text)):
-        output = max(0, to_int(total["n"]) - given) or None
-    return OverflowNumbers(count_of(fields.get("n_ctx")) or _first(_LIMIT, text), given, output)
+    if output is None and input_tokens is not None and (total := _TOTAL.search(text)):
+        output = max(0, to_int(total["n"]) - input_tokens) or None
+    return OverflowNumbers(count_of(fields.get("n_ctx")) or _first(_LIMIT, text), input_tokens, output)
 
 
 def longest_answer(text: str) -> int | None:

@@ -103,10 +103,10 @@ async def _built(build: Callable[[], ClientT], base_url: str) -> ClientT:
     except Exception as error:
         import httpx2
 
-        known = no_client(ValueError(str(error)) if isinstance(error, httpx2.InvalidURL) else error, base_url)
-        if known is None:
+        explained = no_client(ValueError(str(error)) if isinstance(error, httpx2.InvalidURL) else error, base_url)
+        if explained is None:
             raise
-        raise known from error
+        raise explained from error
 
 
 async def events(client: Client, path: str, body: Json, provider: str, idle: float) -> AsyncGenerator[Json, None]:
@@ -254,10 +254,10 @@ async def _again_if_hung_up(call: Callable[[], Awaitable[Any]]) -> Any:
 
 async def get_json(client: Client, path: str, provider: str, *, headers: Mapping[str, str] | None = None) -> object:
     """GET `path` (or an absolute URL) as JSON. Raises `ProviderError`, also for a web page."""
-    found = await _call(client, "get", path, None, provider, headers)
-    if isinstance(found, str) and is_page(found):
-        raise page_error(found, provider, redact(str(client.base_url)))
-    return found
+    answer = await _call(client, "get", path, None, provider, headers)
+    if isinstance(answer, str) and is_page(answer):
+        raise page_error(answer, provider, redact(str(client.base_url)))
+    return answer
 
 
 async def post_json(client: Client, path: str, body: Json, provider: str) -> object:

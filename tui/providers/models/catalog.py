@@ -68,10 +68,10 @@ def table_limits(model: str) -> ModelLimits | None:
 
 def prices_limits(provider: str, model: str) -> ModelLimits | None:
     """The window as `genai-prices` has it; None where it has none. Slow at first use."""
-    found = _find(provider, model)
-    if found is None or not found.context_window:
+    listed = _find(provider, model)
+    if listed is None or not listed.context_window:
         return None
-    return ModelLimits(found.context_window, source="prices", detail=f"genai-prices, {found.id}")
+    return ModelLimits(listed.context_window, source="prices", detail=f"genai-prices, {listed.id}")
 
 
 def price(usage: Usage, provider: str, model: str) -> Decimal | None:
@@ -131,9 +131,9 @@ def list_price(provider: str, model: str) -> tuple[Decimal, Decimal] | None:
 
     Slow at first use.
     """
-    given = price(Usage(1000, 0), provider, model)
-    output = price(Usage(0, 1000), provider, model)
-    return None if given is None or output is None else (given * 1000, output * 1000)
+    input_price = price(Usage(1000, 0), provider, model)
+    output_price = price(Usage(0, 1000), provider, model)
+    return None if input_price is None or output_price is None else (input_price * 1000, output_price * 1000)
 
 
 def _price_id(provider: str) -> str:
@@ -144,18 +144,18 @@ def _find(provider: str, model: str) -> ModelInfo | None:
     from genai_prices.data_snapshot import get_snapshot
 
     try:
-        _, found = get_snapshot().find_provider_model(model, None, _price_id(provider), None)
+        _, model_info = get_snapshot().find_provider_model(model, None, _price_id(provider), None)
     except LookupError:
         return None
-    return found
+    return model_info
 
 
 def known_limits(provider: str, model: str) -> ModelLimits:
     """The limits by the table or the price data, or unknown: what is known without a server. Slow at first use."""
-    found = table_limits(model)
-    if found is None and provider not in _FREE:
-        found = prices_limits(provider, model)
-    return found or UNKNOWN_LIMITS
+    limits = table_limits(model)
+    if limits is None and provider not in _FREE:
+        limits = prices_limits(provider, model)
+    return limits or UNKNOWN_LIMITS
 
 
 async def resolve_limits(provider: Provider, model: str) -> ModelLimits:
@@ -165,11 +165,11 @@ async def resolve_limits(provider: Provider, model: str) -> ModelLimits:
     keeps the input and output limits another one knows of the same window. A server that can't be asked is passed by.
     """
     try:
-        found = await provider.limits(model)
+        stated = await provider.limits(model)
     except ProviderError:
-        found = None
+        stated = None
     table = table_limits(model)
-    limits = found or table
+    limits = stated or table
     if limits is None:
         limits = await asyncio.to_thread(known_limits, provider.name, model)
     if table is not None and table.context == limits.context:

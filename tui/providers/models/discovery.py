@@ -158,22 +158,24 @@ def entry_info(entry: Mapping[str, Any], name: str, title: str | None, limits: M
         title,
         limits,
         price=_entry_price(entry.get("pricing")),
-        images=_first(_within("image", kinds), _said(table, "image_input", "vision"), _within("multimodal", words)),
-        pdfs=_first(_within("file", kinds), _said(table, "pdf_input")),
+        images=_first(
+            _within("image", kinds), _supported(table, "image_input", "vision"), _within("multimodal", words)
+        ),
+        pdfs=_first(_within("file", kinds), _supported(table, "pdf_input")),
         tools=_first(
-            _within("tools", parameters), _said(table, "function_calling", "tool_use", "trained_for_tool_use")
+            _within("tools", parameters), _supported(table, "function_calling", "tool_use", "trained_for_tool_use")
         ),
         thinking=_thinking_types(table.get("thinking")),
         efforts=_efforts(entry, table),
     )
 
 
-def _thinking_types(said: object) -> tuple[str, ...] | None:
-    """Anthropic: {"types": {"adaptive": {"supported": true}, ...}}; None where that is not said."""
-    types = said.get("types") if isinstance(said, Mapping) else None
+def _thinking_types(thinking: object) -> tuple[str, ...] | None:
+    """Anthropic: {"types": {"adaptive": {"supported": true}, ...}}; None where that is not listed."""
+    types = thinking.get("types") if isinstance(thinking, Mapping) else None
     if not isinstance(types, Mapping) or not types:
         return None
-    return tuple(sorted(name for name in types if isinstance(name, str) and _said(types, name)))
+    return tuple(sorted(name for name in types if isinstance(name, str) and _supported(types, name)))
 
 
 def _efforts(entry: Mapping[str, Any], able: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -184,7 +186,7 @@ def _efforts(entry: Mapping[str, Any], able: Mapping[str, Any]) -> tuple[str, ..
     effort = able.get("effort")
     if isinstance(effort, Mapping):
         off = {"disabled", "between_tools"} & set(_thinking_types(able.get("thinking")) or ())
-        levels = [level for level in LEVELS if _said(effort, level)]
+        levels = [level for level in LEVELS if _supported(effort, level)]
         return (*(["off"] if off else []), *levels) if levels else None
     reasoning = entry.get("reasoning")
     holders = [entry, *([reasoning] if isinstance(reasoning, Mapping) else [])]
@@ -205,7 +207,7 @@ def _within(word: str, words: object) -> bool | None:
     return word in words if isinstance(words, list | set) else None
 
 
-def _said(table: Mapping[str, Any], *names: str) -> bool | None:
+def _supported(table: Mapping[str, Any], *names: str) -> bool | None:
     """The first of `names` in a table of capabilities: true, false, or a table with "supported"."""
     for name in names:
         value = table.get(name)
@@ -240,11 +242,11 @@ async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str)
     root = str(client.base_url).rstrip("/").removesuffix("/v1")
     for ask in (_ollama_limits, _props_limits, _lmstudio_limits):
         try:
-            found = await ask(client, root, model, config.name)
+            limits = await ask(client, root, model, config.name)
         except ProviderError:
             continue  # not that kind of server
-        if found is not None:
-            return found
+        if limits is not None:
+            return limits
     return None
 
 
@@ -342,9 +344,9 @@ async def server_takes_tools(client: AsyncOpenAI | AsyncAnthropic, config: Provi
     try:
         props = await _probe(client, f"{root}/props", config.name)
         able = props.get("chat_template_caps") if isinstance(props, Mapping) else None
-        said = able.get("supports_tools") if isinstance(able, Mapping) else None
-        if isinstance(said, bool):
-            return said
+        takes = able.get("supports_tools") if isinstance(able, Mapping) else None
+        if isinstance(takes, bool):
+            return takes
     except ProviderError:
         pass  # it is not llama.cpp
     try:

@@ -32,9 +32,9 @@ class _Item:
     kind: str
     index: int  # counted within its kind
     place: int  # among all items of the answer
-    said: str = ""  # what has come of it in deltas
+    text: str = ""  # what has come of it in deltas
     refused: str = ""  # what has come of a refusal in it
-    told: bool = False  # an item of another kind, or a phase, was handed on
+    named: bool = False  # its phase, or that there is such an item, was handed on
     parts: int = 0  # summary parts begun
 
 
@@ -72,7 +72,7 @@ class ResponsesReader:
                 item = self._item(event, "reasoning")
                 item.parts += 1
                 if item.parts > 1:
-                    item.said += "\n\n"
+                    item.text += "\n\n"
                     yield ReasoningDelta("\n\n", item.index)
 
     def finish(self) -> Iterator[StreamEvent]:
@@ -84,18 +84,18 @@ class ResponsesReader:
         match kind:
             case "response.output_text.delta":
                 item = self._item(event, "message")
-                item.said += delta
+                item.text += delta
                 yield TextDelta(delta, item.place)
             case "response.refusal.delta":
                 self._item(event, "message").refused += delta
                 yield RefusalDelta(delta)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 item = self._item(event, "reasoning")
-                item.said += delta
+                item.text += delta
                 yield ReasoningDelta(delta, item.index)
             case "response.function_call_arguments.delta":
                 item = self._item(event, "function_call")
-                item.said += delta
+                item.text += delta
                 yield ToolCallDelta(item.index, arguments=delta)
 
     def _item(self, event: Json, kind: str) -> _Item:
@@ -104,11 +104,11 @@ class ResponsesReader:
         item_id = wire.get("id") if isinstance(wire, dict) else event.get("item_id")
         index = event.get("output_index")
         key: object = index if isinstance(index, int) else str(item_id or kind)
-        found = self._items.get(key)
-        if found is None or found.kind != kind:
-            count = sum(item.kind == kind for item in self._items.values())
-            found = self._items[key] = _Item(kind, count, len(self._items))
-        return found
+        item = self._items.get(key)
+        if item is None or item.kind != kind:
+            count = sum(other.kind == kind for other in self._items.values())
+            item = self._items[key] = _Item(kind, count, len(self._items))
+        return item
 
     def _added(self, event: Json) -> Iterator[StreamEvent]:
         wire = event.get("item")
@@ -119,7 +119,7 @@ class ResponsesReader:
             yield ToolCallDelta(
                 item.index, str(wire.get("call_id") or wire.get("id") or ""), str(wire.get("name") or "")
             )
-        yield from _told(item, wire)
+        yield from _named(item, wire)
 
     def _done(self, event: Json) -> Iterator[StreamEvent]:
         """What a finished item holds beyond its deltas: metadata, and content whose deltas did not come."""
@@ -127,7 +127,7 @@ class ResponsesReader:
         if not isinstance(wire, dict):
             return
         kind = str(wire.get("type"))
-        known = len(self._items)
+        announced = len(self._items)
         item = self._item(event, kind)
         match kind:
             case "reasoning":
@@ -143,12 +143,12 @@ class ResponsesReader:
                     for annotation in _parts(part.get("annotations")):
                         yield from _cited(annotation)
             case "function_call":
-                if len(self._items) > known:
+                if len(self._items) > announced:
                     call_id = str(wire.get("call_id") or wire.get("id") or "")
                     yield ToolCallDelta(item.index, call_id, str(wire.get("name") or ""))
                 if rest := _rest(item, str(wire.get("arguments") or "")):
                     yield ToolCallDelta(item.index, arguments=rest)
-        yield from _told(item, wire)
+        yield from _named(item, wire)
 
     def _closed(self, kind: str, response: object) -> Iterator[StreamEvent]:
         response = response if isinstance(response, dict) else {}
@@ -167,16 +167,16 @@ class ResponsesReader:
                 self._end = StreamEnd("tool_calls" if called else "stop", "completed")
 
 
-def _told(item: _Item, wire: Json) -> Iterator[StreamEvent]:
+def _named(item: _Item, wire: Json) -> Iterator[StreamEvent]:
     """What is handed on once of an item: the phase of a message, and that there is an item of another kind."""
     phase = wire.get("phase")
-    if item.told:
+    if item.named:
         return
     if item.kind == "message" and isinstance(phase, str) and phase:
-        item.told = True
+        item.named = True
         yield TextMeta(item.place, phase)
     elif item.kind not in _READ:
-        item.told = True
+        item.named = True
         yield ItemReceived(item.kind)
 
 
@@ -191,8 +191,8 @@ def _cited(annotation: object) -> Iterator[StreamEvent]:
 
 def _rest(item: _Item, whole: str) -> str:
     """What a finished item says beyond its deltas; nothing where the two disagree."""
-    said, item.said = item.said, whole or item.said
-    return whole[len(said) :] if whole.startswith(said) else ""
+    before, item.text = item.text, whole or item.text
+    return whole[len(before) :] if whole.startswith(before) else ""
 
 
 def _parts(value: object) -> list[Json]:

@@ -78,8 +78,8 @@ def _items(message: Message, request: Request, ids: ToolIds, *, official: bool) 
     if message.role == "assistant":
         return _assistant(message, request, ids, official=official)
     if message.role == "tool":
-        found = results_with_parts(message)
-        return [_result(part, more, _files(more, request) if official else [], ids) for part, more in found]
+        answered = results_with_parts(message)
+        return [_result(part, more, _files(more, request) if official else [], ids) for part, more in answered]
     results = [_result(part, [], [], ids) for part in message.parts if isinstance(part, ToolResult)]
     content: list[Json] = []
     for part in message.parts:
@@ -117,8 +117,8 @@ def _assistant(message: Message, request: Request, ids: ToolIds, *, official: bo
     items: list[Json] = []
     last_call = max((at for at, part in enumerate(message.parts) if isinstance(part, ToolCall)), default=-1)
     version = gpt_version(request.model)
-    own = (message.provider, message.model) == (request.provider, request.model)  # whose phases are known
-    phased = version is not None and version >= (5, 4) and not own
+    same_model = (message.provider, message.model) == (request.provider, request.model)  # its phases are stored
+    phased = version is not None and version >= (5, 4) and not same_model
     for at, part in enumerate(message.parts):
         match part:
             case Reasoning():
