@@ -34,7 +34,7 @@ from tui.chat.conversation.events import (
 )
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import SessionStore
-from tui.cli.lines import Lines
+from tui.cli.plain.lines import Lines
 from tui.cli.plain.plain import PlainChat
 from tui.cli.plain.turn import Speaker
 from tui.messages import Message, Text, ToolCall
