@@ -8,6 +8,7 @@ from tests.chat.fakes import ScriptedProvider, answer, drain, of
 from tests.commands.scripted_ui import Commands
 from tui.chat.conversation.events import CompactionFinished
 from tui.commands.model import ANYWAY, COMPACT, STAY
+from tui.context.estimate.calibration import Calibration
 from tui.messages import Attachment
 from tui.providers.base import Capabilities, ProviderError
 from tui.views.view import Question
@@ -79,11 +80,26 @@ async def test_models_are_completed_as_they_were_listed_last(commands: Commands)
 async def test_what_was_learned_of_a_model_is_told_and_forgotten(
     commands: Commands, provider: ScriptedProvider
 ) -> None:
-    nothing = "Nothing was learned of scripted/m that changes what it is asked."
+    nothing = "Nothing was learned of scripted/m."
     assert await commands.said("/model --learned") == nothing
     provider.script += [[ProviderError("bad_request", "m does not support images")], answer("So.")]
     await drain(commands.session.send("look"))
     learned = "It refused images: it is sent words for them"
-    assert await commands.said("/model --learned") == f"Learned of scripted/m: {learned}. /model --forget forgets it."
+    assert await commands.said("/model --learned") == f"Learned of scripted/m: {learned}. /model forget forgets it."
     assert await commands.said("/model --forget") == f"Forgotten of scripted/m: {learned}."
     assert await commands.said("/model --learned") == nothing
+
+
+async def test_how_a_model_is_measured_is_told_and_forgotten(commands: Commands) -> None:
+    """What was set stays; the number is an estimate again."""
+    await commands.said("/window 32k")
+    session = commands.session
+    await drain(session.send("look"))
+    learned = Calibration().learn_excess(700, sure=True)
+    commands.workspace.services.estimator.calibrations.put("scripted", "m", learned)
+    adds = "Its server adds about 700 tokens to every request"
+    assert await commands.said("/model learned") == f"Learned of scripted/m: {adds}. /model forget forgets it."
+    assert await commands.said("/model forget") == f"Forgotten of scripted/m: {adds}."
+    assert await commands.said("/model learned") == "Nothing was learned of scripted/m."
+    assert session.usage is not None and session.usage.source == "estimated"
+    assert session.usage.limits.context == 32_000

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 COMPACT, ANYWAY, STAY = "compact", "anyway", "stay"
 """What to do where the conversation does not fit the model; the first two are options of the command, too."""
 LEARNED, FORGET = "learned", "forget"
-"""Options: what refusals taught of the model in use, and to forget that."""
+"""Words or options: what was learned of the model in use, and to forget that."""
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
@@ -25,6 +25,8 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     Where the conversation does not fit its window, the person is asked before anything changes.
     """
     name, _, option = (part.strip() for part in args.partition("--"))
+    if not option and name in (LEARNED, FORGET):  # no model's name: those have a slash, or their provider's list does
+        name, option = "", name
     if not name and option in (LEARNED, FORGET):
         await ui.say(await _learned(chat.session, forget=option == FORGET))
         return
@@ -59,13 +61,13 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 async def _learned(session: ChatSession, *, forget: bool) -> str:
-    """What servers taught of the model in use, told and forgotten where that is wanted."""
+    """What was learned of the model in use, told and forgotten where that is wanted."""
     name, lines = f"{session.provider}/{session.model}", session.learned
     if not lines:
-        return f"Nothing was learned of {name} that changes what it is asked."
+        return f"Nothing was learned of {name}."
     told = ". ".join(lines)
     if not forget:
-        return f"Learned of {name}: {told}. /model --{FORGET} forgets it."
+        return f"Learned of {name}: {told}. /model {FORGET} forgets it."
     await session.forget_learned()
     return f"Forgotten of {name}: {told}."
 
@@ -124,7 +126,7 @@ COMMAND = Command(
     run,
     "model",
     when="idle",
-    args="[NAME|--learned|--forget]",
+    args="[NAME|learned|forget]",
     aliases=("m",),
     complete=complete,
     first=True,

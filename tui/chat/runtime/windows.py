@@ -109,6 +109,23 @@ class Windows:
         self._memory.pop(_key(provider, model), None)
         self.forget_lookup(provider, model)
 
+    def told(self, provider: str, model: str) -> tuple[str, ...]:
+        """What a server's refusals, answers or cut prompts taught of a window, a line each for a person."""
+        kept = self._kept(provider, model)
+        lines = []
+        if kept.get("cut"):
+            lines.append(f"Its server cuts prompts that are longer than {kept['cut']:,} tokens")
+        if kept.get("learned"):
+            lines.append(f"Its window is {kept['learned']:,} tokens ({kept.get('how', 'learned from the server')})")
+        if kept.get("answer"):
+            lines.append(f"Its answers have {kept['answer']:,} tokens at most")
+        return tuple(lines)
+
+    def forget(self, provider: str, model: str) -> None:
+        """Forget what was learned; what a person set stays. Raises `StoreError`."""
+        self._change(provider, model, lambda kept: {key: value for key, value in kept.items() if key == "set"})
+        self.forget_lookup(provider, model)
+
     def learn(self, provider: str, model: str, limit: int) -> None:
         """A server named its limit in an overflow error: `limit` tokens. Never below an input that it has taken."""
         floor = int(self._kept(provider, model).get("taken", 0))

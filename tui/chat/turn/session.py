@@ -389,20 +389,23 @@ class ChatSession:
 
     @property
     def learned(self) -> tuple[str, ...]:
-        """What servers said or refused of the model in use, a line each: what is asked of it follows from that."""
+        """What was learned of the model in use, a line each: it decides what is asked and how that is measured."""
         provider, able = self._services.provider(self.provider), self._conversation.target.capabilities
         lines = [*provider.learned(self.model)]
         if self.tools.box.support.takes_tools(self.provider, self.model) is False:
             lines.append("Its server says that it calls no tools: it is offered none")
         if provider.capabilities(self.model).images and not able.images:
             lines.append("It refused images: it is sent words for them")
+        lines += self._services.windows.told(self.provider, self.model)
+        lines += self._services.estimator.calibrations.get(self.provider, self.model).told
         return tuple(lines)
 
     async def forget_learned(self) -> None:
-        """Ask the model in use as if nothing was learned of it. Its window is forgotten by `set_window`."""
+        """Ask and measure the model in use as if nothing was learned of it. A window that was set stays."""
         provider = self._services.provider(self.provider)
         provider.forget(self.model)
-        await asyncio.to_thread(self.tools.box.support.forget, self.provider, self.model)
+        for forget in (self.tools.box.support.forget, self._services.windows.forget, self._services.estimator.forget):
+            await asyncio.to_thread(forget, self.provider, self.model)
         self._conversation.set_target(self._target_for(f"{self.provider}/{self.model}"))
         await self.refresh_usage()
 

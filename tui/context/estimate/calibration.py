@@ -262,6 +262,25 @@ class Calibration:
             return None
         return 100 * _quantile([abs(error) for error in self.relative], 0.95)
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What was learned that changes a number by something, a line each for a person."""
+        lines = []
+        if self.calls and abs(self.factor - 1) >= 0.01:
+            lines.append(f"Its text costs {self.factor:.2f} times the estimate ({self.calls:,} calls)")
+        if self.hidden:
+            lines.append(f"Its server adds about {round(self.hidden):,} tokens to every request")
+        if abs(self.media_factor - 1) >= 0.01:
+            lines.append(f"Its images cost {self.media_factor:.2f} times the published formula")
+        if self.reasoning_share < 1:
+            lines.append("Reasoning that is sent back is not in its input")
+        if self.unseen_share is not None and self.unseen_share < 1:
+            lines.append("Output that is billed and not shown does not go back")
+        agreed = sum(cost.agreed for cost in self.preambles.values())
+        if agreed:
+            lines.append(f"What {agreed:,} of its system prompts and sets of tools cost")
+        return tuple(lines)
+
     def to_json(self) -> dict[str, object]:
         """For a store."""
         return {
