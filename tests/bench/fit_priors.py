@@ -6,9 +6,9 @@ for each family, each a fit of least absolute relative error:
 1. Pairs of requests of one conversation, the later one longer by a reply and what followed it:
    input' - input - output = per_result x results + after_calls (or after_reply + per_message) + content.
 2. Requests without tools: input = per_request + per_message x messages + content + thinking, where it is on.
-3. Requests with tools, given 1 and 2: the rest = tools_fixed + per_tool x tools + schema_factor x schemas
-   + per_call x calls + per_argument x arguments. (Requests that force a tool call get a term of their own, which the
-   program has no use for.)
+3. Requests with tools, given 1 and 2: the rest = tools_fixed (+ tools_chat) + per_tool x tools + schema_factor x
+   schemas + per_call x calls + per_argument x arguments. (Requests that force a tool call get a term of their own,
+   which the program has no use for.)
 
 The error that is printed is of models that were left out of the fit, one after the other.
 """
@@ -44,6 +44,7 @@ class Family:
     kin: Callable[[str], bool]
     start: Prior
     holds: Callable[[str], bool] = lambda name: True
+    spread: float = 2.0  # of `per_request`: some templates write a whole system prompt
 
 
 def _newer_gpt(name: str) -> bool:
@@ -71,9 +72,20 @@ def _newest_claude(name: str) -> bool:
     return name.startswith("claude") and any(mark in name for mark in marks)
 
 
+OPEN = {
+    "gpt-oss": ("gpt-oss",),
+    "llama": ("llama3-", "llama-3-", "llama-4"),
+    "llama-3.1+": ("llama3.", "llama-3."),
+    "qwen": ("qwen",),
+    "deepseek": ("deepseek-chat", "deepseek-r", "deepseek-v3"),
+    "mistral": ("mistral", "ministral", "magistral", "pixtral"),
+    "glm-4": ("glm-4", "zai-glm-4"),
+    "glm-5": ("glm-5",),
+}
+
+
 def _named(family: str) -> Callable[[str], bool]:
-    aliases = {"mistral": ("mistral", "ministral", "magistral", "pixtral"), "glm": ("glm", "zai-glm")}
-    return lambda name: name.startswith(aliases.get(family, (family,)))
+    return lambda name: name.startswith(OPEN[family]) and "distill" not in name
 
 
 def _older_gpt(name: str) -> bool:
@@ -91,7 +103,7 @@ FAMILIES = (
     Family("claude-4.5+", _older_claude, _CLAUDE, _claude_4_5),
     Family("claude-4.7", _claude_4_7, _CLAUDE),
     Family("claude-4.8+", _newest_claude, _CLAUDE),
-    *(Family(name, _named(name), _OPEN) for name in ("gpt-oss", "llama", "qwen", "deepseek", "mistral", "glm")),
+    *(Family(name, _named(name), _OPEN, spread=60.0) for name in OPEN),
 )
 
 
@@ -107,6 +119,7 @@ class Facts:
     tools: int
     schemas: int
     thinks: int  # 1 where reasoning is asked for
+    chat: int  # 1 where it goes through Chat Completions
 
 
 def facts(request: Request, style: str) -> Facts:
@@ -131,9 +144,8 @@ def facts(request: Request, style: str) -> Facts:
                 case _:
                     pass
     schemas = sum(count(schema_text(tool, "typescript" if style == "typescript" else "json")) for tool in request.tools)
-    return Facts(
-        content, messages, calls, arguments, results, len(request.tools), schemas, int(bool(request.reasoning))
-    )
+    thinks, chat = int(bool(request.reasoning)), int(request.provider == "openai-chat")
+    return Facts(content, messages, calls, arguments, results, len(request.tools), schemas, thinks, chat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +194,14 @@ def fit(family: Family, rows: Sequence[Row], links: Sequence[Pair]) -> Prior:
     if plain:
         table = [[1.0, f.messages, f.thinks] for f, _ in plain]
         goal = [float(actual - f.content) for f, actual in plain]
-        drawn = [(prior.per_request, 2.0), (prior.per_message, 1.0), (0.0, 30.0)]
+        drawn = [(prior.per_request, family.spread), (prior.per_message, 1.0), (0.0, 30.0)]
         request, message, thinking = least_absolute(table, goal, [1 / max(a, 20) for _, a in plain], drawn)
         prior = replace(prior, per_request=request, per_message=message, thinking=thinking)
     prior = _fit_links(prior, links)
     chosen = [row for row in rows if row.request.tools and family.holds(plain_name(row.model))]
     tooled = [(facts(row.request, style), row.actual, float(row.forced)) for row in chosen]
     if tooled:
-        table = [[1.0, f.tools, f.schemas, f.calls, f.arguments, forced] for f, _, forced in tooled]
+        table = [[1.0, f.chat, f.tools, f.schemas, f.calls, f.arguments, forced] for f, _, forced in tooled]
         goal = [
             float(actual)
             - prior.per_request
@@ -201,6 +213,7 @@ def fit(family: Family, rows: Sequence[Row], links: Sequence[Pair]) -> Prior:
         ]
         drawn = [
             (prior.tools_fixed, 1000.0),
+            (0.0, 1000.0 if family.start.schema_style == "typescript" else 0.01),
             (prior.per_tool, 15.0),
             (prior.schema_factor, 0.1),
             (prior.per_call, 6.0),
@@ -208,9 +221,15 @@ def fit(family: Family, rows: Sequence[Row], links: Sequence[Pair]) -> Prior:
             (0.0, 100.0),
         ]
         weights = [1 / max(actual, 20) for _, actual, _ in tooled]
-        fixed_cost, tool, schema, call, argument, _ = least_absolute(table, goal, weights, drawn)
+        fixed_cost, chat, tool, schema, call, argument, _ = least_absolute(table, goal, weights, drawn)
         prior = replace(
-            prior, tools_fixed=fixed_cost, per_tool=tool, schema_factor=schema, per_call=call, per_argument=argument
+            prior,
+            tools_fixed=fixed_cost,
+            tools_chat=chat,
+            per_tool=tool,
+            schema_factor=schema,
+            per_call=call,
+            per_argument=argument,
         )
     return prior
 
@@ -230,7 +249,11 @@ def _fit_links(prior: Prior, links: Sequence[Pair]) -> Prior:
 def predicted(request: Request, prior: Prior) -> float:
     """The estimate of a whole request with `prior` in place of its family's."""
     f = facts(request, prior.schema_style)
-    tools = prior.tools_fixed + prior.per_tool * f.tools + prior.schema_factor * f.schemas if f.tools else 0.0
+    tools = (
+        prior.tools_fixed + prior.tools_chat * f.chat + prior.per_tool * f.tools + prior.schema_factor * f.schemas
+        if f.tools
+        else 0.0
+    )
     return (
         prior.per_request
         + prior.thinking * f.thinks

@@ -180,7 +180,7 @@ def _chat(body: Mapping[str, Any], model: str) -> Request:
     if body.get("web_search_options") or body.get("functions"):
         raise _NotOursError("server-run tool")
     tools = _tools(body.get("tools") or [], lambda tool: tool["function"])
-    return Request("openai", model, tuple(messages), _system(*system), tools)
+    return Request("openai-chat", model, tuple(messages), _system(*system), tools)
 
 
 def _tools(tools: Sequence[Mapping[str, Any]], inner: Any) -> tuple[ToolSchema, ...]:

@@ -15,10 +15,10 @@ from tui.context.estimate.preamble import estimate_preamble
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]
 
 LIMITS = {
-    ("openai", False): 0.03,
-    ("openai", True): 0.10,
-    ("anthropic", False): 0.10,
-    ("anthropic", True): 0.12,
+    ("openai", False): 0.02,
+    ("openai", True): 0.05,
+    ("anthropic", False): 0.04,
+    ("anthropic", True): 0.05,
 }
 
 

@@ -25,8 +25,9 @@ class Prior:
     output when something follows, `after_calls` if it called tools: closing marks are output but no input, role marks
     the other way round.
 
-    Tools cost `tools_fixed` once (a hidden preamble), `per_tool` each and `schema_factor` times what the tokenizer
-    counts in them, written as JSON or as TypeScript (OpenAI renders them so).
+    Tools cost `tools_fixed` once (a hidden preamble; OpenAI's is longer by `tools_chat` where Chat Completions are
+    spoken instead of Responses), `per_tool` each and `schema_factor` times what the tokenizer counts in them, written
+    as JSON or as TypeScript (OpenAI renders them so).
     """
 
     per_request: float = 3.0
@@ -38,6 +39,7 @@ class Prior:
     after_reply: float = 0.0
     after_calls: float = 0.0
     tools_fixed: float = 16.0
+    tools_chat: float = 0.0
     per_tool: float = 8.0
     schema_factor: float = 1.1
     schema_style: Literal["json", "typescript"] = "json"
@@ -48,26 +50,28 @@ DEFAULT = Prior()
 _GPT = Prior(
     per_request=1.9,
     per_message=4.1,
-    per_call=9.2,
-    per_argument=-3.0,
+    per_call=13.2,
+    per_argument=-4.0,
     per_result=8.5,
     after_calls=2.0,
-    tools_fixed=6.8,
-    per_tool=5.8,
-    schema_factor=1.17,
+    tools_fixed=15.6,
+    tools_chat=81.2,
+    per_tool=-0.8,
+    schema_factor=0.99,
     schema_style="typescript",
 )
 _GPT_4 = Prior(
     per_request=3.1,
     per_message=4.0,
-    per_call=10.2,
-    per_argument=-3.5,
+    per_call=7.4,
+    per_argument=-1.8,
     per_result=5.9,
     after_reply=3.0,
     after_calls=2.3,
-    tools_fixed=15.5,
-    per_tool=-1.4,
-    schema_factor=0.98,
+    tools_fixed=10.2,
+    tools_chat=6.1,
+    per_tool=-0.2,
+    schema_factor=0.93,
     schema_style="typescript",
 )
 _CLAUDE = Prior(
@@ -86,10 +90,24 @@ _CLAUDE = Prior(
 _CLAUDE_4_5 = replace(_CLAUDE, per_call=11.2, per_argument=2.4, tools_fixed=492.0, per_tool=19.2, schema_factor=1.06)
 _CLAUDE_4_7 = replace(_CLAUDE, per_request=8.0, thinking=0.0, per_message=3.0)
 _CLAUDE_4_8 = replace(_CLAUDE, per_request=4.0, thinking=0.0, per_message=2.0)
-_GLM = Prior(
-    per_request=2.3, per_message=2.9, per_call=13.2, per_argument=1.4, per_result=12.2, tools_fixed=100.0, per_tool=20.0
+_GLM_4 = Prior(per_request=2.0, per_message=3.0, per_result=12.2, tools_fixed=93.0, per_tool=20.0)
+_GLM_5 = Prior(
+    per_request=8.0,
+    per_message=4.0,
+    per_call=12.8,
+    per_argument=1.2,
+    per_result=12.2,
+    after_calls=16.8,
+    tools_fixed=93.0,
+    per_tool=20.0,
 )
-_LLAMA = Prior(per_request=7.3, per_message=4.8, tools_fixed=60.0, per_tool=15.0)
+_LLAMA_3 = Prior(per_request=6.0, per_message=4.0, tools_fixed=60.0, per_tool=16.0)
+_LLAMA_3_1 = replace(_LLAMA_3, per_request=31.3)  # its template says which day it is
+_LLAMA_4 = replace(_LLAMA_3, tools_fixed=650.0)
+_MISTRAL = Prior(per_request=0.0, per_message=3.2, tools_fixed=60.0, per_tool=20.0)
+_GEMINI = Prior(
+    per_request=0.0, per_message=0.8, per_call=8.0, per_result=8.0, tools_fixed=2.0, per_tool=2.0, schema_factor=1.0
+)
 
 PRIORS: dict[str, Prior] = {
     "gpt": _GPT,
@@ -114,22 +132,36 @@ PRIORS: dict[str, Prior] = {
     "claude-sonnet-4-7": _CLAUDE_4_7,
     "claude-opus-4-8": _CLAUDE_4_8,
     "gpt-oss": Prior(
-        per_request=13.5,
-        per_message=7.1,
-        per_call=2.1,
-        per_argument=-3.5,
+        per_request=63.3,  # a system prompt of its own
+        per_message=4.4,
+        per_call=3.5,
+        per_argument=-2.9,
         per_result=7.1,
-        tools_fixed=33.9,
+        after_reply=-4.4,
+        after_calls=-3.6,
+        tools_fixed=-9.8,
         per_tool=20.0,
-        schema_factor=1.12,
+        schema_factor=1.11,
     ),
-    "llama": _LLAMA,
-    "meta-llama": _LLAMA,
-    "qwen": Prior(per_request=3.9, per_message=4.2, tools_fixed=220.0, per_tool=20.0),
-    "deepseek": Prior(per_request=2.7, per_message=0.2, tools_fixed=293.0, per_tool=20.0),
-    "mistral": Prior(per_request=0.1, per_message=3.0, tools_fixed=60.0, per_tool=20.0),
-    "glm": _GLM,
-    "zai-glm": _GLM,
+    "gemini": _GEMINI,
+    "gemma": Prior(per_request=4.0, per_message=5.0),
+    "llama": _LLAMA_3_1,
+    "llama3-": _LLAMA_3,
+    "llama-3-": _LLAMA_3,
+    "llama-4": _LLAMA_4,
+    "llama4": _LLAMA_4,
+    "qwen": Prior(per_request=4.1, per_message=4.0, tools_fixed=224.6, per_tool=20.0, schema_factor=1.09),
+    "deepseek": Prior(per_request=1.2, per_message=1.8, tools_fixed=293.0, per_tool=20.0),
+    "mistral": _MISTRAL,
+    "ministral": _MISTRAL,
+    "magistral": _MISTRAL,
+    "codestral": _MISTRAL,
+    "devstral": _MISTRAL,
+    "pixtral": _MISTRAL,
+    "glm": _GLM_4,
+    "glm-5": _GLM_5,
+    "zai-glm": _GLM_4,
+    "zai-glm-5": _GLM_5,
 }
 
 # Tokens of English prose and code by the families' vocabularies, against o200k (medians over the corpus). They only

@@ -53,7 +53,8 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
             )
             failed += counted
         tools.append(float(counted))
-    fixed = prior.tools_fixed if tools else 0.0
+    chat = 0.0 if request.provider == "openai" else prior.tools_chat  # OpenAI itself is spoken to by Responses
+    fixed = prior.tools_fixed + chat if tools else 0.0
     digest = preamble_digest(request.system, request.tools)
     asked = request.reasoning not in (None, "off")
     markup = prior.per_request + prior.thinking * asked + (prior.per_message if any(sections) else 0.0)
