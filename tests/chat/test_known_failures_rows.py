@@ -119,7 +119,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     # 1.G2 queue, draft
     "96": (
         "screens/chat/test_screen::test_draft_and_queue_outlive_a_compaction",
-        "screens/summary/test_summary::test_what_waits_is_sent_after_the_decision",
+        "screens/test_summary::test_what_waits_is_sent_after_the_decision",
     ),
     "97": ("screens/chat/test_screen::test_draft_and_queue_outlive_a_compaction",),
     # 1.H pairing, thinking blocks, identifiers

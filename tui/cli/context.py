@@ -44,7 +44,7 @@ def _print(usage: ContextUsage, plan: ToolPlan) -> None:
     """The panel's own lines, without colour where standard output is no terminal."""
     from rich.console import Console
 
-    from tui.views.context_table import context_lines
+    from tui.views.context.table import context_lines
     from tui.views.mcp_lines import deferred_words
 
     hints = {"tools": deferred_words(len(plan.deferred), plan.tokens)} if plan.deferred else {}

@@ -7,7 +7,7 @@ from tui.commands.ui import UI, Chat, Command
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Show the next request part by part. Changes nothing."""
-    from tui.views.context_table import ContextView
+    from tui.views.context.table import ContextView
 
     await ui.show(ContextView(chat.session, chat.workspace))
 

@@ -8,7 +8,7 @@ from tui.chat.interchange.following import Followed
 from tui.context.usage.usage import ContextUsage
 from tui.text.cells import clip, plain
 from tui.text.numbers import approx, money, percent, plural, tokens_exact, tokens_short
-from tui.views.context_picture import picture_lines
+from tui.views.context.picture import picture_lines
 
 _GROUPS = (
     ("tools and system", ("system", "memory", "tools", "unattributed")),

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.text.numbers import approx, money, percent, tokens_short
-from tui.views.context_bar import alarm, context_bar, urgency
+from tui.views.context.bar import alarm, context_bar, urgency
 
 if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from tui.text.cells import plain
 from tui.text.numbers import tokens_short
-from tui.views.context_picture import CATEGORIES
+from tui.views.context.picture import CATEGORIES
 
 if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage

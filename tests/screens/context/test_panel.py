@@ -14,7 +14,7 @@ from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.messages import Message, Text
 from tui.screens.context.panel import ContextPanel
-from tui.views.context_table import ContextView
+from tui.views.context.table import ContextView
 
 
 @pytest.mark.parametrize("size", [*SIZES, (40, 12)])

@@ -22,7 +22,7 @@ from tui.screens.chat import mentions
 from tui.screens.chat.background import BackgroundScreen
 from tui.screens.chat.drafts import Drafts
 from tui.text.cells import plain
-from tui.views.context_messages import message_counts
+from tui.views.context.messages import message_counts
 from tui.widgets.composer.composer import Composer, QueueList
 from tui.widgets.status_bar import Status, StatusBar
 from tui.widgets.title_bar import TitleBar

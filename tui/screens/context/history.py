@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui.screens.base import BACK, Panel, clickable
-from tui.views.context_history import calls_of, chart_lines, legend
+from tui.views.context.history import calls_of, chart_lines, legend
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession

@@ -23,13 +23,13 @@ from tui.screens.pager import Pager
 from tui.text.cells import clip
 from tui.text.names import MESSAGE_ROWS
 from tui.text.numbers import tokens_exact
-from tui.views.context_picture import picture_lines
-from tui.views.context_table import Line, basis_lines, deferred_hint, headline, table_lines
+from tui.views.context.picture import picture_lines
+from tui.views.context.table import Line, basis_lines, deferred_hint, headline, table_lines
 
 if TYPE_CHECKING:
     from tui.context.usage.rows import UsageItem
     from tui.context.usage.usage import ContextUsage
-    from tui.views.context_table import ContextView
+    from tui.views.context.table import ContextView
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall
 from tui.text.cells import clip, pad, plain
 from tui.text.names import MESSAGE_ROWS
 from tui.text.numbers import age, approx, tokens_exact
-from tui.views.context_picture import category
+from tui.views.context.picture import category
 
 if TYPE_CHECKING:
     from tui.context.counting.costs import CountSource

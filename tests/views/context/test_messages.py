@@ -7,8 +7,8 @@ import pytest
 from tests.fakes import assistant, make_usage, user
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult
-from tui.views.context_history import Call, calls_of, chart_lines, legend
-from tui.views.context_messages import listed, message_counts, message_line, message_lines, preview
+from tui.views.context.history import Call, calls_of, chart_lines, legend
+from tui.views.context.messages import listed, message_counts, message_line, message_lines, preview
 
 ROWS = (
     UsageRow("system", "System", 500, "estimated", (UsageItem("p", 500, "estimated", "m1"),)),

@@ -12,9 +12,9 @@ from rich.cells import cell_len
 from tests.fakes import make_usage
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.text.names import MESSAGE_ROWS, ROW_NAMES
-from tui.views.context_bar import context_bar, filled_halves
-from tui.views.context_picture import CATEGORIES, COLOURS, cells, picture_lines, segments_of
-from tui.views.context_table import context_lines, headline
+from tui.views.context.bar import context_bar, filled_halves
+from tui.views.context.picture import CATEGORIES, COLOURS, cells, picture_lines, segments_of
+from tui.views.context.table import context_lines, headline
 from tui.widgets.status_bar import Status, number, status_line
 
 tokens = st.integers(0, 3_000_000)
