@@ -86,7 +86,7 @@ async def test_a_call_is_run_and_its_result_is_read(
 
     providers = {"real": ProviderSettings(base_url=server.url)}
     settings = Settings(
-        model=f"real/{server.model}", providers=providers, data_dir=tmp_path, log_dir=tmp_path, reserve_output=24
+        model=f"real/{server.model}", providers=providers, data_dir=tmp_path, log_dir=tmp_path, reserve_output=48
     )
     workspace = await Forced.open(settings)
     try:
