@@ -14,7 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.cli.conftest import Run
-from tui.cli.command_line import COMMANDS, EXAMPLES, LAST, ROOT, Command, parse
+from tui.cli.command import LAST, Command
+from tui.cli.command_line import COMMANDS, EXAMPLES, ROOT, parse
 from tui.config.settings import Settings
 from tui.providers.models.presets import PRESETS
 

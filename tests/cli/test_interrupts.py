@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tui.cli import INTERRUPTED
-from tui.cli.ask import ask
 from tui.cli.streams import on_interrupt
+from tui.cli.subcommands.ask import ask
 from tui.config.settings import ProviderSettings, Settings
 
 

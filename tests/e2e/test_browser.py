@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_serve import free_port, serving
+from tests.cli.subcommands.test_serve import free_port, serving
 from tests.corpus import required
 from tui.chat.store.store import SessionStore
 

@@ -1,194 +1,29 @@
 """The command line: every command with its arguments, its help and its examples.
 
-Loads click and nothing else. A command is one entry of `COMMANDS`; what it does is the function that its `runs` names,
-imported when the command is run.
+A command is one entry of `COMMANDS`; what it does is the function that its `runs` names ("module:function" under
+`tui.cli.subcommands`), imported when the command is run.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
 
 import click
-from click.shell_completion import CompletionItem
 
 from tui import __version__
+from tui.cli.command import (
+    FILE,
+    MODEL,
+    SESSION,
+    SETTINGS,
+    TEXT,
+    Command,
+    Invocation,
+    root_options,
+    write_examples,
+)
 
 PROGRAM = "chatctx"
-
-SETTINGS = ("model", "gguf", "theme")
-"""Options that go to `load_settings`."""
-
-LAST = ""
-"""The session to resume where `--continue` asks for the last one."""
-
-
-class Invocation(NamedTuple):
-    """What a command line asks for: a function ("module:function" under `tui.cli`) and its keyword arguments."""
-
-    runs: str
-    arguments: Mapping[str, Any]
-    settings: Mapping[str, str | Path | None]
-
-
-def parse(argv: Sequence[str]) -> Invocation:
-    """Parse `argv`, without the program's name.
-
-    Raises `click.UsageError`, and `click.exceptions.Exit` after `--help` and `--version` have been printed.
-    """
-    with ROOT.make_context(PROGRAM, list(argv)) as context:
-        invocation: Invocation = ROOT.invoke(context)
-        return invocation
-
-
-# -- what options and arguments take -----------------------------------------------------------------------------------
-
-_ARGUMENT = "\0"
-"""Prefix of a word that click must not take for an option. No word can hold a NUL by itself."""
-
-_NO_OPTION = re.compile(r"-(\d+\.?\d*|\.\d+|.*\s.*)", re.DOTALL)
-"""Words that begin like options but can't be one: "-5", "- a list of things"."""
-
-
-class _Text(click.ParamType[Any]):
-    """Text in the terminal's encoding."""
-
-    name = "text"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        text = str(value).removeprefix(_ARGUMENT)
-        if any("\ud800" <= character <= "\udfff" for character in text):  # how Python shows bytes it can't decode
-            self.fail(f"{text!a} is not UTF-8 text: write it in the terminal's own encoding.", param, ctx)
-        return text
-
-
-class _File(click.ParamType[Path]):
-    """The path of a file, which may hold any bytes."""
-
-    name = "file"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        name = str(value).removeprefix(_ARGUMENT)
-        if re.match(r"(https?|ftp|s3|gs)://", name, re.IGNORECASE):
-            self.fail(
-                f"{name} is an address, and none is fetched: save it first (curl -O), then name the file.", param, ctx
-            )
-        return Path(name)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
-        return [CompletionItem(incomplete, type="file")]
-
-
-class _Session(_Text):
-    """The id of a stored session, or its beginning."""
-
-    name = "session"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
-        from tui.cli.completion import session_ids
-
-        return [CompletionItem(ident, help=title) for ident, title in session_ids(incomplete)]
-
-
-class _Model(_Text):
-    """A model as provider/model."""
-
-    name = "model"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
-        from tui.cli.completion import model_names
-
-        return [CompletionItem(name) for name in model_names(incomplete)]
-
-
-TEXT, FILE, SESSION, MODEL = _Text(), _File(), _Session(), _Model()
-
-
-# -- commands ----------------------------------------------------------------------------------------------------------
-
-
-class Command(click.Command):
-    """One command. `inherits` names options given before the command that are passed to it."""
-
-    def __init__(
-        self,
-        name: str,
-        summary: str,
-        text: str,
-        *params: click.Parameter,
-        runs: str,
-        examples: Sequence[tuple[str, str]],
-        inherits: Iterable[str] = (),
-    ) -> None:
-        super().__init__(name, params=list(params), help=text, short_help=summary)
-        self.runs = runs
-        self.examples = examples
-        self.inherits = frozenset(inherits)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, list(_mark_arguments(args, self.params)))
-
-    def invoke(self, ctx: click.Context) -> Invocation:
-        inherited = _root_options(ctx.find_root())
-        if inherited["resume"] is not None and "resume" not in self.inherits:
-            raise click.UsageError(
-                "--continue and --resume go with the chat, with ask and with serve; here name the session's ID.", ctx
-            )
-        settings = {name: inherited[name] if (own := ctx.params.get(name)) is None else own for name in SETTINGS}
-        arguments = {name: value for name, value in ctx.params.items() if name not in SETTINGS}
-        passed = {name: (inherited | settings)[name] for name in self.inherits}
-        return Invocation(self.runs, arguments | passed, settings)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_examples(formatter, self.examples)
-
-
-class _Root(click.Group):
-    """`chatctx` itself, which opens the chat where no command is named."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, rows in NOTES.items():
-            with formatter.section(title):
-                formatter.write_dl(rows)
-        _write_examples(formatter, EXAMPLES)
-
-
-def _mark_arguments(args: Sequence[str], params: Sequence[click.Parameter]) -> Iterator[str]:
-    """`args` with those marked that begin like options but can't be one, unless an option takes them as its value."""
-    taking = {name for param in params if isinstance(param, click.Option) and not param.is_flag for name in param.opts}
-    previous = ""
-    for word in args:
-        yield _ARGUMENT + word if previous not in taking and _NO_OPTION.fullmatch(word) else word
-        previous = word
-
-
-def _root_options(root: click.Context) -> dict[str, Any]:
-    """The options before the command, `--continue` and `--resume` as one. Raises `click.UsageError`."""
-    options = dict(root.params)
-    if options.pop("last"):
-        if options["resume"] is not None:
-            raise click.UsageError("--continue and --resume can't go together.", root)
-        options["resume"] = LAST
-    return options
-
-
-@click.pass_context
-def _open_chat(ctx: click.Context, /, *, plain: bool, **_: object) -> Invocation | None:
-    if ctx.invoked_subcommand is not None:
-        return None
-    options = _root_options(ctx)
-    runs = "plain.plain:run" if plain else "start:chat"
-    return Invocation(runs, {"resume": options["resume"]}, {name: options[name] for name in SETTINGS})
-
-
-def _write_examples(formatter: click.HelpFormatter, examples: Sequence[tuple[str, str]]) -> None:
-    with formatter.section("Examples"):
-        formatter.write_dl(examples, col_max=38)
 
 
 def _model_options() -> tuple[click.Option, click.Option]:
@@ -572,6 +407,29 @@ EXAMPLES = (
     ("chatctx context --json", "what the next request of the last session costs"),
 )
 
+
+class _Root(click.Group):
+    """`chatctx` itself, which opens the chat where no command is named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, rows in NOTES.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+        write_examples(formatter, EXAMPLES)
+
+
+@click.pass_context
+def _open_chat(ctx: click.Context, /, *, plain: bool, **_: object) -> Invocation | None:
+    if ctx.invoked_subcommand is not None:
+        return None
+    options = root_options(ctx)
+    runs = "plain.plain:run" if plain else "start:chat"
+    return Invocation(runs, {"resume": options["resume"]}, {name: options[name] for name in SETTINGS})
+
+
 ROOT = _Root(
     PROGRAM,
     commands=COMMANDS,
@@ -597,3 +455,13 @@ Without a command, chatctx opens the chat. With no key and no configuration it t
 machine. In the chat, / lists the commands, /context shows what fills the window.""",
 )
 click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")(ROOT)
+
+
+def parse(argv: Sequence[str]) -> Invocation:
+    """Parse `argv`, without the program's name.
+
+    Raises `click.UsageError`, and `click.exceptions.Exit` after `--help` and `--version` have been printed.
+    """
+    with ROOT.make_context(PROGRAM, list(argv)) as context:
+        invocation: Invocation = ROOT.invoke(context)
+        return invocation

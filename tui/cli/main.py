@@ -32,7 +32,7 @@ def _main(argv: Sequence[str]) -> int:
     import os
 
     if list(argv) == ["watch", "--line"] and not sys.stdin.isatty():  # 50 ms: what parses the rest takes longer
-        from tui.cli import status_line
+        from tui.cli.subcommands import status_line
 
         return status_line.run()
     import click

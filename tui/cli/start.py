@@ -14,7 +14,7 @@ from tui.config.settings import ConfigError, Settings, load_settings
 
 if TYPE_CHECKING:
     from tui.chat.workspace import Workspace
-    from tui.cli.command_line import Invocation
+    from tui.cli.command import Invocation
 
 MOST_BYTES = 2_000_000
 OWN = ("tui", "chatctx")

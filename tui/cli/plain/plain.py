@@ -19,7 +19,7 @@ from tui.chat.mentions import named_attachments
 from tui.chat.store.database import StoreError
 from tui.chat.workspace import Workspace
 from tui.cli import INTERRUPTED, complain, known_error, streams
-from tui.cli.listing import write
+from tui.cli.output import write
 from tui.cli.plain.lines import FENCE, Lines
 from tui.cli.plain.turn import Speaker
 from tui.cli.plain.ui import PlainUI

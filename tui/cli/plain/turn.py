@@ -15,8 +15,8 @@ from tui.chat.conversation.events import (
     TurnFailed,
 )
 from tui.cli import complain
-from tui.cli.ask import event_line
-from tui.cli.listing import write
+from tui.cli.output import write
+from tui.cli.subcommands.ask import event_line
 from tui.messages import Message, ToolCall
 from tui.render.message_text import status_text
 from tui.text.clean import clean_line, clean_text

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
 from tui.cli import complain
-from tui.cli.listing import table, write
+from tui.cli.output import table, write
 from tui.cli.plain.lines import FENCE
 from tui.text.clean import clean_line, clean_text
 from tui.views.summary_text import figures_line

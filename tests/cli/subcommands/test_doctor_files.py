@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tui.cli.doctor import _files
+from tui.cli.subcommands.doctor import _files
 from tui.config.settings import Settings
 
 

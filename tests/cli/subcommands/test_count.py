@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tui.cli.count import run as run_count
+from tui.cli.subcommands.count import run as run_count
 from tui.config.settings import Settings
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.messages import Request

@@ -8,7 +8,7 @@ import pytest
 
 from tests.chat.calling.tool_calls import Source, calls
 from tests.chat.fakes import ScriptedProvider, answer, open_workspace
-from tui.cli.ask import _stream
+from tui.cli.subcommands.ask import _stream
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import pytest
 
 from tests.cli.conftest import Run, one_line
-from tui.cli.serve import MOST_CHATS, allowed_origins, chat_command
+from tui.cli.subcommands.serve import MOST_CHATS, allowed_origins, chat_command
 from tui.providers.http.route import is_loopback
 
 needs_extra = pytest.mark.skipif(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli import status_line
+from tui.cli.subcommands import status_line
 
 STATUS = {
     "model": {"id": "claude-opus-4-8"},

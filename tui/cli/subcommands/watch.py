@@ -12,7 +12,7 @@ from pathlib import Path
 from tui.chat.interchange.following import Followed, Follower, newest_session
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.store import UsageError
-from tui.cli.listing import write
+from tui.cli.output import write
 from tui.config.settings import Settings
 from tui.config.values import parse_tokens
 from tui.context.usage.usage import usage_to_json

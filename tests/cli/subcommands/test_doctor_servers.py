@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli.doctor import _servers
+from tui.cli.subcommands.doctor import _servers
 from tui.config.settings import Settings
 
 
@@ -41,7 +41,7 @@ def test_each_server_is_named_with_what_will_not_work(tmp_path: Path, monkeypatc
 
 def test_without_the_sdk_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tui.cli.doctor.importlib.util.find_spec", lambda _name: None)
+    monkeypatch.setattr("tui.cli.subcommands.doctor.importlib.util.find_spec", lambda _name: None)
     first, *_ = _servers(Settings(mcp_servers={"a": {"command": sys.executable}}, config_file=tmp_path / "c.toml"))
     assert (first.level, first.text) == ("problem", "the part for servers is not installed: pip install 'chatctx[mcp]'")
     assert _servers(Settings(config_file=tmp_path / "c.toml")) == []

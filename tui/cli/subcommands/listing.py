@@ -4,40 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict
-
-from rich.cells import cell_len
 
 from tui.chat.models.model_list import ListedModel
 from tui.chat.store.database import damage_lines
 from tui.chat.store.store import SessionStore
 from tui.chat.workspace import Workspace
 from tui.cli import complain
+from tui.cli.output import table, write
 from tui.config.settings import Settings, settings_schema
-from tui.text.cells import pad, plain
 from tui.text.numbers import list_price, timestamp, tokens_exact
-
-
-def write(text: str) -> None:
-    """Print to standard output."""
-    sys.stdout.write(text + "\n")
-
-
-def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
-    """Columns, two blanks apart; those in `right` are flush right. Control characters of titles are taken out."""
-    clean = [[plain(cell) for cell in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(*clean, strict=True)]
-    lines = (
-        "  ".join(
-            " " * (width - cell_len(cell)) + cell if index in right else pad(cell, width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in clean
-    )
-    return "\n".join(lines)
-
 
 MOST_SESSIONS = 1_000
 

@@ -15,7 +15,7 @@ from tests.cli.conftest import Run, one_line
 from tui.chat.attachments import read_attachment
 from tui.chat.conversation.history import fold_records
 from tui.chat.store.store import SessionStore
-from tui.cli.ask import _outside
+from tui.cli.subcommands.ask import _outside
 from tui.messages import Attachment
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
@@ -117,7 +117,7 @@ def test_a_file_as_standard_input_is_read(tmp_path: Path, monkeypatch: pytest.Mo
 
 def questions(descriptor: int, words: list[str]) -> tuple[str, str]:
     """What `read_question` makes of `words` in a process whose standard input is `descriptor`, and its complaints."""
-    code = f"import sys; from tui.cli.ask import read_question; sys.stdout.write(read_question({words!r}))"
+    code = f"import sys; from tui.cli.subcommands.ask import read_question; sys.stdout.write(read_question({words!r}))"
     done = subprocess.run([sys.executable, "-c", code], stdin=descriptor, capture_output=True, text=True, timeout=60)
     return done.stdout, done.stderr
 

@@ -15,7 +15,7 @@ from click.shell_completion import ShellComplete
 from tests.cli.conftest import Run, one_line
 from tests.corpus import required
 from tui.cli.command_line import COMMANDS, PROGRAM, ROOT
-from tui.cli.completion import VARIABLE
+from tui.cli.subcommands.completion import VARIABLE
 
 NAMES = [str(command.name) for command in COMMANDS]
 
@@ -31,7 +31,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith("CHATCTX_")},
         "PATH": f"{program.parent}:{os.environ['PATH']}",
-        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        "PYTHONPATH": str(Path(__file__).resolve().parents[3]),
         "HOME": str(tmp_path),
         "CHATCTX_CONFIG": str(tmp_path / "config.toml"),
         "CHATCTX_DATA_DIR": str(tmp_path / "data"),

@@ -12,7 +12,7 @@ from tui.chat.conversation.history import RecordKind
 from tui.chat.store.calls import CallLog, CallRow
 from tui.chat.store.store import SessionInfo, SessionStore, find_session, last_session
 from tui.chat.usage_report import Totals, by_day, by_model, by_provider, each_day, inherited, totals, totals_to_json
-from tui.cli.listing import table, write
+from tui.cli.output import table, write
 from tui.config.settings import Settings
 
 CHART_DAYS = 30

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.conftest import Run, one_line
 from tests.providers.replay import sse
-from tui.cli.ask import Outcome
+from tui.cli.subcommands.ask import Outcome
 from tui.messages import Message, Part, ProviderItem, Refusal, Text
 
 

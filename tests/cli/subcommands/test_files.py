@@ -10,7 +10,7 @@ import pytest
 from tests.chat.interchange.test_importing import claude_session
 from tests.chat.interchange.test_replay import recorded
 from tests.cli.conftest import Run, one_line
-from tui.cli.files import replay_files
+from tui.cli.subcommands.files import replay_files
 from tui.config.settings import Settings
 
 

@@ -8,7 +8,7 @@ import io
 import pytest
 
 from tui.chat.conversation.events import RetryScheduled
-from tui.cli.ask import Countdown
+from tui.cli.subcommands.ask import Countdown
 
 
 class Terminal(io.StringIO):
@@ -28,8 +28,8 @@ async def test_it_counts_down_on_a_terminal_and_the_line_goes(monkeypatch: pytes
             await stopped_for_good.wait()
 
     stopped_for_good = asyncio.Event()
-    monkeypatch.setattr("tui.cli.ask.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("tui.cli.ask.asyncio.sleep", sleep)
+    monkeypatch.setattr("tui.cli.subcommands.ask.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tui.cli.subcommands.ask.asyncio.sleep", sleep)
     monkeypatch.setattr("sys.stderr", err)
     shown = Countdown()
     shown.start(RetryScheduled(4.0, 1, "box: too many\nrequests."), "all at once")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.providers.replay import replay_server
-from tui.cli.listing import _models, table
+from tui.cli.output import table
+from tui.cli.subcommands.listing import _models
 from tui.config.settings import ProviderSettings, Settings
 
 LIST = {"data": [{"id": "one", "context_length": 32_000, "pricing": {"prompt": "0.000001", "completion": "0.000002"}}]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.cli import doctor
+from tui.cli.subcommands import doctor
 from tui.config.settings import ProviderSettings, Settings
 
 

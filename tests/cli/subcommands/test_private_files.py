@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.config.test_private import mode
-from tui.cli.doctor import _private
+from tui.cli.subcommands.doctor import _private
 from tui.config.settings import Settings
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes of Unix")

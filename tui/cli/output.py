@@ -1,0 +1,29 @@
+"""How commands print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from tui.text.cells import pad, plain
+
+
+def write(text: str) -> None:
+    """Print to standard output."""
+    sys.stdout.write(text + "\n")
+
+
+def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
+    """Columns, two blanks apart; those in `right` are flush right. Control characters of titles are taken out."""
+    clean = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*clean, strict=True)]
+    lines = (
+        "  ".join(
+            " " * (width - cell_len(cell)) + cell if index in right else pad(cell, width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in clean
+    )
+    return "\n".join(lines)
