@@ -482,3 +482,19 @@ async def test_once_an_answer_has_begun_it_is_not_asked_for_again() -> None:
         got = await collect(provider, replace(REQUEST, reasoning="low"))
         assert len(server.asked) == 1
     assert got.text == "Hel" and got.error is not None and got.error.kind == "bad_request"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    ["thinking.adaptive.display: Extra inputs are not permitted", "thinking: adaptive thinking is not supported here"],
+)
+async def test_a_gateway_that_does_not_know_adaptive_thinking_is_asked_without_it(refusal: str) -> None:
+    """Claude from 5.0 on is asked to show its thinking, also where nobody wished for an effort."""
+    request = replace(REQUEST, model="claude-opus-5")
+    async with serving("anthropic") as (server, provider):
+        server.json({"type": "error", "error": {"type": "invalid_request_error", "message": refusal}}, 400)
+        server.answers.append(Answer(pieces("anthropic")))
+        first, second = await collect(provider, request), await collect(provider, request)
+        assert ["thinking" in item.body for item in server.asked] == [True, False, False]
+        assert provider.learned("claude-opus-5") == ("It takes no reasoning effort",)
+    assert (first.text, second.text) == ("Hello", "Hello")

@@ -153,7 +153,10 @@ class ProviderConfig:
 
     def responses_style(self, model: str) -> ResponsesStyle:
         """How this server's Responses API takes `model`, before it was asked."""
-        return ResponsesStyle(official=self.official, efforts=openai_levels(model))
+        efforts = openai_levels(model)
+        if efforts is None and self.official:
+            efforts = ()  # no model of OpenAI's that is known to reason
+        return ResponsesStyle(official=self.official, efforts=efforts)
 
     def anthropic_style(self, model: str, types: frozenset[str] | None = None) -> AnthropicStyle:
         """How this server's Messages API takes `model`, before it was asked.

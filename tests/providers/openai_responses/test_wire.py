@@ -102,6 +102,8 @@ class TestResponses:
             ("gpt-5.6", "max", {"summary": "auto", "effort": "max"}),
             ("gpt-6-astra", "off", {"summary": "auto", "effort": "low"}),
             ("gpt-6.2-sol", "minimal", {"summary": "auto", "effort": "low"}),
+            ("gpt-4o", "low", None),
+            ("somebody-new", "low", None),
             ("gpt-5-pro", "low", {"summary": "auto", "effort": "high"}),
             ("o4-mini", "low", {"summary": "auto", "effort": "low"}),
             ("o4-mini", "off", {"summary": "auto", "effort": "low"}),

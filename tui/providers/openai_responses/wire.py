@@ -62,7 +62,7 @@ def to_wire(request: Request, style: ResponsesStyle) -> Json:
 
 def _reasoning_fields(request: Request, style: ResponsesStyle) -> Json:
     """What is asked of a reasoning model; OpenAI's others answer 400 to these fields."""
-    if style.official and openai_levels(request.model) == ():
+    if style.official and not style.efforts and not openai_levels(request.model):
         return {}
     fields: Json = {}
     if style.official:
