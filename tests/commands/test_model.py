@@ -59,7 +59,7 @@ async def test_the_present_model_summarises_first(
 
 
 async def test_what_is_no_option_and_no_model_is_refused(talk: Commands) -> None:
-    assert "--compact, --anyway, --learned and --forget, not --foo" in await talk.refused("/model small --foo")
+    assert "--compact and --anyway, not --foo" in await talk.refused("/model small --foo")
     with pytest.raises(Exception, match="unknown provider 'no'"):
         await talk.run("/model no/x")
     assert talk.session.model == "m"
@@ -81,13 +81,13 @@ async def test_what_was_learned_of_a_model_is_told_and_forgotten(
     commands: Commands, provider: ScriptedProvider
 ) -> None:
     nothing = "Nothing was learned of scripted/m."
-    assert await commands.said("/model --learned") == nothing
+    assert await commands.said("/model learned") == nothing
     provider.script += [[ProviderError("bad_request", "m does not support images")], answer("So.")]
     await drain(commands.session.send("look"))
     learned = "It refused images: it is sent words for them"
-    assert await commands.said("/model --learned") == f"Learned of scripted/m: {learned}. /model forget forgets it."
-    assert await commands.said("/model --forget") == f"Forgotten of scripted/m: {learned}."
-    assert await commands.said("/model --learned") == nothing
+    assert await commands.said("/model learned") == f"Learned of scripted/m: {learned}. /model forget forgets it."
+    assert await commands.said("/model forget") == f"Forgotten of scripted/m: {learned}."
+    assert await commands.said("/model learned") == nothing
 
 
 async def test_how_a_model_is_measured_is_told_and_forgotten(commands: Commands) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 COMPACT, ANYWAY, STAY = "compact", "anyway", "stay"
 """What to do where the conversation does not fit the model; the first two are options of the command, too."""
 LEARNED, FORGET = "learned", "forget"
-"""Words or options: what was learned of the model in use, and to forget that."""
+"""In place of a name: what was learned of the model in use, and to forget that."""
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
@@ -25,14 +25,11 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     Where the conversation does not fit its window, the person is asked before anything changes.
     """
     name, _, option = (part.strip() for part in args.partition("--"))
-    if not option and name in (LEARNED, FORGET):  # no model's name: those have a slash, or their provider's list does
-        name, option = "", name
-    if not name and option in (LEARNED, FORGET):
-        await ui.say(await _learned(chat.session, forget=option == FORGET))
+    if name in (LEARNED, FORGET) and not option:  # no model's name: those have a slash, or their provider's list does
+        await ui.say(await _learned(chat.session, forget=name == FORGET))
         return
     if option not in ("", COMPACT, ANYWAY):
-        options = f"--{COMPACT}, --{ANYWAY}, --{LEARNED} and --{FORGET}"
-        raise CommandError(f"/model has the options {options}, not --{option}.")
+        raise CommandError(f"/model has the options --{COMPACT} and --{ANYWAY}, not --{option}.")
     if not name:
         from tui.views.models import model_menu
 
