@@ -168,8 +168,8 @@ standard error and costs only itself. --exact asks the provider, which needs its
 Adds up all calls: input (fresh and from the cache), output and the reasoning in it, cost in US dollars ("$0.42+?" or
 "?" where prices are unknown; with --json "cost" and "known_cost"), how far the estimates were off, trims and
 compactions; for a session, for today, for all time, by provider, model and day. Imported sessions count at the time
-they were held. The calls that a fork was given count in the session it came from; how many these are is said (with
---json as "inherited").""",
+they were held. Calls that a fork inherited count in the session it came from; their number is shown (with --json
+"inherited").""",
         click.Option(
             ["-s", "--session"], metavar="ID", type=SESSION, help="the session to show; the last one if not given"
         ),
@@ -193,8 +193,8 @@ they were held. The calls that a fork was given count in the session it came fro
         """\
 Asks every provider with a key at hand and every local server that answers, and lists their models, the last used
 first: context window and where that is known from, dollars for a million tokens of input and output, whether it takes
-images and tools, when its reasoning goes back to it, whether the server counts exactly. ? is unknown. Who could not be
-asked is a line on standard error, and its list is the one from before.""",
+images and tools, when its reasoning goes back to it, whether the server counts exactly. ? is unknown. A
+provider that could not be asked is named on standard error, and its last known list is shown.""",
         click.Argument(
             ["query"], metavar="[TEXT]", required=False, default="", type=TEXT, help="only those that contain it"
         ),
@@ -220,16 +220,16 @@ is to read; .html is one page to read or to show, with highlighted code and noth
         "import",
         "import sessions from files",
         """\
-Takes in our own exports (.jsonl), without loss, and the sessions of Codex, Claude Code, Gemini CLI, opencode, pi,
+Imports chatctx's own exports (.jsonl) without loss, and sessions of Codex, Claude Code, Gemini CLI, opencode, pi,
 qwen-code, Kimi, crush, goose, Cline, Roo Code, Kilo Code, llm and aider, and exports of ChatGPT, Claude.ai and Open
-WebUI. Without FILE it looks where those programs keep their files and offers what is new. Each conversation is read,
-checked and measured first and comes in whole or not at all; damaged lines of other programs' files are skipped and
-named. What was imported before is recognised by its content and left out; --again takes it in as another conversation
-(its calls then count twice in `chatctx usage`).
+WebUI. Without FILE it looks where those programs keep their files and offers what is new. Each conversation is
+checked and measured first and imported whole or not at all; damaged lines in files of other programs are skipped and
+named. Conversations that were imported before are recognised by their content and skipped; --again imports them as new
+ones (their calls then count twice in `chatctx usage`).
 
-The calls of other programs anchor the numbers: /context and `chatctx context` work on such sessions at once. What
-those programs sent besides (system prompt, tools) is not in their files and is not sent from here; the numbers say
-what a request from here would cost.""",
+The usage that those programs recorded anchors the estimates: /context and `chatctx context` work at once. Their
+system prompts and tools are not in the files and are not sent from here: the numbers say what a request from here
+would cost.""",
         click.Argument(
             ["files"],
             metavar="FILE...",

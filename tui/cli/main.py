@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (without the program's name). Returns the exit code; shows no traceback."""
     try:
-        streams.stand()
+        streams.ensure_open()
         code = _main(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()  # here, where its failure can still be understood
         return code
     except KeyboardInterrupt:
-        return streams.leave(INTERRUPTED)
+        return streams.exit_code(INTERRUPTED)
     except OSError as error:
         reason = streams.unwritable(error)
         if reason is None:
             raise
-        streams.give_up()
+        streams.discard_buffers()
         return complain(reason) if reason else FAILED
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
-def stand() -> None:
+def ensure_open() -> None:
     """Give every stream something to write to and read from. Call it first of all.
 
     A closed one (`>&-`) becomes /dev/null: else the next file that is opened, the database perhaps, would be standard
@@ -42,8 +42,8 @@ def unwritable(error: BaseException) -> str | None:
             return None
 
 
-def give_up() -> None:
-    """Let what is still buffered go nowhere, so that it is no second error when the interpreter flushes it.
+def discard_buffers() -> None:
+    """Discard what is still buffered: it would be a second error when the interpreter flushes it.
 
     See https://docs.python.org/3/library/signal.html#note-on-sigpipe
     """
@@ -55,14 +55,14 @@ def give_up() -> None:
             os.dup2(nowhere, stream.fileno())
 
 
-def leave(code: int) -> int:
-    """`code`; where a thread is still in a call that may never return (a pipe nobody writes to), the end at once."""
+def exit_code(code: int) -> int:
+    """Returns `code`; ends the process at once where a thread is in a call that may never return (a silent pipe)."""
     import signal
     import threading
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more press must not undo the first
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
-        give_up()
+        discard_buffers()
         os._exit(code)
     return code
 
