@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -138,9 +139,12 @@ async def test_an_error_is_what_the_server_said(dialect: Dialect, event: bytes, 
     assert got.error is not None and words in str(got.error) and got.error.kind == kind
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_server_that_goes_on_after_the_last_event_holds_nothing_up(dialect: Dialect) -> None:
+@pytest.mark.parametrize(
+    ("dialect", "done"),
+    [*((dialect, b"data: [DONE]\n\n") for dialect in DIALECTS), ("anthropic", b""), ("openai-responses", b"")],
+)
+async def test_a_server_that_keeps_the_connection_open_holds_nothing_up(dialect: Dialect, done: bytes) -> None:
     async with serving(dialect) as (server, provider):
-        server.answers.append(Answer([*wire(dialect), b"data: [DONE]\n\n"], end="hang"))
-        got = await collect(provider, REQUEST)
+        server.answers.append(Answer([*wire(dialect), *([done] if done else [])], end="hang"))
+        got = await asyncio.wait_for(collect(provider, REQUEST), 30)
     assert got.text == "Hello" and got.end is not None

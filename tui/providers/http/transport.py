@@ -156,8 +156,12 @@ async def _raw_events(client: Client, path: str, body: Json, provider: str, idle
                 if sent.data.strip() == "[DONE]":
                     await _drain(pieces)
                     return
-                if (read := _json_event(sent, provider)) is not None:
-                    yield read
+                if (read := _json_event(sent, provider)) is None:
+                    continue
+                yield read
+                if read.get("type") in _LAST_EVENTS:
+                    await _drain(pieces)
+                    return
     finally:
         await stream.close()
 
@@ -172,6 +176,8 @@ async def _drain(pieces: AsyncIterator[bytes]) -> None:
         pass
 
 
+# After these nothing comes; a server that keeps the connection open all the same is not waited for.
+_LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete")
 # Names under which the dialects send; data under another name that is no JSON is somebody else's.
 _OWN_NAMES = re.compile(r"|message|error|message_\w+|content_block_\w+|response\.[\w.]+|chat\.completion\.chunk")
 
