@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,9 +15,11 @@ from itertools import cycle
 from pathlib import Path
 
 from tests.bench.rows import BenchRow, both
+from tui.context.counting.bpe import load_ranks
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.tokenizers import O200K
+from tui.context.counting.encodings import ENCODINGS
+from tui.context.counting.tokenizers import O200K, get_tokenizer
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
@@ -90,15 +94,10 @@ def rows() -> Iterable[BenchRow]:
 
 
 def _counting() -> Iterable[BenchRow]:
-    """New text against the bare encoder: typical messages, and one of a megabyte."""
+    """New text against the bare vocabulary, and that against tiktoken: speed, and memory in a process of its own."""
     from tiktoken import Encoding
 
-    from tui.context.counting.bpe import load_ranks
-    from tui.context.counting.encodings import ENCODINGS
-
-    ranks = dict(load_ranks("o200k_base").items())
-    (pattern,) = ENCODINGS["o200k"].patterns
-    encode = Encoding("o200k", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}).encode_ordinary
+    bare = O200K.load().classes
     small = [Message("user", (Text(text_of(300, seed)),)) for seed in range(500)]
     texts = [message.text for message in small]
 
@@ -109,14 +108,58 @@ def _counting() -> Iterable[BenchRow]:
         counter = TokenCounter()
         return [counter.count_text(text, MODEL) for text in texts]
 
-    ours, raw = both(plain, lambda: [len(encode(text)) for text in texts], rounds=25)
-    yield BenchRow("count 500 new texts of 2 kB, against raw tiktoken", ours, raw, 1.1)
-    ours, raw = both(counted, lambda: [len(encode(text)) for text in texts], rounds=25)
+    ours, raw = both(plain, lambda: [bare(text) for text in texts], rounds=25)
+    yield BenchRow("count 500 new texts of 2 kB, against the bare vocabulary", ours, raw, 1.1)
+    ours, raw = both(counted, lambda: [bare(text) for text in texts], rounds=25)
     yield BenchRow("... as messages: digested, cached, split", ours, raw, 1.5)
     large = text_of(150_000, 7)
     message = Message("user", (Text(large),))
-    ours, raw = both(lambda: TokenCounter().count_message(message, MODEL), lambda: len(encode(large)), rounds=25)
-    yield BenchRow("count 1 MB of new text, against raw tiktoken", ours, raw, 1.1)
+    ours, raw = both(lambda: TokenCounter().count_message(message, MODEL), lambda: bare(large), rounds=25)
+    yield BenchRow("count 1 MB of new text, against the bare vocabulary", ours, raw, 1.1)
+    (pattern,) = ENCODINGS["o200k"].patterns
+    ranks = dict(load_ranks("o200k_base").items())
+    encode = Encoding("o200k", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}).encode_ordinary
+    ours, raw = both(lambda: bare(large), lambda: len(encode(large)), rounds=9)
+    yield BenchRow("the bare vocabulary, against tiktoken", ours, raw, 4.0)
+    yield BenchRow("memory to count with GPT's vocabulary, against tiktoken", *_memory(), 0.25, unit="MB")
+
+
+_MEASURED = """
+from tests.bench.accounting import resident_megabytes
+{imports}
+before = resident_megabytes()
+{work}
+print(resident_megabytes() - before)
+"""
+
+
+def resident_megabytes() -> float:
+    """Of this process; 0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * 4_096 / 1e6
+
+
+def _memory() -> tuple[float, float]:
+    """Megabytes that our vocabulary takes, and tiktoken's."""
+    ours = _MEASURED.format(
+        imports="from tui.context.counting.tokenizers import O200K; import regex",
+        work="O200K.count('hello, world ' * 1_000)",
+    )
+    theirs = _MEASURED.format(
+        imports="from tui.context.counting.bpe import load_ranks\nfrom tiktoken import Encoding",
+        work=(
+            "e = Encoding('o', pat_str=r'\\S+', mergeable_ranks=dict(load_ranks('o200k_base').items()), "
+            "special_tokens={})"
+        ),
+    )
+    results = []
+    for code in (ours, theirs):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        results.append(max(0.1, float(done.stdout)))
+    return results[0], results[1]
 
 
 def _many_messages() -> Iterable[BenchRow]:
@@ -171,7 +214,8 @@ def _stall() -> BenchRow:
             last = now
         return max(gaps)
 
-    stalls = [min(asyncio.run(longest(O200K.count, text)) for _ in range(5)) for text in texts]
+    count = [O200K.count, get_tokenizer("claude-sonnet-4-5").count]
+    stalls = [min(asyncio.run(longest(count[index % 2], text)) for _ in range(5)) for index, text in enumerate(texts)]
     # A busy machine stalls without us: the same for a thread that works as long and never needs the interpreter.
     idle = max(asyncio.run(longest(partial(hashlib.pbkdf2_hmac, "sha256", b"x", b"y"), 1_000_000)) for _ in range(4))
     name = "longest stall of the event loop while 5 MB are counted, against a frame"
