@@ -18,7 +18,7 @@ def attachment_text(part: Attachment) -> str:
     """A file that went along: its name, what it is, its size."""
     details = {
         "image": f"{part.width}×{part.height}" if part.width and part.height else "image",
-        "pdf": plural(part.pages, "page") if part.pages else "PDF",
+        "pdf": plural(part.pages, "page") if part.pages else "PDF, ? pages",
         "text": "text",
     }[part.kind]
     return f"@ {clean_line(part.name)} · {details} · {size_text(part.size)}"

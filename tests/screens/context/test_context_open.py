@@ -115,6 +115,7 @@ def test_of_a_picture_its_size_is_told() -> None:
     picture = Attachment("image", "a.png", "image/png", "00", 2_048, width=640, height=480)
     assert attachment_text(picture) == "a.png\nimage/png, 2.0 kB, 640 × 480 pixels"
     assert attachment_text(Attachment("pdf", "a.pdf", "application/pdf", "00", 9, pages=3)).endswith("9 B, 3 pages")
+    assert attachment_text(Attachment("pdf", "a.pdf", "application/pdf", "00", 9)).endswith("9 B, ? pages")
 
 
 async def test_it_wraps_again_for_another_width() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui.messages import Attachment, ToolSchema
-from tui.text.numbers import approx, size_text, tokens_exact
+from tui.text.numbers import approx, plural, size_text, tokens_exact
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
@@ -61,5 +61,5 @@ def attachment_text(file: Attachment) -> str:
     if file.kind == "text":
         return file.text or ""
     size = f", {file.width} × {file.height} pixels" if file.width and file.height else ""
-    pages = f", {file.pages} pages" if file.pages else ""
+    pages = f", {plural(file.pages, 'page') if file.pages else '? pages'}" if file.kind == "pdf" else ""
     return f"{file.name}\n{file.media_type}, {size_text(file.size)}{size}{pages}"
