@@ -26,7 +26,7 @@ _LINES: Mapping[FinishKind, str] = {
     "length": 'cut off: the room kept for an answer is used up · write "go on", or set reserve_output higher',
     "window_full": "cut off: the window is full · /compact or /rolling-context on makes room",
     "content_filter": "cut off by the provider's content filter",
-    "paused": 'the server paused the answer · write "go on" to continue it',
+    "paused": 'the server paused here and is asked to go on, five times at most · "go on" asks once more',
     "malformed_call": "the model wrote a tool call that its server could not read · /retry asks again",
 }
 _OTHER_LINES = {
@@ -74,6 +74,12 @@ def was_cut(message: Message) -> bool:
 def was_stopped(message: Message) -> bool:
     """Whether the provider stopped an answer for what is in it: none of its tool calls is meant to run."""
     return finish_kind(message.finish_reason) in ("content_filter", "refusal")
+
+
+def provider_explanation(message: Message) -> str:
+    """What the provider says of its refusal, in one line; "" where it says nothing."""
+    words = [part.text for part in message.parts if isinstance(part, Refusal) and part.from_server]
+    return clean_line(" ".join(words).strip())
 
 
 def _empty_line(message: Message) -> str | None:

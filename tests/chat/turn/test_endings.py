@@ -9,7 +9,7 @@ import pytest
 from tests.chat.calling.tool_calls import Source as Tools
 from tests.chat.calling.tool_calls import results, well_formed
 from tests.chat.fakes import ScriptedProvider, answer, drain, of, open_workspace
-from tui.chat.conversation.events import TurnFailed
+from tui.chat.conversation.events import ReplyDelta, TurnFailed
 from tui.messages import ProviderItem, Refusal, Source, Text
 from tui.providers.base import ItemReceived, RefusalDelta, SourceCited, StreamEnd, TextDelta, ToolCallDelta
 from tui.text.endings import finish_kind
@@ -105,7 +105,8 @@ async def test_what_only_explains_an_answer_is_stored_and_never_sent(tmp_path: P
         provider = ScriptedProvider([first, answer("next")])  # type: ignore[list-item]
         async with open_workspace(tmp_path / str(len(sizes)), provider) as workspace:
             session = await workspace.new_session()
-            await drain(session.send("go"))
+            events = await drain(session.send("go"))
+            assert {delta.kind for delta in of(ReplyDelta, events)} == {"text"}  # no refusal in the model's name
             usage = await session.refresh_usage()
             sizes.append(usage.total)
             if first is odd:

@@ -67,6 +67,14 @@ def test_an_answer_without_a_word_is_not_0(part: Part | None, capsys: pytest.Cap
     assert capsys.readouterr().err
 
 
+def test_what_the_provider_says_of_a_refusal_is_no_part_of_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    refusal = Refusal("This is\nnot allowed.", "cyber", from_server=True)
+    reply = Message("assistant", (Text("I will"), refusal), status="complete", finish_reason="refusal")
+    assert Outcome(reply, "").exit_code() == 1
+    line = one_line(capsys.readouterr().err)
+    assert "(cyber)" in line and "The provider says: This is" in line and "not allowed." in line
+
+
 @pytest.mark.parametrize("as_json", [True, False])
 def test_how_it_ended_and_what_it_cites_is_told(
     run: Run, tmp_path: Path, as_json: bool, answering: Callable[[bytes], str]

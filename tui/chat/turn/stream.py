@@ -92,6 +92,8 @@ class StreamProcessor:
                 return ReplyDelta(message_id, "text", text)
             case ReasoningDelta(text):
                 return ReplyDelta(message_id, "reasoning", text)
+            case RefusalDelta(from_server=True):
+                return None  # shown with the whole message: these are not the model's words
             case RefusalDelta(text):
                 return ReplyDelta(message_id, "refusal", text)
             case ToolCallDelta(name=name, arguments=arguments):

@@ -20,6 +20,7 @@ from tui.cli.subcommands.ask import event_line
 from tui.messages import Message, ToolCall
 from tui.render.message_text import status_text
 from tui.text.clean import clean_line, clean_text
+from tui.text.endings import provider_explanation
 from tui.text.names import arguments_summary, label_of, short_model
 from tui.text.numbers import approx, percent, tokens_exact
 from tui.text.sources import source_lines
@@ -71,6 +72,8 @@ class Speaker:
                     write("\n".join(["Sources:", *lines]))
                 if ending := status_text(message):
                     complain(ending[2:])
+                if explanation := provider_explanation(message):
+                    complain(f"the provider says: {explanation}")
             case TurnFailed(reason):
                 self._end_line()
                 complain(reason)

@@ -38,7 +38,7 @@ from tui.config.paths import TooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
 from tui.text.clean import clean_line, clean_text
-from tui.text.endings import ending_line
+from tui.text.endings import ending_line, provider_explanation
 from tui.text.names import arguments_summary
 from tui.text.numbers import size_text
 from tui.text.sources import source_lines, sources_of
@@ -171,7 +171,9 @@ class Outcome:
             return INTERRUPTED
         if reply is None or reply.status != "complete":
             return complain(_outside((reply and reply.error) or "no answer came"), FAILED)
-        ending = ending_line(reply)
+        ending, explanation = ending_line(reply), provider_explanation(reply)
+        if ending and explanation:
+            ending = f"{ending}. The provider says: {explanation}"
         return complain(_outside(ending), FAILED) if ending else 0
 
 
