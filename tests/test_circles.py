@@ -44,6 +44,7 @@ def graph(folder: Path) -> dict[str, set[str]]:
     return result
 
 
+@pytest.mark.slow
 def test_imports_go_in_no_circle() -> None:
     TopologicalSorter(graph(PACKAGE)).prepare()
 

@@ -7,6 +7,7 @@ import pytest
 from tests.bench import actions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_whatever_a_person_does_the_laws_hold(seed: int) -> None:
     person = actions.Person(seed)

@@ -44,6 +44,7 @@ def wrong(outcome: object) -> dict[str, int]:
     return {name: getattr(outcome, name) for name in program.MUST_BE_ZERO if getattr(outcome, name)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["rolling", "compaction"])
 @pytest.mark.parametrize(
     "changes",
@@ -190,6 +191,7 @@ def test_the_grid_is_as_large_as_promised_and_every_quick_slice_has_every_value(
         assert {getattr(s, axis) for s in quick} == {getattr(s, axis) for s in scenarios}
 
 
+@pytest.mark.slow
 def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "grid", lambda turns: iter([scenario(turns=4), scenario(turns=4, mode="compaction")]))
     assert program.main(["--json", "--workers", "1"]) == 0
@@ -199,6 +201,7 @@ def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str], monkeypa
     assert (printed["conversations"], printed["turns"], printed["wrong"]) == (2, 8, {})
 
 
+@pytest.mark.slow
 def test_the_prefix_changes_in_one_turn_of_fifteen_at_most() -> None:
     ours, habit = prefix_report()
     assert ours.one_in >= 15

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pytest
+
 from tests.bench.structure import importers, read_package, report
 from tests.bench.trace import SCENARIOS, Trace, run
 from tui.messages import Message, Text
@@ -53,6 +55,7 @@ def test_a_trace_records_every_thread_and_only_while_recording() -> None:
         threading.setprofile(None)
 
 
+@pytest.mark.slow
 def test_a_tool_call_enters_more_than_hello() -> None:
     quiet, called = (run(name) for name in ("hello", "tool-call"))
     assert ("tui.chat.turn.session", "ChatSession.send") in quiet.functions

@@ -227,6 +227,7 @@ async def test_overflowing_summary_requests_are_made_smaller(tmp_path: Path) -> 
         assert left == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rolling", [True, False])
 async def test_switching_to_a_much_smaller_window_goes_on(tmp_path: Path, rolling: bool) -> None:
     """Rows 71 and 73: a history of several windows."""
@@ -261,6 +262,7 @@ async def test_thinking_as_large_as_the_window_is_left_out_with_the_rest(tmp_pat
 # -- 1.H pairing, thinking blocks ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rolling", [True, False])
 async def test_many_compactions_and_trims_never_orphan_a_result(tmp_path: Path, rolling: bool) -> None:
     """Row 76: 33 compactions, then a result without its call."""

@@ -76,6 +76,7 @@ async def say_something_long(workspace: FakeWorkspace) -> None:
     assert len(whole) == 5_000_000 // 17 * 17
 
 
+@pytest.mark.slow
 async def test_a_projects_servers_start_once_agreed_to_and_are_known_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

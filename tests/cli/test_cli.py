@@ -30,6 +30,7 @@ def test_version_and_help_load_nothing_heavy(tmp_path: Path) -> None:
         assert "LOADED []" in done.stdout
 
 
+@pytest.mark.slow
 def test_ask_answers_and_the_session_is_kept(run: Run) -> None:
     done = run("ask", "hello", "there")
     assert done.returncode == 0
@@ -42,6 +43,7 @@ def test_ask_answers_and_the_session_is_kept(run: Run) -> None:
     assert len(json.loads(run("sessions", "--json").stdout)) == 1
 
 
+@pytest.mark.slow
 def test_ask_reads_standard_input(run: Run) -> None:
     assert run("ask", "-", stdin="from a pipe\n").returncode == 0
     assert json.loads(run("sessions", "--json").stdout)[0]["title"] == "from a pipe"
@@ -51,6 +53,7 @@ def test_ask_reads_standard_input(run: Run) -> None:
     assert json.loads(run("sessions", "--json").stdout)[0]["title"] == "review this + line"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
@@ -81,6 +84,7 @@ def test_bad_input_is_one_clear_line(run: Run, args: list[str], code: int, words
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_unreachable_server_and_wrong_key(run: Run, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\n')
     done = run("ask", "-m", "mine/x", "hi")
@@ -107,6 +111,7 @@ def test_unwritable_data_directory(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_newer_database_is_left_alone(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "data" / "chatctx.db"
     SessionStore(path).close()
@@ -121,6 +126,7 @@ def test_a_newer_database_is_left_alone(run: Run, tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_context_as_json_holds_its_sums(run: Run) -> None:
     run("ask", "hello " * 200)
     usage = json.loads(run("context", "--json").stdout)
@@ -140,6 +146,7 @@ def test_context_as_json_holds_its_sums(run: Run) -> None:
         assert usage["total"] + parts == usage["window"]["context"]
 
 
+@pytest.mark.slow
 def test_context_as_text_fits_its_width(run: Run) -> None:
     run("ask", "hello")
     for columns in ("40", "100"):
@@ -148,6 +155,7 @@ def test_context_as_text_fits_its_width(run: Run) -> None:
         assert max(map(len, done.stdout.splitlines())) <= int(columns)
 
 
+@pytest.mark.slow
 def test_export_and_its_endings(run: Run, tmp_path: Path) -> None:
     run("ask", "hello")
     ident = json.loads(run("sessions", "--json").stdout)[0]["id"]
@@ -174,6 +182,7 @@ class _Refusing(BaseHTTPRequestHandler):
         """Nothing on standard error."""
 
 
+@pytest.mark.slow
 def test_a_key_never_shows(run: Run, tmp_path: Path) -> None:
     key = "of-no-usual-look-4711"
     with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
@@ -193,6 +202,7 @@ def test_a_key_never_shows(run: Run, tmp_path: Path) -> None:
     assert key.encode() not in kept
 
 
+@pytest.mark.slow
 def test_doctor(run: Run) -> None:
     done = run("doctor")
     assert done.returncode == 0
@@ -203,6 +213,7 @@ def test_doctor(run: Run) -> None:
     assert "unknown provider 'nowhere'" in wrong.stdout
 
 
+@pytest.mark.slow
 def test_the_reader_of_a_pipe_may_leave(run: Run) -> None:
     run("ask", "hello")
     done = subprocess.run(f"{sys.executable} -m tui --help | head -1", shell=True, capture_output=True, text=True)

@@ -38,17 +38,20 @@ def shell(tmp_path: Path) -> Shell:
     return call
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_left_is_told_nothing(shell: Shell) -> None:
     done = shell("{ $C ask hello; echo $? >&2; } | sleep 0; echo 1 | { $C --plain; echo $? >&2; } | sleep 0")
     assert done.stderr.split() == ["1", "1"]
 
 
+@pytest.mark.slow
 def test_lines_that_nobody_reads_the_answers_to_are_not_sent(shell: Shell) -> None:
     shell("printf 'one\\ntwo\\n' | $C --plain | sleep 0")
     assert "one" in shell("$C sessions").stdout
     assert "No session contains" in shell("$C sessions two").stdout
 
 
+@pytest.mark.slow
 @FULL
 def test_a_full_disk_is_said_once(shell: Shell) -> None:
     assert "No space left" in one_line(shell("$C sessions > /dev/full").stderr)
@@ -66,6 +69,7 @@ def test_what_an_encoding_lacks_is_escaped(shell: Shell) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_text_and_a_folder_that_is_gone(shell: Shell, tmp_path: Path) -> None:
     assert "not UTF-8" in one_line(shell("$C sessions $'\\xff'").stderr)
     gone = f"mkdir {tmp_path}/x && cd {tmp_path}/x && rmdir {tmp_path}/x && $C ask hi"

@@ -56,6 +56,7 @@ async def test_a_connection_lost_after_the_end_mark_is_a_whole_answer(dialect: D
     assert got.end is not None and got.end.kind == "stop"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["short", "cut"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_stream_cut_at_any_byte(dialect: Dialect, end: End) -> None:

@@ -49,6 +49,7 @@ def check(body: dict[str, Any], params: Any) -> None:
     TypeAdapter(params).validate_python(json.loads(json.dumps(body)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reasoning", [None, "off", "low", "high"])
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-8", "claude-fable-5-1", "claude-haiku-5-5"])
 def test_anthropic(model: str, reasoning: str | None) -> None:

@@ -38,6 +38,7 @@ def drawn(rows: list[Row], *, styles: bool = False) -> list[tuple[object, ...]]:
     return [(row.segments if styles else row.text, row.start, row.end, row.joint) for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [24, 80])
 @pytest.mark.parametrize("sizes", [[1], [1, 30, 2], [500], [1_000_000]], ids=str)
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -40,6 +40,7 @@ async def fill(run: Running, *values: str) -> None:
         await run.press("tab")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES[:2])
 async def test_from_the_first_screen_to_another_server(
     size: tuple[int, int], server: ReplayServer, tmp_path: Path

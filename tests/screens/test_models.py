@@ -22,6 +22,7 @@ PRICED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_list_as_it_was_is_there_before_anybody_answers(size: tuple[int, int]) -> None:
     gate = asyncio.Event()
@@ -77,6 +78,7 @@ async def asked(run: Running) -> None:
     assert run.session.log == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_summarise_first(size: tuple[int, int]) -> None:
     async with running(narrow(), size=size) as run:
@@ -98,6 +100,7 @@ async def test_switch_anyway_or_stay(keys: tuple[str, ...], log: list[str]) -> N
         assert (run.session.model == "smol") is bool(log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rolling", "words"), [(True, "old content is left out"), (False, "in parts")])
 async def test_the_question_says_what_happens_otherwise(rolling: bool, words: str) -> None:
     async with running(narrow(rolling=rolling)) as run:
@@ -141,6 +144,7 @@ async def test_enter_right_behind_a_search_takes_what_was_searched_for() -> None
         await run.until(lambda: run.session.log == ["model openai/gpt-x"])
 
 
+@pytest.mark.slow
 async def test_of_hundreds_of_models_the_first_are_shown_and_all_are_searched() -> None:
     many = tuple(("openrouter", FakeModel(f"vendor/model-{number}")) for number in range(400))
     async with running(FakeWorkspace(known_models=many)) as run:

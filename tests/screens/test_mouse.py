@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.fake_summaries import FakeSummaries
 from tests.fakes import FakeInfo, FakeSession, FakeWorkspace, assistant, fake_settings, user
 from tests.screens import mcp_scene, tool_scene
@@ -18,6 +20,7 @@ async def click(run: Running, words: str) -> None:
     await run.pilot.click(offset=(lines[y].index(words) + 1, y))
 
 
+@pytest.mark.slow
 async def test_everything_about_context_can_be_clicked() -> None:
     session = FakeSession(messages=[user("hi", "m1"), assistant("ho", "m2")])
     async with running(FakeWorkspace(session=session)) as run:
@@ -54,6 +57,7 @@ async def test_conversations_are_deleted_brought_back_and_opened_by_mouse() -> N
         await run.until(lambda: bool(workspace.resumed))
 
 
+@pytest.mark.slow
 async def test_a_summary_is_asked_for_again_left_and_accepted_by_mouse() -> None:
     session = FakeSession(messages=[user("hi", "m1")], summaries=FakeSummaries(texts=["first", "second"]))
     async with running(FakeWorkspace(session=session)) as run:
@@ -86,6 +90,7 @@ async def test_tools_are_switched_and_left_by_mouse() -> None:
         await run.until(lambda: run.app.screen is run.chat)
 
 
+@pytest.mark.slow
 async def test_servers_are_unfolded_and_left_by_mouse() -> None:
     async with running(mcp_scene.workspace()) as run:
         await run.command("/mcp")
@@ -97,6 +102,7 @@ async def test_servers_are_unfolded_and_left_by_mouse() -> None:
         await run.until(lambda: run.app.screen is run.chat)
 
 
+@pytest.mark.slow
 async def test_a_key_that_the_person_has_set_is_the_one_shown_and_pressed() -> None:
     keys = {
         "context.messages": "l", "panel.close": "f9", "pager.copy": "k", "tools.switch": "w", "approval.once": "j",

@@ -35,30 +35,36 @@ def same_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
     time.tzset()
 
 
+@pytest.mark.slow
 async def test_chat(pictures: Pictures) -> None:
     workspace, event = scenes.workspace(rolling=True), ContextTrimmed(2, 492, ("a1", "a2"))
     await pictures(workspace, event=event, until="492")
 
 
+@pytest.mark.slow
 async def test_context(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), "f2", until="52,100")
 
 
+@pytest.mark.slow
 async def test_context_at_the_ends(pictures: Pictures) -> None:
     ends = {"nearly_empty": scenes.nearly_empty(), "full": scenes.full(), "unknown": scenes.typical(None)}
     for end, usage in ends.items():
         await pictures(scenes.workspace(usage), "f2", until=f"{usage.total:,}", name=end)
 
 
+@pytest.mark.slow
 async def test_context_messages(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), "f2", "m", "up", until="◆")
 
 
+@pytest.mark.slow
 async def test_context_history(pictures: Pictures) -> None:
     workspace = scenes.workspace(messages=scenes.long_talk())
     await pictures(workspace, "f2", "h", until="40 calls")
 
 
+@pytest.mark.slow
 async def test_context_fits_where(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), "f2", "f", until="Counted for the present model")
 

@@ -131,6 +131,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     root=st.fixed_dictionaries({"type": st.just("object")}, optional={

@@ -58,6 +58,7 @@ def box(listing: Listing) -> list[str]:
     return [m.full_name for m in listing.models if m.provider == "box"]
 
 
+@pytest.mark.slow
 async def test_what_was_listed_is_there_the_next_time_without_asking(server: ReplayServer, tmp_path: Path) -> None:
     async with opened(tmp_path, server.url) as workspace:
         assert box(await workspace.model_list.cached()) == []

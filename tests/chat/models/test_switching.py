@@ -162,6 +162,7 @@ async def test_esc_ends_the_summary_and_the_old_model_stays(tmp_path: Path) -> N
         assert state(session, workspace) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rolling", [True, False])
 async def test_a_stored_session_is_resumed_with_a_smaller_model(tmp_path: Path, rolling: bool) -> None:
     """`chatctx ask -m small --session ID`: nothing is sent that does not fit."""

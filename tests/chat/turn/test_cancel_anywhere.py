@@ -90,6 +90,7 @@ async def stopped_after(session: ChatSession, events: int) -> tuple[Message, str
     return session.messages[-1], thought, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_what_arrived_is_kept_and_the_next_turn_works(kind: str, tmp_path: Path) -> None:
     async with replay_server() as server:

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pytest
+
 from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of, open_workspace, real_tokens
 from tui.chat.conversation.events import Notice, UsageChanged
 from tui.chat.interchange.foreign import read_recording
@@ -56,6 +58,7 @@ def calls(number: int) -> list[Answer]:
     return [*steps, answer()]
 
 
+@pytest.mark.slow
 async def test_the_numbers_follow_what_the_provider_clears(tmp_path: Path) -> None:
     provider = Editor(script=list(calls(14)), window=64_000)
     async with open_workspace(tmp_path, provider, tools=Tools(lambda _: RESULT)) as workspace:

@@ -319,6 +319,7 @@ async def test_a_window_set_too_large_by_hand_costs_a_retry_never_the_turn(tmp_p
             assert not of(TurnFailed, await drain(session.send(f"{number} {LONG}")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rolling", [True, False])
 async def test_a_small_window_never_overflows_and_loses_nothing(tmp_path: Path, rolling: bool) -> None:
     provider = ScriptedProvider(window=2_048, fallback=lambda r: answer("A summary or an answer. " * 8))

@@ -28,6 +28,7 @@ def tool(folder: Path, name: str, script: str) -> None:
     path.chmod(0o755)
 
 
+@pytest.mark.slow
 def test_an_answer_is_copied_and_a_picture_kept(run: Run, bin_dir: Path, tmp_path: Path) -> None:
     (bin_dir / "data").write_bytes(PNG)
     tool(bin_dir, "wl-copy", f"exec /bin/cat > {bin_dir}/copied")
@@ -43,6 +44,7 @@ def test_an_answer_is_copied_and_a_picture_kept(run: Run, bin_dir: Path, tmp_pat
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.slow
 def test_without_tools_the_lines_say_what_to_do_and_a_deletion_is_taken_back(run: Run, bin_dir: Path) -> None:
     lines = "/delete\n/delete undo\nfirst words\n/copy\n/paste\n/delete\n/sessions\n/delete undo\n/find first\n"
     done = run("--plain", stdin=lines, PATH=str(bin_dir), **DESKTOP)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Run
 from tui.commands.registry import all_commands
 
@@ -68,6 +70,7 @@ REFUSED = {
 NO_CLIPBOARD = dict.fromkeys(("TMUX", "DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "WSL_DISTRO_NAME"), "")
 
 
+@pytest.mark.slow
 def test_what_they_say_and_refuse(run: Run, tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Be kind.")
     last = "/delete"

@@ -40,6 +40,7 @@ from tui.cli.plain.turn import Speaker
 from tui.messages import Message, Text, ToolCall
 
 
+@pytest.mark.slow
 def test_mcp_servers_in_lines(run: Run, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('[mcpServers.mail]\ncomand = "x"\n')
     done = run("--plain", stdin="/mcp\n/mcp restart nobody\n/mcp dance\n", CHATCTX_CONFIG=str(tmp_path / "config.toml"))
@@ -52,6 +53,7 @@ def test_mcp_servers_in_lines(run: Run, tmp_path: Path) -> None:
     assert "/mcp restart NAME" in usage
 
 
+@pytest.mark.slow
 def test_a_conversation_in_a_pipe(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("some notes")
     lines = [
@@ -83,6 +85,7 @@ def test_a_conversation_in_a_pipe(run: Run, tmp_path: Path) -> None:
     assert Text("first @notes.txt\nsecond") in parts
 
 
+@pytest.mark.slow
 def test_a_turn_that_fails_leaves_the_next_line_its_turn(run: Run) -> None:
     done = run("--plain", stdin="hi\n/find hi\n", CHATCTX_MODEL="anthropic/claude-opus-5")
     assert done.returncode == 0
@@ -102,6 +105,7 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
+@pytest.mark.slow
 def test_two_interrupts_at_a_simple_terminal_leave(tmp_path: Path) -> None:
     """TERM=dumb is enough: a terminal that can't move its cursor gets the plain chat."""
     own = {
@@ -186,6 +190,7 @@ async def test_whoever_waits_for_a_line_is_told_when_there_will_be_none() -> Non
     os.close(ours)
 
 
+@pytest.mark.slow
 def test_a_model_with_a_window_too_small_is_asked_about(run: Run, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(
         '[providers.tiny]\nbase_url = "http://127.0.0.1:9/v1"\n[models."tiny/m"]\nwindow = 300\n'

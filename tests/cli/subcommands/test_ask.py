@@ -27,6 +27,7 @@ def store(tmp_path: Path, run: Run) -> SessionStore:
     return SessionStore(tmp_path / "data" / "chatctx.db")
 
 
+@pytest.mark.slow
 def test_files_go_along(run: Run, tmp_path: Path, store: SessionStore) -> None:
     (tmp_path / "a.py").write_text("print('hello')\n")
     (tmp_path / "b.png").write_bytes(PNG)
@@ -46,6 +47,7 @@ def test_files_go_along(run: Run, tmp_path: Path, store: SessionStore) -> None:
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [("a.bin", b"\0\1\2", "neither text nor a picture"), ("none.txt", None, "can't be read"), ("", None, "can't be")],
@@ -62,6 +64,7 @@ def test_what_no_model_takes_is_refused_before_anything_is_kept(
     store.close()
 
 
+@pytest.mark.slow
 def test_json_has_cost_and_seconds(run: Run) -> None:
     found = json.loads(run("ask", "hi", "--json").stdout)
     assert found["status"] == "complete"
@@ -72,6 +75,7 @@ def test_json_has_cost_and_seconds(run: Run) -> None:
     assert json.loads(failed.stdout)["status"] == "failed"
 
 
+@pytest.mark.slow
 def test_system_prompt_from_the_command_line_and_a_file(run: Run, tmp_path: Path, store: SessionStore) -> None:
     (tmp_path / "prompt.md").write_text("Be kind.")
     first = json.loads(run("ask", "hi", "--json", "--system", "Be brief.").stdout)["session"]
@@ -97,6 +101,7 @@ def test_a_command_of_the_chat_is_said_with_the_way_there(text: str, named: bool
     assert _outside(text).endswith("(in the chat: chatctx --continue)") is named
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "question"),
     [(["review", "this"], "review this + line"), (["review this", "-"], "review this + line"), ([], "+ line")],
@@ -107,6 +112,7 @@ def test_what_a_pipe_brings_follows_the_words(run: Run, words: list[str], questi
     assert json.loads(run("sessions", "--json").stdout)[0]["title"] == question
 
 
+@pytest.mark.slow
 def test_a_file_as_standard_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "notes.txt").write_text("from a file\n")
     with (tmp_path / "notes.txt").open() as file:
@@ -122,6 +128,7 @@ def questions(descriptor: int, words: list[str]) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_an_open_pipe_that_nobody_writes_to_holds_nothing_up(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     try:
@@ -137,6 +144,7 @@ def test_an_open_pipe_that_nobody_writes_to_holds_nothing_up(tmp_path: Path) -> 
         os.close(reading)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
 def test_bytes_with_a_mark_are_decoded_by_it_and_that_is_said(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "a.txt"
@@ -149,6 +157,7 @@ def test_bytes_with_a_mark_are_decoded_by_it_and_that_is_said(tmp_path: Path, en
     assert attachment.text == "Grüße\r\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["Grüße".encode("latin-1"), b"a\0b", b"\xff\xfe\x00"])
 def test_bytes_that_are_no_text_are_refused(run: Run, tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a.txt"

@@ -75,6 +75,7 @@ def test_what_the_provider_says_of_a_refusal_is_no_part_of_the_answer(capsys: py
     assert "(cyber)" in line and "The provider says: This is" in line and "not allowed." in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [True, False])
 def test_how_it_ended_and_what_it_cites_is_told(
     run: Run, tmp_path: Path, as_json: bool, answering: Callable[[bytes], str]

@@ -81,6 +81,7 @@ def test_every_option_of_every_command_is_offered() -> None:
         assert long <= set(offered(f"chatctx {command.name} --"))
 
 
+@pytest.mark.slow
 def test_bash_offers_commands_files_sessions_and_models(run: Run, tmp_path: Path, env: dict[str, str]) -> None:
     run("ask", "hello")
     ident = json.loads(run("sessions", "--json").stdout)[0]["id"]
@@ -105,6 +106,7 @@ def test_where_nothing_is_stored_or_the_config_is_broken_nothing_is_offered_or_m
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.slow
 def test_titles_are_one_line_beside_their_ids(run: Run, tmp_path: Path, env: dict[str, str]) -> None:
     run("ask", "first\x1b[31m line\nsecond line")
     done = subprocess.run(
@@ -116,6 +118,7 @@ def test_titles_are_one_line_beside_their_ids(run: Run, tmp_path: Path, env: dic
     assert "\x1b" not in title and title.startswith("first")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "check"), [("zsh", ["-f", "-n"]), ("fish", ["--no-execute"]), ("bash", ["-n"])])
 def test_scripts_are_valid(name: str, check: list[str], tmp_path: Path, run: Run) -> None:
     path = tmp_path / f"script.{name}"
@@ -124,6 +127,7 @@ def test_scripts_are_valid(name: str, check: list[str], tmp_path: Path, run: Run
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_fish_offers_what_there_is(tmp_path: Path, env: dict[str, str]) -> None:
     def in_fish(line: str) -> list[str]:
         code = f"chatctx completion fish | source; complete -C '{line}'"
@@ -137,6 +141,7 @@ def test_fish_offers_what_there_is(tmp_path: Path, env: dict[str, str]) -> None:
     assert in_fish("chatctx ask --at") == ["--attach"]
 
 
+@pytest.mark.slow
 def test_zsh_offers_what_there_is(tmp_path: Path, env: dict[str, str]) -> None:
     script = (
         "compdef() { }\n"

@@ -18,6 +18,7 @@ from tui.providers.local.demo import DemoProvider
 TEXT = "Grüße an alle: hello, world!\n"
 
 
+@pytest.mark.slow
 def test_files_and_models_stand_side_by_side(run: Run, tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text(TEXT)
@@ -32,6 +33,7 @@ def test_files_and_models_stand_side_by_side(run: Run, tmp_path: Path) -> None:
     assert "llama-3.3-70b: estimated by weights fitted to its counts, at most" in printed
 
 
+@pytest.mark.slow
 def test_a_folder_counts_its_text_files_but_those_git_ignores(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "code"
     (folder / "inner").mkdir(parents=True)
@@ -44,6 +46,7 @@ def test_a_folder_counts_its_text_files_but_those_git_ignores(run: Run, tmp_path
     assert [Path(entry["id"]).name for entry in found] == [".gitignore", "b.py"]
 
 
+@pytest.mark.slow
 def test_standard_input_is_counted(run: Run) -> None:
     (found,) = json.loads(run("count", "--json", "-m", "anthropic/claude-sonnet-4.5", stdin=TEXT).stdout)
     tokens = get_tokenizer("claude-sonnet-4-5").count(TEXT)
@@ -56,6 +59,7 @@ def test_standard_input_is_counted(run: Run) -> None:
     }
 
 
+@pytest.mark.slow
 def test_lines_are_counted_each_for_its_model(run: Run) -> None:
     lines = [
         {"id": "a", "text": TEXT, "model": "gpt-5"},
@@ -85,11 +89,13 @@ def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(run: Run) -> 
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_models_given_with_an_option_serve_lines_without_one(run: Run) -> None:
     done = run("count", "--jsonl", "-m", "gpt-5", "-m", "gpt-4", stdin='{"id": 1, "text": "hello"}\n')
     assert [json.loads(line)["model"] for line in done.stdout.splitlines()] == ["gpt-5", "gpt-4"]
 
 
+@pytest.mark.slow
 def test_many_lines_of_many_models_take_seconds(run: Run) -> None:
     models = ("gpt-5", "claude-opus-4-7", "gemini-2.5-pro", "qwen3", "glm-5", "mistral-large-latest")
     lines = "".join(
@@ -108,6 +114,7 @@ def test_a_missing_file_is_named_and_the_others_are_counted(run: Run, tmp_path: 
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_what_cannot_be_meant_is_refused(run: Run, tmp_path: Path) -> None:
     assert run("count", "--jsonl", "--exact").returncode == 2
     assert "-m" in run("count", str(tmp_path), CHATCTX_MODEL="").stderr

@@ -14,6 +14,7 @@ from tui.cli.subcommands.files import replay_files
 from tui.config.settings import Settings
 
 
+@pytest.mark.slow
 def test_out_and_in_again_is_the_same(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("some notes")
     run("ask", "hello")
@@ -42,6 +43,7 @@ def test_out_and_in_again_is_the_same(run: Run, tmp_path: Path) -> None:
         assert before == after
 
 
+@pytest.mark.slow
 def test_another_programs_session_has_a_context(run: Run, tmp_path: Path) -> None:
     done = run("import", str(claude_session(tmp_path / "a.jsonl")))
     assert done.returncode == 0, done.stderr
@@ -52,6 +54,7 @@ def test_another_programs_session_has_a_context(run: Run, tmp_path: Path) -> Non
     assert sum(row["tokens"] for row in usage["rows"]) == usage["total"]
 
 
+@pytest.mark.slow
 def test_a_bad_file_among_good_ones_is_one_line(run: Run, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"some": "thing"}\n')
     done = run("import", str(tmp_path / "bad.jsonl"), str(claude_session(tmp_path / "good.jsonl")), "--json")

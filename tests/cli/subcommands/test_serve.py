@@ -81,6 +81,7 @@ def cookie(url: str) -> str:
     return headers["Set-Cookie"].split(";")[0]
 
 
+@pytest.mark.slow
 @needs_extra
 def test_the_page_comes_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
     with serving(tmp_path) as (url, port):
@@ -105,6 +106,7 @@ def test_without_the_secret_nobody_gets_in_on_this_machine_either(tmp_path: Path
         assert headers["Location"] == "./"
 
 
+@pytest.mark.slow
 @needs_extra
 def test_other_sites_are_refused(tmp_path: Path) -> None:
     with serving(tmp_path) as (url, port):
@@ -158,6 +160,7 @@ async def test_the_chat_draws_itself_and_there_are_only_so_many(tmp_path: Path) 
             assert refused.value.status == 503
 
 
+@pytest.mark.slow
 @needs_extra
 def test_a_taken_port_is_one_line(run: Run) -> None:
     with socket.socket() as taken:

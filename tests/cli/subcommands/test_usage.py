@@ -6,11 +6,14 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.chat.interchange.test_importing import claude_session
 from tests.cli.conftest import Run, one_line
 from tui.chat.store.store import SessionInfo, SessionStore
 
 
+@pytest.mark.slow
 def test_json_adds_up(run: Run, tmp_path: Path) -> None:
     run("import", str(claude_session(tmp_path / "a.jsonl")))
     run("ask", "hello")
@@ -27,6 +30,7 @@ def test_json_adds_up(run: Run, tmp_path: Path) -> None:
     assert found["all"]["estimates"]["median_abs_error_percent"] < 1
 
 
+@pytest.mark.slow
 def test_days_and_session_narrow_it(run: Run, tmp_path: Path) -> None:
     ident = run("import", str(claude_session(tmp_path / "a.jsonl"))).stdout.split()[0]
     run("ask", "hello")
@@ -37,6 +41,7 @@ def test_days_and_session_narrow_it(run: Run, tmp_path: Path) -> None:
     assert found["all"]["calls"] == 3
 
 
+@pytest.mark.slow
 def test_trims_are_counted(run: Run, tmp_path: Path) -> None:
     run("ask", "hello")
     ident = json.loads(run("sessions", "--json").stdout)[0]["id"]
@@ -52,6 +57,7 @@ def test_trims_are_counted(run: Run, tmp_path: Path) -> None:
     assert "1,300 tokens left out" in run("usage").stdout
 
 
+@pytest.mark.slow
 def test_text_fits_and_names_everything(run: Run, tmp_path: Path) -> None:
     assert "No calls yet" in run("usage").stdout
     run("import", str(claude_session(tmp_path / "a.jsonl")))
@@ -64,6 +70,7 @@ def test_text_fits_and_names_everything(run: Run, tmp_path: Path) -> None:
         assert words in done.stdout
 
 
+@pytest.mark.slow
 def test_bad_input(run: Run) -> None:
     for args, words in (
         (["--days", "0"], "range 1<=x<=100000"),

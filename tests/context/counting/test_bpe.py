@@ -33,6 +33,7 @@ def test_shipped_tokens_are_the_official_ones(vocabulary: str) -> None:
     assert hashlib.sha256(official_text(load_ranks(vocabulary).items())).hexdigest() == PUBLISHED[vocabulary]
 
 
+@pytest.mark.slow
 def test_packing_the_official_file_gives_the_shipped_one() -> None:
     shipped = Path(bpe.__file__).parent / "vocabularies" / "cl100k_base.xz"
     official = official_text(load_ranks("cl100k_base").items())

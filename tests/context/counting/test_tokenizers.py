@@ -73,6 +73,7 @@ def test_models_find_their_family(model: str, family: str) -> None:
     assert family_of(model) == family
 
 
+@pytest.mark.slow
 def test_every_family_has_a_tokenizer_that_says_how_it_counts() -> None:
     for model, family in FAMILIES.items():
         shipped = family in ENCODINGS or family.startswith("claude")

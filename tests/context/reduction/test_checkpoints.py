@@ -176,6 +176,7 @@ def test_a_damaged_record_is_named_as_such(data: dict[str, object]) -> None:
         checkpoint_from_json(data)
 
 
+@pytest.mark.slow
 @given(talks(open_end=False), st.data())
 def test_undoing_all_of_them_gives_the_history_back(messages: list[Message], data: st.DataObject) -> None:
     """Whatever was compacted, over several levels."""

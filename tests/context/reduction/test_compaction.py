@@ -337,6 +337,7 @@ def test_what_must_stay_and_is_too_large_is_refused_with_sizes() -> None:
         plan(talk.messages, 10_000, pinned=frozenset({pinned}))
 
 
+@pytest.mark.slow
 @given(talks(), st.integers(300, 30_000), st.integers(0, 60), st.booleans(), st.data())
 def test_every_plan_leaves_pairs_pins_and_the_running_step_whole(
     messages: list[Message], max_input: int, percent: int, summarise: bool, data: st.DataObject

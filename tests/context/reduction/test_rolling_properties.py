@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def built(messages: list[Message], max_input: int, **more: Any) -> PromptResult:
         raise
 
 
+@pytest.mark.slow
 @given(talks(), windows, st.booleans())
 def test_never_over_and_never_unpaired(messages: list[Message], max_input: int, bound: bool) -> None:
     result = built(messages, max_input, prefix_bound=bound)
@@ -37,6 +39,7 @@ def test_never_over_and_never_unpaired(messages: list[Message], max_input: int, 
     assert sent[-1].id == messages[-1].id
 
 
+@pytest.mark.slow
 @given(talks(), windows)
 def test_a_refusal_means_that_the_least_request_does_not_fit_either(messages: list[Message], max_input: int) -> None:
     try:
@@ -50,6 +53,7 @@ def test_a_refusal_means_that_the_least_request_does_not_fit_either(messages: li
         assert error.max_tokens == max_input < error.current_tokens
 
 
+@pytest.mark.slow
 @given(talks(), windows)
 def test_untouched_messages_are_the_same_objects(messages: list[Message], max_input: int) -> None:
     result = built(messages, max_input)
@@ -59,6 +63,7 @@ def test_untouched_messages_are_the_same_objects(messages: list[Message], max_in
         assert touched or sent is originals[sent.id]
 
 
+@pytest.mark.slow
 @given(talks(), windows)
 def test_building_again_changes_nothing(messages: list[Message], max_input: int) -> None:
     first = built(messages, max_input)
@@ -68,6 +73,7 @@ def test_building_again_changes_nothing(messages: list[Message], max_input: int)
     assert not again.trimmed and not again.untrimmed
 
 
+@pytest.mark.slow
 @given(talks(), windows)
 def test_what_is_trimmed_stays_trimmed_as_the_conversation_grows(messages: list[Message], max_input: int) -> None:
     """Only a new trim changes the prefix; each one only adds to what is left out."""
@@ -87,6 +93,7 @@ def test_what_is_trimmed_stays_trimmed_as_the_conversation_grows(messages: list[
         state, before = result.state, result.request.messages
 
 
+@pytest.mark.slow
 @given(talks(), windows, st.data())
 def test_pinned_messages_go_out_whole(messages: list[Message], max_input: int, data: st.DataObject) -> None:
     pinned = data.draw(st.sets(st.sampled_from([m.id for m in messages]), max_size=3))
@@ -97,6 +104,7 @@ def test_pinned_messages_go_out_whole(messages: list[Message], max_input: int, d
     assert problems(result.request.messages) == []
 
 
+@pytest.mark.slow
 @given(talks(), windows)
 def test_the_last_four_turns_and_their_words_stay_while_they_fit(messages: list[Message], max_input: int) -> None:
     result = built(messages, max_input)
@@ -107,6 +115,7 @@ def test_the_last_four_turns_and_their_words_stay_while_they_fit(messages: list[
     assert [m.id for m in result.request.messages if m.id >= recent[0].id] == [m.id for m in recent]
 
 
+@pytest.mark.slow
 @given(talks(), windows)
 def test_a_trim_goes_down_to_the_target_or_to_what_is_protected(messages: list[Message], max_input: int) -> None:
     result = built(messages, max_input)
@@ -117,6 +126,7 @@ def test_a_trim_goes_down_to_the_target_or_to_what_is_protected(messages: list[M
         assert 4 in result.passes or again.passes in ((), (4,))
 
 
+@pytest.mark.slow
 @given(talks(), st.sets(st.integers(0, 60)), st.integers(0, 3))
 def test_any_state_leaves_the_pairs_whole(messages: list[Message], dropped: set[int], shift: int) -> None:
     """Also one made for another history: of a fork, or of a longer one."""
@@ -125,6 +135,7 @@ def test_any_state_leaves_the_pairs_whole(messages: list[Message], dropped: set[
     assert [p for p in problems(shown) if "first message" not in p] == []
 
 
+@pytest.mark.slow
 @given(talks(), windows)
 def test_bound_reasoning_never_follows_a_change_it_was_not_made_after(messages: list[Message], max_input: int) -> None:
     result = built(messages, max_input, prefix_bound=True)
@@ -134,6 +145,7 @@ def test_bound_reasoning_never_follows_a_change_it_was_not_made_after(messages: 
         assert result.request.messages == tuple(messages)
 
 
+@pytest.mark.slow
 @given(talks(), windows)
 def test_the_state_survives_json(messages: list[Message], max_input: int) -> None:
     state = built(messages, max_input).state

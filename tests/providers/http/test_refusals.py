@@ -30,6 +30,7 @@ def provider(url: str, dialect: Dialect = "openai-chat", **more: Any) -> Provide
     return make_provider("mine", ProviderConfig("mine", dialect, base, **more))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("known", "said"),
     [

@@ -69,6 +69,7 @@ async def test_a_blank_before_a_slash_makes_it_a_message() -> None:
         await run.until(lambda: run.session.sent == ["/help is a command"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line", ["/rolling-context maybe", "/window lots", "/theme nowhere", "/find absent", "/copy", "/undo"]
 )
@@ -87,6 +88,7 @@ async def test_new_starts_an_empty_conversation() -> None:
         assert run.session.id == "s1n"
 
 
+@pytest.mark.slow
 async def test_a_model_is_picked_by_search() -> None:
     async with running() as run:
         await run.command("/model")
@@ -99,6 +101,7 @@ async def test_a_model_is_picked_by_search() -> None:
         assert run.text.splitlines()[0].endswith("openai/gpt-x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_conversation_is_found_and_opened(size: tuple[int, int]) -> None:
     workspace = FakeWorkspace(infos=INFOS)
@@ -148,6 +151,7 @@ async def test_themes_are_tried_on_and_kept_or_not(tmp_path: Path) -> None:
         await run.until(lambda: run.workspace.theme == "ember" and run.app.theme == "ember")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["chatctx-light", "chatctx-contrast", "chatctx-terminal", "paper", "nord", "ansi-light"]
 )
@@ -163,6 +167,7 @@ async def test_a_theme_that_is_not_there_is_said_and_the_default_stands_in() -> 
         assert run.app.theme == "chatctx-dark"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_help_lists_every_command(size: tuple[int, int]) -> None:
     async with running(size=size) as run:
@@ -172,6 +177,7 @@ async def test_help_lists_every_command(size: tuple[int, int]) -> None:
         await run.until(lambda: "Commands" not in run.text and "close" in run.text)
 
 
+@pytest.mark.slow
 async def test_the_palette_offers_the_same_commands() -> None:
     async with running() as run:
         titles = [command.title for command in run.app.get_system_commands(run.app.screen)]
@@ -192,6 +198,7 @@ async def test_the_palette_offers_the_same_commands() -> None:
         await run.shows("next request, as it would be sent")
 
 
+@pytest.mark.slow
 async def test_a_command_that_needs_words_is_begun_in_an_empty_prompt() -> None:
     async with running() as run:
         await run.press("ctrl+p")
@@ -233,6 +240,7 @@ async def test_copy_says_only_what_it_knows() -> None:
         assert run.app.clipboard == "the answer"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_usage_adds_up_the_calls(size: tuple[int, int]) -> None:
     from tests.chat.test_usage_report import CALL
@@ -288,6 +296,7 @@ async def test_letters_before_enter_are_sent_and_letters_after_it_are_not() -> N
         await run.until(lambda: run.chat.composer.value == "/nopethree")
 
 
+@pytest.mark.slow
 async def test_help_lists_the_keys_as_they_are_set_and_a_wrong_name_is_said() -> None:
     settings = fake_settings(keys={"chat.context": "f9", "chat.contxt": "f8"})
     async with running(settings=settings, size=(120, 60)) as run:
@@ -358,6 +367,7 @@ SAID_ON_SCREEN = {
 }
 
 
+@pytest.mark.slow
 async def test_every_command_runs_on_the_screen_of_the_real_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import cast
 
+import pytest
+
 from tests.fakes import FakeInfo, FakeSession, FakeWorkspace, assistant, fake_settings, make_usage, user
 from tests.screens.conftest import Running, running
 from tui.chat.conversation.events import (
@@ -33,6 +35,7 @@ async def listed(run: Running) -> None:
     await run.shows("Conversations", "refactor the parser", "↳ why is the build slow")
 
 
+@pytest.mark.slow
 async def test_a_conversation_of_the_list_is_renamed() -> None:
     async with running(FakeWorkspace(infos=INFOS)) as run:
         await listed(run)
@@ -68,6 +71,7 @@ async def test_a_conversation_is_deleted_from_the_list_and_brought_back() -> Non
         await run.shows("↳ why is the build slow", "a recipe")
 
 
+@pytest.mark.slow
 async def test_the_open_conversation_is_not_deleted_from_the_list() -> None:
     async with running(FakeWorkspace(infos=INFOS, session=FakeSession(id="s7"))) as run:
         await listed(run)
@@ -158,6 +162,7 @@ async def test_once_something_arrived_esc_leaves_the_prompt_empty() -> None:
         assert run.chat.composer.value == ""
 
 
+@pytest.mark.slow
 async def test_a_retry_forgets_the_message_that_was_to_be_replaced() -> None:
     messages = [user("one", "m1"), assistant("answer", "m2")]
     async with running(FakeWorkspace(session=FakeSession(messages=messages))) as run:

@@ -38,6 +38,7 @@ async def select(run: Running, words: str) -> None:
     await run.until(lambda: bool(run.app.screen.get_selected_text()))
 
 
+@pytest.mark.slow
 async def test_a_selection_is_copied_once_and_then_ctrl_c_is_ctrl_c_again(taken: Callable[[], str]) -> None:
     async with running(talk()) as run:
         await select(run, "two three")

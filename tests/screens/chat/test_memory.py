@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.fakes import FakeSession, FakeWorkspace
 from tests.screens.conftest import running
 from tui.chat.memory_files import MemoryFile, MemoryFiles
@@ -15,6 +17,7 @@ MEMORY = MemoryFiles(
 )
 
 
+@pytest.mark.slow
 async def test_notices_are_shown_and_the_list_switches() -> None:
     session = FakeSession(memory=MEMORY)
     async with running(FakeWorkspace(session)) as run:

@@ -116,6 +116,7 @@ async def test_a_picture_for_a_model_that_takes_none_is_said_before_and_not_sent
         await run.until(lambda: session.attached == [["a.png"]])
 
 
+@pytest.mark.slow
 async def test_after_a_switch_it_is_said_what_the_model_does_not_take() -> None:
     parts = (Attachment("image", "a.png", "image/png", "f" * 64, 9), Text("see"))
     session = FakeSession(messages=[Message("user", parts, id="m1")], capabilities=Capabilities(images=False))

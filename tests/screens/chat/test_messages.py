@@ -29,6 +29,7 @@ async def test_a_fork_is_opened_from_a_message_and_says_what_it_is() -> None:
         assert run.chat.composer.value == "on"
 
 
+@pytest.mark.slow
 async def test_a_fork_of_a_question_says_how_it_is_answered() -> None:
     async with running(talk(), size=(60, 9)) as run:  # the message before it fills the screen
         await run.press("alt+up", "alt+up", "f")
@@ -108,6 +109,7 @@ async def test_everything_is_unfolded_and_folded(how: str) -> None:
         await run.until(lambda: "deep thoughts" not in run.text)
 
 
+@pytest.mark.slow
 async def test_times_are_shown_and_hidden_and_stay_for_the_next_conversation() -> None:
     async with running(talk()) as run:
         await run.press("f4")

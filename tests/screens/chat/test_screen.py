@@ -52,6 +52,7 @@ async def test_keys_and_messages_before_the_workspace_is_there_are_not_lost() ->
         assert "queued" not in run.text
 
 
+@pytest.mark.slow
 async def test_keys_before_the_prompt_is_there_are_not_lost() -> None:
     class Hasty(ChatApp):
         def on_load(self) -> None:  # before there is a screen
@@ -123,6 +124,7 @@ async def test_esc_stops_the_answer_and_keeps_what_arrived() -> None:
         assert "● answering" not in run.text
 
 
+@pytest.mark.slow
 async def test_messages_wait_for_the_running_turn_in_order() -> None:
     session = FakeSession(gate=asyncio.Event())
     async with running(FakeWorkspace(session=session)) as run:
@@ -213,6 +215,7 @@ async def test_compaction_reports_what_it_did() -> None:
         assert run.session.log == ["compact keep the plan"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["shift+enter", "ctrl+j", "alt+enter"])
 async def test_a_new_line_is_not_a_message(key: str) -> None:
     async with running() as run:
@@ -275,6 +278,7 @@ async def test_a_chip_is_deleted_whole() -> None:
         assert run.chat.composer.area.text == ""
 
 
+@pytest.mark.slow
 async def test_the_draft_is_kept_and_comes_back() -> None:
     session = FakeSession()
     async with running(FakeWorkspace(session=session)) as run:
@@ -321,6 +325,7 @@ async def test_ctrl_c_stops_then_clears_then_leaves() -> None:
         await run.until(lambda: workspace.closed)
 
 
+@pytest.mark.slow
 async def test_ctrl_c_closes_a_panel_and_nothing_else() -> None:
     async with running() as run:
         await run.type("draft")
@@ -395,6 +400,7 @@ async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: 
         assert run.app.is_running
 
 
+@pytest.mark.slow
 async def test_a_message_is_edited_and_sent_in_its_place() -> None:
     session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
     async with running(FakeWorkspace(session=session)) as run:
@@ -488,6 +494,7 @@ async def test_what_cannot_be_stored_is_printed_for_the_person(monkeypatch: pyte
     assert "disk full" in str(left[0]["message"]) and "precious" in str(left[0]["message"])
 
 
+@pytest.mark.slow
 async def test_a_draft_that_is_still_to_be_kept_when_the_store_closes_is_no_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from textual.widgets import OptionList
 
 from tests.fakes import FakeSession, FakeWorkspace, assistant, make_usage, user
@@ -72,6 +73,7 @@ SHOWN_OF = (
 )
 
 
+@pytest.mark.slow
 async def test_a_text_is_shown_and_esc_leads_back() -> None:
     async with running(FakeWorkspace(session=session())) as run:
         for row, item, shown in SHOWN_OF:
@@ -94,6 +96,7 @@ async def test_a_message_is_shown_where_it_was_said_and_its_result_unfolded() ->
         await run.until(lambda: run.chat.transcript.cursor_id is None)
 
 
+@pytest.mark.slow
 async def test_a_click_opens_too_and_what_is_gone_is_said() -> None:
     async with running(FakeWorkspace(session=session())) as run:
         await unfold(run, "tools", "gone")
@@ -127,6 +130,7 @@ async def test_it_wraps_again_for_another_width() -> None:
         assert max(map(len, run.app.screen.query_one(TextLines)._lines)) <= 45
 
 
+@pytest.mark.slow
 async def test_the_end_of_the_widest_line_can_be_scrolled_to() -> None:
     for line in ("漢" * 60 + "E", "\t" * 25 + "E", "\x1b[31m" * 9 + "a" * 90 + "E"):
         async with running(size=(60, 20)) as run:

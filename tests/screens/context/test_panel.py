@@ -17,6 +17,7 @@ from tui.screens.context.panel import ContextPanel
 from tui.views.context.table import ContextView
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [*SIZES, (40, 12)])
 async def test_it_lies_over_the_conversation_and_esc_closes_it(size: tuple[int, int]) -> None:
     async with running(size=size) as run:
@@ -29,6 +30,7 @@ async def test_it_lies_over_the_conversation_and_esc_closes_it(size: tuple[int, 
         assert run.text == before
 
 
+@pytest.mark.slow
 async def test_looking_changes_nothing_in_the_session() -> None:
     session = FakeSession(messages=[user("hi"), assistant("ho")])
     async with running(FakeWorkspace(session=session)) as run:
@@ -40,6 +42,7 @@ async def test_looking_changes_nothing_in_the_session() -> None:
         assert session.__dict__ == before
 
 
+@pytest.mark.slow
 async def test_its_total_is_the_status_lines() -> None:
     session = FakeSession(usage=make_usage(123_456, 200_000, source="estimated"))
     async with running(FakeWorkspace(session=session)) as run:
@@ -76,6 +79,7 @@ async def test_rolling_is_turned_on_from_here_and_the_threshold_goes() -> None:
         await run.shows("rolling on")
 
 
+@pytest.mark.slow
 async def test_exact_count_replaces_the_estimate() -> None:
     session = FakeSession(usage=make_usage(52_500, source="estimated"))
     async with running(FakeWorkspace(session=session)) as run:
@@ -107,6 +111,7 @@ async def test_what_is_said_of_a_count_does_not_cover_the_number(monkeypatch: py
         await run.shows("stays as it was.", "52,100 / 200,000 tokens")
 
 
+@pytest.mark.slow
 async def test_a_count_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fails(self: FakeSession) -> int | None:
         raise OSError("no route\nto host")
@@ -131,6 +136,7 @@ async def test_what_does_not_fit_is_said() -> None:
         await run.shows("247 % !", "▲ the window ends here", "too much", "310,945")
 
 
+@pytest.mark.slow
 async def test_an_unknown_window_has_no_percentage() -> None:
     async with running(FakeWorkspace(session=FakeSession(usage=make_usage(500, None)))) as run:
         await run.shows("500 / ?")
@@ -139,6 +145,7 @@ async def test_an_unknown_window_has_no_percentage() -> None:
         assert "%" not in "\n".join(run.text.splitlines()[:5])
 
 
+@pytest.mark.slow
 async def test_messages_can_be_pinned_left_out_sorted_and_gone_to() -> None:
     messages: list[Message] = [user(f"question {n}", f"m{n}") for n in range(1, 60)]
     session = FakeSession(messages=messages, not_sent={"m3": "compacted"})
@@ -173,6 +180,7 @@ async def test_history_draws_the_calls_and_marks_compactions() -> None:
         await run.shows("category")
 
 
+@pytest.mark.slow
 async def test_history_without_calls_says_so() -> None:
     async with running() as run:
         await run.press("f2", "h")
@@ -195,6 +203,7 @@ async def test_it_opens_before_there_are_numbers() -> None:
         await run.shows("0 / 200,000 tokens")
 
 
+@pytest.mark.slow
 async def test_a_click_on_the_number_opens_it() -> None:
     async with running() as run:
         await run.pilot.click(run.chat.status_bar)

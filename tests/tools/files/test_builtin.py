@@ -108,6 +108,7 @@ def test_a_folder_is_listed_without_what_git_ignores(tmp_path: Path) -> None:
         listed(tmp_path, path="src/a.py")
 
 
+@pytest.mark.slow
 def test_ten_thousand_files_are_bounded(tmp_path: Path) -> None:
     for number in range(10_000):
         os.close(os.open(tmp_path / f"{number:05}", os.O_CREAT))

@@ -89,6 +89,7 @@ async def test_tools_that_are_added_while_it_runs_are_offered(naughty: McpHub) -
     await until(lambda: len(server.tools()) == before + 3)
 
 
+@pytest.mark.slow
 async def test_a_server_that_dies_in_mid_call_is_an_error_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.tools.mcp.server.BACKOFF", 0.01)
     add = ServerLog.add

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CODE = """
 import asyncio, sys
 from pathlib import Path
@@ -28,6 +30,7 @@ print(" ".join(name for name in ("mcp", "mcp_types", "starlette", "uvicorn", "js
 """
 
 
+@pytest.mark.slow
 def test_nothing_of_the_sdk_is_loaded_where_no_server_starts(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-c", CODE, str(tmp_path)],

@@ -113,6 +113,7 @@ class Storm:
             assert rows is not None and len(rows) == document.heights[index]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 async def test_storm(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:  # nearly everything is drawn in the thread
