@@ -55,6 +55,9 @@ class ProviderSettings:
     idle_timeout: float | None = setting(
         number(0.001, MOST_SECONDS, "a number of seconds"), None, "seconds of silence after which an answer is given up"
     )
+    max_response: int | None = setting(
+        number(1000, 10**12, "a number of bytes", whole=True), None, "bytes that one answer may have"
+    )
 
 
 @dataclass(frozen=True, slots=True)

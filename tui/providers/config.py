@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from tui.providers.base import Capabilities, ProviderError
 from tui.providers.capabilities import Family, claude
+from tui.providers.http.sizes import MAX_RESPONSE
 from tui.providers.keys import hold_secret, key_from_command, key_from_env
 from tui.providers.reasoning import LEVELS, nearest, openai_levels
 
@@ -103,6 +104,7 @@ class ProviderConfig:
     template: Path | None = None
     context_management: bool = False  # Anthropic clears old tool results by itself
     idle_timeout: float = IDLE_TIMEOUT  # seconds of silence after which an answer counts as stalled
+    max_response: int = MAX_RESPONSE  # bytes of one answer
 
     @property
     def label(self) -> str:

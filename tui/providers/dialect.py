@@ -17,6 +17,7 @@ from tui.providers.base import ModelInfo, Provider, ProviderError, StreamEvent
 from tui.providers.config import ProviderConfig, Style
 from tui.providers.http.connection import Connection
 from tui.providers.http.refusals import Cause, refused
+from tui.providers.http.sizes import event_cost, too_large
 from tui.providers.models import discovery
 from tui.providers.reasoning import USUAL, levels_after_refusal
 from tui.providers.think_tags import with_thoughts
@@ -71,7 +72,16 @@ class DialectProvider(Provider, Generic[ClientT, StyleT]):
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""
-        return with_thoughts(self._answer(request), on=not self.config.official)
+        return with_thoughts(self._bounded(self._answer(request)), on=not self.config.official)
+
+    async def _bounded(self, answer: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
+        size = 0
+        async with aclosing(answer) as events:
+            async for event in events:
+                size += event_cost(event)
+                if size > self.config.max_response:
+                    raise too_large(self.name, self.config.max_response)
+                yield event
 
     async def _answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Ask, and ask again in another style after a refusal that tells how. Only a style that helped is kept."""

@@ -70,6 +70,7 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
         api_key_command=table.api_key_command,
         context_management=table.context_management and dialect == "anthropic",
         idle_timeout=table.idle_timeout or config.idle_timeout,
+        max_response=table.max_response or config.max_response,
         needs_key=bool(table.api_key_env) or (config.needs_key and not own_address) or official,
     )
 

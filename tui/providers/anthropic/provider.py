@@ -40,7 +40,7 @@ class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
 
     async def _connect(self, key: str | None) -> AsyncAnthropic:
         headers = {**self.config.headers, **(EDITING if self.config.context_management else {})}
-        return await anthropic_client(self.config.base_url, key, headers)
+        return await anthropic_client(self.config.base_url, key, headers, self.config.max_response)
 
     def _first_style(self, model: str) -> AnthropicStyle:
         return self.config.anthropic_style(model, self._listed_thinking.get(model))
@@ -51,7 +51,7 @@ class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
         reader = AnthropicReader()
         body = await asyncio.to_thread(to_wire, request, style) | dict(self.config.extra_body)
         try:
-            async with aclosing(events(client, "/v1/messages", body, self.name, self.config.idle_timeout)) as wire:
+            async with aclosing(events(client, "/v1/messages", body, self.config)) as wire:
                 async for item in wire:
                     for event in reader.feed(item):
                         yield event

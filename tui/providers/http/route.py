@@ -28,7 +28,6 @@ _NO_PATH = re.compile(
 _ROUTES = ("/chat/completions", "/completions", "/responses", "/messages")
 
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-_KEY_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 
 
 def without_route(base_url: str) -> str:
@@ -69,32 +68,30 @@ def _is_here(url: str) -> bool:
     return is_loopback((urlsplit(url).hostname or "").lower())
 
 
-def client_options(url: str) -> dict[str, Any]:
-    """What an HTTP client for `url` takes from the environment: proxies not for this machine, certificates always.
+def client_options(url: str, limit: int) -> dict[str, Any]:
+    """Options of an HTTP client for the server at `url`, whose answers may have `limit` bytes.
 
-    Raises OSError for certificates that cannot be loaded.
-
-    A key goes to no other host or port that the server redirects to; the HTTP library itself keeps only
-    `Authorization` back.
+    Proxies (not for this machine) and certificates are those of the environment. A redirect to another server is not
+    followed (`bounds.RedirectError`). Raises OSError for certificates that cannot be loaded.
     """
     import httpx2
 
+    from tui.providers.http.bounds import BoundedTransport, check_redirect
+
     home = httpx2.URL(url)
 
-    async def keep_key(request: httpx2.Request) -> None:
-        url = request.url
+    async def check(request: httpx2.Request) -> None:
+        check_redirect(home, request.url)
         if "api-key" in request.headers:  # Azure takes another header for a token, which a key is not
             request.headers.pop("authorization", None)
-        if (url.host, url.port) != (home.host, home.port) or (home.scheme == "https") > (url.scheme == "https"):
-            for name in _KEY_HEADERS:
-                request.headers.pop(name, None)
 
-    return {
-        "trust_env": False,  # the HTTP library reads fewer variables, and NO_PROXY only in part
-        "proxy": _proxy(url) or None,
-        "verify": _ssl_context() if home.scheme == "https" else False,
-        "event_hooks": {"request": [keep_key]},
-    }
+    transport = BoundedTransport(
+        limit,
+        trust_env=False,  # the HTTP library reads fewer variables, and NO_PROXY only in part
+        proxy=_proxy(url) or None,
+        verify=_ssl_context() if home.scheme == "https" else False,
+    )
+    return {"trust_env": False, "transport": transport, "event_hooks": {"request": [check]}}
 
 
 def _ssl_context() -> ssl.SSLContext:

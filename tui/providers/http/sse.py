@@ -11,6 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tui.providers.http.sizes import MAX_RESPONSE, TooLargeError, text_cost
+
+_PIECE = 64  # bytes that a piece of a line takes besides its characters
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -23,9 +26,15 @@ class ServerSentEvent:
 
 
 class SSEDecoder:
-    """Reads a stream piece by piece, however it is cut. An event that is not ended by a blank line is not one."""
+    """Reads a stream piece by piece, however it is cut. An event that is not ended by a blank line is not one.
 
-    def __init__(self) -> None:
+    An event may take `limit` bytes of memory. `lines` counts the lines that have ended.
+    """
+
+    def __init__(self, limit: int = MAX_RESPONSE) -> None:
+        self.lines = 0
+        self._limit = limit
+        self._size = 0  # bytes that the event takes so far
         self._text = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._line: list[str] = []  # pieces of the line that is not ended yet
         self._after_cr = False
@@ -33,7 +42,7 @@ class SSEDecoder:
         self._data: list[str] = []
 
     def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
-        """The events that `piece` completes."""
+        """The events that `piece` completes. Raises `TooLargeError`."""
         text = self._text.decode(piece)
         if self._after_cr and text:
             text, self._after_cr = text.removeprefix("\n"), False
@@ -41,22 +50,34 @@ class SSEDecoder:
             self._after_cr = True
         *lines, rest = _LINE_END.split(text)
         for line in lines:
-            self._line.append(line)
+            self._hold(line)
             whole, self._line = "".join(self._line), []
-            if (event := self._read(whole)) is not None:
+            self.lines += 1
+            event = self._read(whole)
+            del whole
+            if event is not None:
                 yield event
         if rest:
-            self._line.append(rest)
+            self._hold(rest)
+
+    def _hold(self, text: str) -> None:
+        self._line.append(text)
+        self._size += text_cost(text) + _PIECE
+        if self._size > self._limit:
+            raise TooLargeError(self._limit)
 
     def _read(self, line: str) -> ServerSentEvent | None:
         if not line:
-            name, data, self._name, self._data = self._name, self._data, "", []
+            name, data, self._name, self._data, self._size = self._name, self._data, "", [], 0
             return ServerSentEvent(name, "\n".join(data)) if data else None
-        field, _, value = line.partition(":")  # a comment has no field's name
-        value = value.removeprefix(" ")
-        match field:
-            case "event":
+        end = line.find(":")  # a comment has no field's name
+        field = line if end < 0 else line[:end]
+        if field in ("event", "data"):
+            value = "" if end < 0 else line[end + (2 if line.startswith(" ", end + 1) else 1) :]
+            if field == "event":
                 self._name = value
-            case "data":
+            else:
                 self._data.append(value)
+        elif not self._data and not self._name:
+            self._size = 0  # a line that is dropped takes nothing
         return None

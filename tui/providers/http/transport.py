@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from tui.providers.base import ProviderError
+from tui.providers.config import ProviderConfig
 from tui.providers.http.error_text import one_line
 from tui.providers.http.errors import classify_error
 from tui.providers.http.route import client_options, no_client, not_reached, split_query
+from tui.providers.http.sizes import MAX_RESPONSE, TooLargeError, check_json_cost, too_large
 from tui.providers.http.sse import ServerSentEvent, SSEDecoder
 from tui.providers.http.unstreamed import is_page, page_error, whole_answer
 from tui.providers.keys import redact
@@ -40,6 +42,7 @@ CONNECT_TIMEOUT = 10.0  # seconds
 LISTING_TIMEOUT = 10.0  # seconds for a model list
 DRAIN_TIMEOUT = 0.25  # seconds for what comes after the last event
 COUNTING_TIMEOUT = 60.0  # seconds for counting a request; a local server has to read it all
+LONGEST_THOUGHT = 3600.0  # seconds for which a server may send signs of life (pings, comments) and no event
 
 # Content types of what may not be a stream although one was asked for.
 _WHOLE = ("application/json", "text/html")
@@ -48,8 +51,13 @@ _WHOLE = ("application/json", "text/html")
 NO_KEY = "none"
 
 
-async def openai_client(base_url: str, key: str | None, headers: Mapping[str, str]) -> AsyncOpenAI:
-    """A client of the official `openai` SDK that speaks to `base_url` and nothing else."""
+async def openai_client(
+    base_url: str, key: str | None, headers: Mapping[str, str], limit: int = MAX_RESPONSE
+) -> AsyncOpenAI:
+    """A client of the official `openai` SDK that speaks to `base_url` and nothing else.
+
+    Its answers may have `limit` bytes.
+    """
 
     def build() -> AsyncOpenAI:
         import openai
@@ -68,14 +76,19 @@ async def openai_client(base_url: str, key: str | None, headers: Mapping[str, st
             max_retries=0,
             default_headers={**own, **headers},
             default_query=query,
-            http_client=openai.DefaultAsyncHttpxClient(**client_options(base_url)),
+            http_client=openai.DefaultAsyncHttpxClient(**client_options(base_url, limit)),
         )
 
     return await _built(build, base_url)
 
 
-async def anthropic_client(base_url: str, key: str | None, headers: Mapping[str, str]) -> AsyncAnthropic:
-    """A client of the official `anthropic` SDK that speaks to `base_url` and nothing else."""
+async def anthropic_client(
+    base_url: str, key: str | None, headers: Mapping[str, str], limit: int = MAX_RESPONSE
+) -> AsyncAnthropic:
+    """A client of the official `anthropic` SDK that speaks to `base_url` and nothing else.
+
+    Its answers may have `limit` bytes.
+    """
 
     def build() -> AsyncAnthropic:
         import anthropic
@@ -89,7 +102,7 @@ async def anthropic_client(base_url: str, key: str | None, headers: Mapping[str,
             max_retries=0,
             # The SDK sends a bearer token; servers that merely speak the dialect often know only the older header.
             default_headers={**({"x-api-key": key} if key and not official else {}), **headers},
-            http_client=anthropic.DefaultAsyncHttpxClient(**client_options(base_url)),
+            http_client=anthropic.DefaultAsyncHttpxClient(**client_options(base_url, limit)),
         )
 
     return await _built(build, base_url)
@@ -109,28 +122,32 @@ async def _built(build: Callable[[], ClientT], base_url: str) -> ClientT:
         raise explained from error
 
 
-async def events(client: Client, path: str, body: Json, provider: str, idle: float) -> AsyncGenerator[Json, None]:
+async def events(client: Client, path: str, body: Json, config: ProviderConfig) -> AsyncGenerator[Json, None]:
     """POST `body` and yield the server-sent events as JSON objects. Raises `ProviderError`.
 
-    A server that sends nothing for `idle` seconds, not even a sign of life (a ping, a comment), has stalled. Closing
-    the generator closes the connection, which makes a server stop generating.
+    A server has stalled that sends neither a whole line (an event's, or a comment as a sign of life) nor a fair piece
+    of one for `config.idle_timeout` seconds, or no event for `LONGEST_THOUGHT`. Closing the generator closes the
+    connection, which makes a server stop generating.
     """
     try:
-        async with aclosing(_raw_events(client, path, body, provider, idle)) as stream:
+        async with aclosing(_raw_events(client, path, body, config)) as stream:
             async for event in stream:
                 yield event
     except ProviderError:
         raise
     except Exception as error:
-        translated = translate(error, provider, str(client.base_url), idle)
+        translated = translate(error, config.name, str(client.base_url), config.idle_timeout)
         if translated is None:
             raise
         raise translated from error
 
 
-async def _raw_events(client: Client, path: str, body: Json, provider: str, idle: float) -> AsyncGenerator[Json, None]:
+async def _raw_events(client: Client, path: str, body: Json, config: ProviderConfig) -> AsyncGenerator[Json, None]:
     import httpx2
 
+    from tui.providers.http.bounds import Pace
+
+    provider, idle, limit = config.name, config.idle_timeout, config.max_response
     # The read timeout runs anew with every byte that comes.
     patience: Any = {"timeout": httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)}
     kind: Any
@@ -146,22 +163,29 @@ async def _raw_events(client: Client, path: str, body: Json, provider: str, idle
     response = stream.response
     try:
         if (text := await _unstreamed(response)) is not None:
+            check_json_cost(text, limit)
             for event in await asyncio.to_thread(whole_answer, text, provider, redact(str(client.base_url))):
                 yield event
             return
-        decoder = SSEDecoder()
+        decoder = SSEDecoder(limit)
         pieces = response.aiter_bytes()
-        async for piece in pieces:
+        pace = Pace(idle, LONGEST_THOUGHT)
+        while (piece := await pace.wait_for(pieces)) is not None:
+            lines = decoder.lines
             for sent in decoder.feed(piece):
                 if sent.data.strip() == "[DONE]":
                     await _drain(pieces)
                     return
+                check_json_cost(sent.data, limit)
                 if (read := _json_event(sent, provider)) is None:
                     continue
+                pace.event()
                 yield read
                 if read.get("type") in _LAST_EVENTS:
                     await _drain(pieces)
                     return
+            if decoder.lines > lines:
+                pace.progress()
     finally:
         await stream.close()
 
@@ -298,6 +322,11 @@ def translate(error: Exception, provider: str, base_url: str, idle: float | None
     """
     import httpx2
 
+    from tui.providers.http.bounds import RedirectError, TrickleError
+
+    for origin in (error, error.__cause__):
+        if isinstance(origin, TooLargeError):
+            return too_large(provider, origin.limit)
     response = getattr(error, "response", None)
     if isinstance(response, httpx2.Response):
         return classify_error(
@@ -313,6 +342,15 @@ def translate(error: Exception, provider: str, base_url: str, idle: float | None
     cause: BaseException = error.__cause__ if isinstance(error.__cause__, httpx2.HTTPError) else error
     reason = one_line(str(cause), 120) or type(cause).__name__
     match cause:
+        case RedirectError():
+            text = f"{where} redirects to {redact(str(cause))}, which is another server: nothing was sent there."
+            return ProviderError("bad_request", f"{lead}{text} If it is the right one, set base_url to it.")
+        case TrickleError() if idle is not None:
+            return ProviderError(
+                "stalled",
+                f"{lead}{where} sent next to nothing for {idle:g} seconds. What arrived is kept; /retry asks again. "
+                "A slow server gets more time with idle_timeout in the config file.",
+            )
         case httpx2.ReadTimeout() if idle is not None:
             return ProviderError(
                 "stalled",

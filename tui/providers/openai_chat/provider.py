@@ -37,7 +37,7 @@ class OpenAIChat(DialectProvider["AsyncOpenAI", ChatStyle]):
         return self.config.base_url
 
     async def _connect(self, key: str | None) -> AsyncOpenAI:
-        return await openai_client(await self.base_url(), key, self.config.headers)
+        return await openai_client(await self.base_url(), key, self.config.headers, self.config.max_response)
 
     def _first_style(self, model: str) -> ChatStyle:
         return self.config.chat_style(model)
@@ -48,9 +48,7 @@ class OpenAIChat(DialectProvider["AsyncOpenAI", ChatStyle]):
         reader = ChatReader(self.name)
         body = await asyncio.to_thread(to_wire, request, style)  # attachments can be large
         try:
-            async with aclosing(
-                events(client, "/chat/completions", body, self.name, self.config.idle_timeout)
-            ) as chunks:
+            async with aclosing(events(client, "/chat/completions", body, self.config)) as chunks:
                 async for chunk in chunks:
                     for event in reader.feed(chunk):
                         yield event

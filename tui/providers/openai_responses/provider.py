@@ -33,7 +33,7 @@ class OpenAIResponses(DialectProvider["AsyncOpenAI", ResponsesStyle]):
     dialect = "openai-responses"
 
     async def _connect(self, key: str | None) -> AsyncOpenAI:
-        return await openai_client(self.config.base_url, key, self.config.headers)
+        return await openai_client(self.config.base_url, key, self.config.headers, self.config.max_response)
 
     def _first_style(self, model: str) -> ResponsesStyle:
         return self.config.responses_style(model)
@@ -45,7 +45,7 @@ class OpenAIResponses(DialectProvider["AsyncOpenAI", ResponsesStyle]):
         wired = await asyncio.to_thread(to_wire, request, style)
         body = wired | {"stream": style.streams} | dict(self.config.extra_body)
         try:
-            async with aclosing(events(client, "/responses", body, self.name, self.config.idle_timeout)) as wire:
+            async with aclosing(events(client, "/responses", body, self.config)) as wire:
                 async for item in wire:
                     for event in reader.feed(item):
                         yield event

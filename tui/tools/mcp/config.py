@@ -25,6 +25,9 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 TIMEOUT = 60.0
 """Seconds a call may take without a word from the server."""
 
+MAX_RESPONSE = 64_000_000
+"""Bytes of one answer or event over HTTP."""
+
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TYPES: Mapping[str, Transport] = {
     "stdio": "stdio", "local": "stdio", "http": "http", "streamable-http": "http", "streamablehttp": "http",
@@ -69,8 +72,9 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """One server, variables not filled in. `timeout` is in seconds; `error` says why it can't be used, "" if it can.
+    """One server, variables not filled in. `timeout` is in seconds, `max_response` in bytes.
 
+    `error` says why it can't be used, "" if it can.
     `trust_read_only` lets a tool run unasked where the server marks it as read-only: the person says so, no server.
     """
 
@@ -85,6 +89,7 @@ class ServerConfig:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     disabled: bool = False
     timeout: float = TIMEOUT
+    max_response: int = MAX_RESPONSE
     trust_read_only: bool = False
     disabled_tools: tuple[str, ...] = ()
     error: str = ""
@@ -233,6 +238,7 @@ def _server(name: str, value: object, where: str) -> ServerConfig:
         headers=_table(value.get("headers", {}), f"{key}.headers"),
         disabled=_flag(value, "disabled", key) or not _flag(value, "enabled", key, default=True),
         timeout=_timeout(value.get("timeout", TIMEOUT), key),
+        max_response=_size(value.get("maxResponse", MAX_RESPONSE), key),
         trust_read_only=_flag(value, "trustReadOnly", key),
         disabled_tools=_texts(value.get("disabledTools", []), f"{key}.disabledTools"),
     )
@@ -289,3 +295,9 @@ def _timeout(value: object, key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
         raise McpConfigError(f"{key}.timeout has to be a number of seconds")
     return value / 1000 if value >= 1000 else float(value)
+
+
+def _size(value: object, key: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1000:
+        raise McpConfigError(f"{key}.maxResponse has to be a number of bytes, 1000 or more")
+    return value

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui.config.paths import at_home
+from tui.providers.http.sizes import TooLargeError
 from tui.providers.keys import redact
+from tui.text.numbers import size_text
 from tui.tools.mcp.config import McpConfigError, NotInstalledError, ServerConfig
 from tui.tools.mcp.patterns import ServerPattern
 from tui.tools.mcp.results import PromptArgument, ServerPrompt, ServerResource, ServerTool, server_tool
@@ -103,6 +105,8 @@ def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready
             return str(cause), True
         case TimeoutError():
             return "it gave no answer in time", False
+        case TooLargeError():
+            return f"it sent more than {size_text(cause.limit)} in one answer; maxResponse of {where} allows more", True
         case OSError() if config.transport == "stdio":
             return _not_started(config, cause), True
     if type(cause).__name__ in ("ConnectError", "ConnectTimeout"):  # httpx2's, which need not be loaded to know them

@@ -9,12 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from tui.config.paths import at_home
+from tui.providers.http.route import client_options
 from tui.tools.mcp.config import Launch, ServerConfig
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.mending import mended
-
-MOST_EVENT = 64_000_000
-"""Bytes of one event of an HTTP stream."""
 
 _PASSED_ON = re.compile(
     r"LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|\w*_PROXY|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS|PIP_CERT",
@@ -46,12 +44,19 @@ def open_transport(config: ServerConfig, launch: Launch, log: ServerLog, status:
         )
         return _stdio(parameters, log, stdio_client)
     if config.transport == "sse":
+        from httpx2 import AsyncClient, Auth, Timeout
         from mcp.client.sse import sse_client
 
-        return sse_client(launch.url, headers=dict(launch.headers))
+        def client_of(
+            headers: dict[str, str] | None = None, timeout: Timeout | None = None, auth: Auth | None = None
+        ) -> AsyncClient:
+            options = client_options(launch.url, config.max_response)
+            return AsyncClient(headers=headers, timeout=timeout, auth=auth, **options)
+
+        return sse_client(launch.url, headers=dict(launch.headers), httpx_client_factory=client_of)
     from mcp.client.streamable_http import streamable_http_client
 
-    return _http(launch, status, streamable_http_client)
+    return _http(launch, config.max_response, status, streamable_http_client)
 
 
 def _home(path: str) -> str:
@@ -67,7 +72,7 @@ async def _stdio(parameters: Any, log: ServerLog, open_stream: Callable[..., Any
 
 
 @contextlib.asynccontextmanager
-async def _http(launch: Launch, status: HttpStatus, open_stream: Callable[..., Any]) -> AsyncIterator[Any]:
+async def _http(launch: Launch, limit: int, status: HttpStatus, open_stream: Callable[..., Any]) -> AsyncIterator[Any]:
     import httpx2
 
     async def note(response: httpx2.Response) -> None:
@@ -76,9 +81,11 @@ async def _http(launch: Launch, status: HttpStatus, open_stream: Callable[..., A
         status.text = f"{code} {response.reason_phrase}".strip()
 
     limits = httpx2.Timeout(30.0, read=None)  # how long an answer may take is the call's own affair
+    options = client_options(launch.url, limit)
+    options["event_hooks"]["response"] = [note]
     async with (
-        httpx2.AsyncClient(headers=dict(launch.headers), timeout=limits, event_hooks={"response": [note]}) as client,
-        open_stream(launch.url, http_client=client, max_sse_event_size=MOST_EVENT) as streams,
+        httpx2.AsyncClient(headers=dict(launch.headers), timeout=limits, **options) as client,
+        open_stream(launch.url, http_client=client, max_sse_event_size=limit) as streams,
     ):
         yield streams
 

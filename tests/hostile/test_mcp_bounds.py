@@ -1,0 +1,60 @@
+"""A hostile MCP server over HTTP takes no memory without end, and is followed nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.hostile.server import Attack, begin, endless_line, gzip_body, hostile_server
+from tui.providers.config import Dialect
+from tui.tools.mcp.config import ServerConfig, Transport
+from tui.tools.mcp.connection import connect
+from tui.tools.mcp.log import ServerLog
+from tui.tools.mcp.status import why
+from tui.tools.mcp.transport import HttpStatus
+
+LIMIT = 2_000_000  # bytes
+
+
+async def failure(url: str, transport: Transport) -> str:
+    """Why no connection comes about."""
+    config = ServerConfig("x", "mcp.json", transport, url=url, max_response=LIMIT)
+    status = HttpStatus()
+    try:
+        async with asyncio.timeout(20), connect(config, ServerLog("x"), lambda _: None, status):
+            return "connected"
+    except (Exception, ExceptionGroup) as error:
+        return why(error, config, status)[0]
+
+
+@pytest.mark.parametrize(
+    ("attack", "transport", "expected"),
+    [
+        (gzip_body, "http", "it sent more than 2.0 MB in one answer; maxResponse of mcpServers.x"),
+        (endless_line, "http", "2000000 byte limit"),
+        (endless_line, "sse", "byte limit"),  # the SDK's own: 1 MiB
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+async def test_an_answer_without_end_is_cut_off(attack: Attack, transport: Transport, expected: str) -> None:
+    async with hostile_server(attack, "openai-chat") as url:
+        assert expected in await failure(f"{url}/mcp", transport)
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_a_redirect_to_another_server_is_not_followed(transport: Transport) -> None:
+    asked = []
+
+    async def elsewhere(writer: asyncio.StreamWriter, _dialect: Dialect) -> None:
+        asked.append(writer)
+        await begin(writer, "application/json")
+
+    async with hostile_server(elsewhere, "openai-chat") as other:
+
+        async def redirect(writer: asyncio.StreamWriter, _dialect: Dialect) -> None:
+            await begin(writer, "text/plain", 307, f"location: {other}/mcp")
+
+        async with hostile_server(redirect, "openai-chat") as url:
+            said = await failure(f"{url}/mcp", transport)
+    assert "Redirect" in said and not asked

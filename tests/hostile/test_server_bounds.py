@@ -1,0 +1,58 @@
+"""A hostile model server takes neither memory nor patience without end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+import pytest
+
+from tests.hostile.server import FLOODS, TRICKLES, Attack, endless_answer, hostile_server, pings
+from tests.providers.collect import collect
+from tests.providers.serving import DIALECTS, REQUEST
+from tui.providers.config import Dialect, ProviderConfig
+from tui.providers.http import transport
+from tui.providers.registry import make_provider
+
+LIMIT = 16_000_000  # bytes
+
+FLOODED = [
+    *((attack, DIALECTS[index % 3]) for index, attack in enumerate(FLOODS)),
+    *((endless_answer, dialect) for dialect in DIALECTS if dialect != DIALECTS[FLOODS.index(endless_answer) % 3]),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("attack", "dialect"), FLOODED, ids=lambda value: getattr(value, "__name__", value))
+async def test_an_answer_without_end_is_cut_off_in_bounded_memory(attack: Attack, dialect: Dialect) -> None:
+    async with hostile_server(attack, dialect) as url:
+        victim = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.hostile.victim", url, dialect, str(LIMIT), stdout=asyncio.subprocess.PIPE
+        )
+        async with asyncio.timeout(60):
+            said = json.loads((await victim.communicate())[0])
+    assert "max_response" in said["errors"][0] and "16 MB" in said["errors"][0]
+    assert said["grown"] <= 3 * LIMIT
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("attack", TRICKLES, ids=lambda attack: attack.__name__)
+async def test_a_server_that_trickles_has_stalled(attack: Attack, dialect: Dialect) -> None:
+    async with hostile_server(attack, dialect) as url:
+        provider = make_provider("p", ProviderConfig("p", dialect, f"{url}/v1", idle_timeout=0.5))
+        async with asyncio.timeout(20):
+            got = await collect(provider, REQUEST)
+        await provider.close()
+    assert got.error is not None and got.error.kind == "stalled"
+    assert "next to nothing for 0.5 seconds" in str(got.error) and "idle_timeout" in str(got.error)
+
+
+async def test_signs_of_life_without_an_answer_are_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "LONGEST_THOUGHT", 0.5)
+    async with hostile_server(pings, "openai-chat") as url:
+        provider = make_provider("p", ProviderConfig("p", base_url=f"{url}/v1", idle_timeout=5.0))
+        async with asyncio.timeout(20):
+            got = await collect(provider, REQUEST)
+        await provider.close()
+    assert got.error is not None and got.error.kind == "stalled"

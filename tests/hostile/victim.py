@@ -1,0 +1,44 @@
+"""Asks a hostile server in a process of its own: writes the error, and by how many bytes its memory grew."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import sys
+from typing import cast
+
+from tests.providers.collect import collect
+from tests.providers.serving import REQUEST
+from tui.providers.base import ProviderError
+from tui.providers.config import Dialect, ProviderConfig
+from tui.providers.registry import make_provider
+
+
+def peak() -> int:
+    """The most memory that this process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+async def main(url: str, dialect: Dialect, limit: int) -> None:
+    """Ask for an answer and for the model list."""
+    calm = make_provider("p", ProviderConfig("p", dialect, f"{url}/calm/v1"))
+    await collect(calm, REQUEST)  # loads the SDK
+    provider = make_provider("p", ProviderConfig("p", dialect, f"{url}/v1", max_response=limit))
+    before = peak()
+    stream = provider.stream(REQUEST)
+    errors = []
+    try:
+        async for _ in stream:
+            pass
+    except ProviderError as error:
+        errors.append(str(error))
+    try:
+        await provider.models()
+    except ProviderError as error:
+        errors.append(str(error))
+    sys.stdout.write(json.dumps({"errors": errors, "grown": peak() - before}))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], cast(Dialect, sys.argv[2]), int(sys.argv[3])))

@@ -1,0 +1,153 @@
+"""Bounds on what a server may send: the size of an answer, the pace at which it comes, and where it redirects to."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from math import inf
+from typing import Any
+
+import httpx2
+
+from tui.providers.http.sizes import TooLargeError, check_json_cost
+
+LEAST_PROGRESS = 1024
+"""Bytes that a body has to grow by within one read timeout: a byte a second is no answer."""
+
+
+class RedirectError(httpx2.RequestError):
+    """A server redirects to another one, which gets neither a key nor a conversation."""
+
+
+class TrickleError(httpx2.ReadTimeout):
+    """Bytes kept coming, but next to none within the time a server may be silent."""
+
+
+def check_redirect(home: httpx2.URL, target: httpx2.URL) -> None:
+    """Raise `RedirectError` unless `target` is on the server at `home`, or that server by TLS on the usual ports."""
+    same = (target.scheme, target.host, target.port) == (home.scheme, home.host, home.port)
+    upgrade = target.host == home.host and (home.scheme, target.scheme) == ("http", "https")
+    if not same and not (upgrade and home.port is None and target.port is None):
+        raise RedirectError(f"{target.scheme}://{target.netloc.decode('ascii', 'replace')}")
+
+
+class BoundedTransport(httpx2.AsyncHTTPTransport):
+    """Connections whose answers are at most `limit` bytes, decompressed, and don't trickle.
+
+    Event streams are bounded by those who read them, event by event. Raises `TooLargeError` and `TrickleError` besides
+    what the transport raises.
+    """
+
+    def __init__(self, limit: int, **options: Any) -> None:
+        super().__init__(socket_options=_KEEPALIVE, **options)
+        self._limit = limit
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send `request` and wait for the head of its answer: at most one read timeout once it is sent."""
+        extensions = request.extensions
+        patience: float | None = extensions.get("timeout", {}).get("read")
+        try:
+            async with asyncio.timeout(None) as deadline:
+
+                async def trace(name: str, _info: dict[str, Any]) -> None:
+                    if name.endswith("send_request_body.complete") and patience is not None:
+                        deadline.reschedule(asyncio.get_running_loop().time() + patience)
+
+                request.extensions = {**extensions, "trace": trace}
+                response = await super().handle_async_request(request)
+        except TimeoutError as error:
+            raise TrickleError("the head of the answer did not end", request=request) from error
+        finally:
+            request.extensions = extensions  # a redirected request gets them too
+        return BoundedResponse(response, self._limit, patience)
+
+
+class BoundedResponse(httpx2.Response):
+    """A response whose body is at most `limit` bytes, decompressed; a stream of events only where it is read whole."""
+
+    def __init__(self, response: httpx2.Response, limit: int, patience: float | None) -> None:
+        super().__init__(
+            response.status_code, headers=response.headers, stream=response.stream, extensions=response.extensions
+        )
+        self._limit = limit
+        self._patience = patience
+        self._bounded = not response.headers.get("content-type", "").lower().startswith("text/event-stream")
+
+    async def aread(self) -> bytes:
+        """The whole body. Raises `TooLargeError`, also where its JSON would take too much memory once it is read."""
+        self._bounded = True
+        content = await super().aread()
+        check_json_cost(content, self._limit)
+        return content
+
+    async def aiter_bytes(self, chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
+        """The body, piece by piece. Raises `TooLargeError` and `TrickleError`."""
+        if not self._bounded:
+            async with aclosing(super().aiter_bytes(chunk_size)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        size = 0
+        pace = Pace(self._patience)
+        async with aclosing(super().aiter_bytes(chunk_size)) as pieces:
+            while (next_piece := await pace.wait_for(pieces)) is not None:
+                size += len(next_piece)
+                if size > self._limit:
+                    raise TooLargeError(self._limit)
+                yield next_piece
+
+
+class Pace:
+    """Waits for the pieces of a body: at most `patience` seconds in all between two signs of progress.
+
+    And at most `thought` seconds between two events. The time that the reader takes between two pieces doesn't count.
+    """
+
+    def __init__(self, patience: float | None, thought: float = inf) -> None:
+        self._patience = inf if patience is None else patience
+        self._thought = thought
+        self._waited = self._waited_event = 0.0
+        self._size = 0
+
+    def progress(self) -> None:
+        """A whole line has come."""
+        self._waited, self._size = 0.0, 0
+
+    def event(self) -> None:
+        """An event has come."""
+        self.progress()
+        self._waited_event = 0.0
+
+    async def wait_for(self, pieces: AsyncGenerator[bytes, None]) -> bytes | None:
+        """The next piece; None at the end. Raises `TrickleError`."""
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        left = min(self._patience - self._waited, self._thought - self._waited_event)
+        try:
+            async with asyncio.timeout(None if left == inf else max(0.0, left)):
+                piece = await anext(pieces, None)
+        except TimeoutError as error:
+            if self._size == 0 and left == self._patience:
+                raise httpx2.ReadTimeout("") from error
+            raise TrickleError("next to nothing came") from error
+        seconds = clock() - started
+        self._waited += seconds
+        self._waited_event += seconds
+        self._size += len(piece or b"")
+        if self._size >= LEAST_PROGRESS:
+            self.progress()
+        return piece
+
+
+def _keepalive() -> list[tuple[int, int, int]]:
+    """Socket options by which a connection that is dead is noticed within minutes, as both SDKs set them."""
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for name, value in (("TCP_KEEPINTVL", 60), ("TCP_KEEPCNT", 5), ("TCP_KEEPIDLE", 60)):
+        if (option := getattr(socket, name, None)) is not None:
+            options.append((socket.IPPROTO_TCP, option, value))
+    return options
+
+
+_KEEPALIVE = _keepalive()

@@ -1,0 +1,64 @@
+"""How much memory a text from a server takes, and the error of one that takes too much. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+from tui.providers.base import ProviderError, StreamEvent
+from tui.text.numbers import size_text
+
+MAX_RESPONSE = 32_000_000
+"""Bytes of one answer, unless the configuration says otherwise: its body, one of its events, all of its text.
+
+The longest answers of 2026 (384k output tokens) are under 2 MB of text, the largest pictures about 10 MB of base64.
+"""
+
+# Bytes that CPython 3.11 (64 bit) takes for JSON values besides their characters: an empty list with its place in
+# another one, a dict with one entry, the place of a value and the value's own head.
+_LIST, _DICT, _VALUE = 64, 240, 64
+
+_EVENT = 64  # bytes that an event of an answer takes besides its text
+
+
+class TooLargeError(Exception):
+    """A server sent more than `limit` bytes in one piece."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"more than {limit} bytes")
+        self.limit = limit
+
+
+def text_cost(text: str) -> int:
+    """Bytes of memory that `text` takes at most."""
+    return len(text) if text.isascii() else 4 * len(text)
+
+
+def check_json_cost(content: bytes | str, limit: int) -> None:
+    """Raise `TooLargeError` where `content`, read as JSON, would take more than twice `limit` bytes of memory.
+
+    The text and its strings count, and each value: `[[],[],[]...` takes more than twenty times its length.
+    """
+    length = len(content) if content.isascii() else 4 * len(content)
+    if 2 * length + _DICT * length <= 2 * limit:
+        return
+    if isinstance(content, str):
+        counts = content.count("["), content.count("{"), content.count(",")
+    else:
+        counts = content.count(b"["), content.count(b"{"), content.count(b",")
+    lists, dicts, values = counts
+    if 2 * length + _LIST * lists + _DICT * dicts + _VALUE * values > 2 * limit:
+        raise TooLargeError(limit)
+
+
+def event_cost(event: StreamEvent) -> int:
+    """Bytes of memory that `event` takes as a part of an answer."""
+    return _EVENT + sum(text_cost(value) for value in astuple(event) if isinstance(value, str))
+
+
+def too_large(provider: str, limit: int) -> ProviderError:
+    """The error of an answer of more than `limit` bytes."""
+    return ProviderError(
+        "protocol",
+        f"{provider}: the server sent more than {size_text(limit)} in one answer. What arrived is kept. "
+        f"If so much is meant to come, raise max_response (bytes) in [providers.{provider}].",
+    )
