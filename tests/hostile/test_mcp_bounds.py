@@ -22,7 +22,7 @@ async def failure(url: str, transport: Transport) -> str:
     config = ServerConfig("x", "mcp.json", transport, url=url, max_response=LIMIT)
     status = HttpStatus()
     try:
-        async with asyncio.timeout(20), connect(config, ServerLog("x"), lambda _: None, status):
+        async with asyncio.timeout(20), connect(config, ServerLog(None), lambda _: None, status):
             return "connected"
     except (Exception, ExceptionGroup) as error:
         return why(error, config, status)[0]
