@@ -10,7 +10,6 @@ from typing import Literal, TypeAlias
 
 from tui.providers.base import Capabilities, ProviderError
 from tui.providers.capabilities import Family, claude
-from tui.providers.http.sizes import MAX_RESPONSE
 from tui.providers.keys import hold_secret, key_from_command, key_from_env
 from tui.providers.reasoning import LEVELS, nearest, openai_levels
 
@@ -21,6 +20,12 @@ EffortStyle: TypeAlias = Literal["effort", "openrouter", "thinking"]
 
 IDLE_TIMEOUT = 300.0
 """Seconds. A local model reads a long prompt, and a hosted one thinks, for minutes without a sign of life."""
+
+MAX_RESPONSE = 32_000_000
+"""Bytes of one answer, unless the configuration says otherwise: its body, one of its events, all of its text.
+
+The longest answers of 2026 (384k output tokens) are under 2 MB of text, the largest pictures about 10 MB of base64.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,6 @@ from dataclasses import astuple
 from tui.providers.base import ProviderError, StreamEvent
 from tui.text.numbers import size_text
 
-MAX_RESPONSE = 32_000_000
-"""Bytes of one answer, unless the configuration says otherwise: its body, one of its events, all of its text.
-
-The longest answers of 2026 (384k output tokens) are under 2 MB of text, the largest pictures about 10 MB of base64.
-"""
-
 # Bytes that CPython 3.11 (64 bit) takes for JSON values besides their characters: an empty list with its place in
 # another one, a dict with one entry, the place of a value and the value's own head.
 _LIST, _DICT, _VALUE = 64, 240, 64

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui.providers.http.sizes import MAX_RESPONSE, TooLargeError, text_cost
+from tui.providers.config import MAX_RESPONSE
+from tui.providers.http.sizes import TooLargeError, text_cost
 
 _PIECE = 64  # bytes that a piece of a line takes besides its characters
 _LINE_END = re.compile(r"\r\n|\n|\r")

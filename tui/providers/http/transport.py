@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from tui.providers.base import ProviderError
-from tui.providers.config import ProviderConfig
+from tui.providers.config import MAX_RESPONSE, ProviderConfig
 from tui.providers.http.error_text import one_line
 from tui.providers.http.errors import classify_error
 from tui.providers.http.route import client_options, no_client, not_reached, split_query
-from tui.providers.http.sizes import MAX_RESPONSE, TooLargeError, check_json_cost, too_large
+from tui.providers.http.sizes import TooLargeError, check_json_cost, too_large
 from tui.providers.http.sse import ServerSentEvent, SSEDecoder
 from tui.providers.http.unstreamed import is_page, page_error, whole_answer
 from tui.providers.keys import redact
