@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -186,3 +188,38 @@ def test_more_sessions_than_a_list_shows_are_counted(tmp_path: Path) -> None:
         assert store.count_sessions() == 600
         last = store.last_session()
         assert last is not None and last.id == "01198"
+
+
+def leave_mark(path: Path, age: float) -> Path:
+    """What a process that was killed `age` seconds ago leaves behind."""
+    mark = path.parent / "running" / "dead.lock"
+    mark.parent.mkdir(exist_ok=True)
+    mark.touch()
+    os.utime(mark, (time.time() - age, time.time() - age))
+    return mark
+
+
+@pytest.mark.parametrize("age", [1.0, 3_600.0])
+def test_after_a_process_was_killed_damage_is_looked_for_before_anything_is_written(path: Path, age: float) -> None:
+    mark = leave_mark(path, age)
+    with closing(SessionStore(path)) as store:
+        assert store.damage == {}
+        assert mark.exists() is (age < 60)
+    break_pages(path, pages_of(path, "messages")[10])
+    leave_mark(path, age)
+    before = path.read_bytes()
+    with closing(SessionStore(path)) as store:
+        with pytest.raises(DamagedError, match="nothing is written to it"):
+            store.recover()
+        with pytest.raises(DamagedError, match="nothing is written to it"):
+            store.create_session(SessionInfo("new", "", "p", "m", 1.0, 1.0))
+        assert len(store.sessions()) == 60
+    assert path.read_bytes() == before
+
+
+def test_a_cut_file_is_noticed_when_it_is_opened(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: -20 * PAGE])
+    before = path.read_bytes()
+    with pytest.raises(DamagedError), closing(SessionStore(path)) as store:
+        store.create_session(SessionInfo("new", "", "p", "m", 1.0, 1.0))
+    assert path.read_bytes() == before

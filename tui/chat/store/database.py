@@ -6,6 +6,7 @@ Every method is synchronous and thread-safe; callers on an event loop use `async
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,10 +51,16 @@ class Database:
                 close_to_others(file)
             self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             try:
-                self._open()
                 self._liveness = Liveness(path.parent / "running")
             except BaseException:
                 self._db.close()
+                raise
+            try:
+                if self._liveness.killed or self._is_cut():
+                    self._check_pages()
+                self._open()
+            except BaseException:
+                self.close()
                 raise
 
     def close(self) -> None:
@@ -100,6 +107,8 @@ class Database:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
+        if self._pragma("user_version") < len(MIGRATIONS) and "pages" in self.damage:
+            raise DamagedError(f"{self.damage['pages']}: {REPAIR}")
         if self._pragma("user_version") < len(MIGRATIONS):
             db.execute("BEGIN IMMEDIATE")  # two programs may start at once: the second one waits, then finds it done
             try:
@@ -116,6 +125,25 @@ class Database:
 
     def _pragma(self, name: str) -> int:
         return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
+
+    def _is_cut(self) -> bool:
+        """Whether the file is shorter than its header says (https://www.sqlite.org/fileformat.html#the_database_header)."""
+        with self.path.open("rb") as file:
+            head = file.read(100)
+            size = file.seek(0, os.SEEK_END)
+        page = int.from_bytes(head[16:18], "big")
+        return (
+            head[24:28] == head[92:96] and int.from_bytes(head[28:32], "big") * (65_536 if page == 1 else page) > size
+        )
+
+    def _check_pages(self) -> None:
+        """Look for damage before anything is written: takes a second for a few hundred megabytes."""
+        try:
+            (found,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.DatabaseError as error:
+            found = str(error)
+        if found != "ok":
+            self.damage["pages"] = f"{self.path} is damaged ({' '.join(found.split())})"
 
     # -- errors --------------------------------------------------------------------------------------------------
 

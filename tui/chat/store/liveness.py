@@ -31,12 +31,15 @@ def _lock(file: IO[bytes]) -> bool:
 
 
 class Liveness:
-    """This process's mark in `folder`; `is_alive` asks for another's. Raises OSError where the folder can't be used."""
+    """This process's mark in `folder`; `is_alive` asks for another's. Raises OSError where the folder can't be used.
+
+    `killed` says whether another process ended without giving its mark up: by a signal, or a loss of power.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = private_folder(folder)
-        self._forget_dead()
         self.owner = new_id()
+        self.killed = self._forget_dead()
         self._file = self._path(self.owner).open("wb")
         _lock(self._file)
 
@@ -48,20 +51,31 @@ class Liveness:
         if owner == self.owner:
             return True
         try:
-            with self._path(owner).open("r+b") as file:
-                dead = _lock(file)
+            dead = self._is_dead(self._path(owner))
         except OSError:
             return False
         if dead:
             self._path(owner).unlink(missing_ok=True)
         return not dead
 
-    def _forget_dead(self) -> None:
-        """Remove the marks of processes that were killed. A young one may not be locked yet."""
-        for path in self._folder.glob("*.lock"):
+    @staticmethod
+    def _is_dead(mark: Path) -> bool:
+        with mark.open("r+b") as file:
+            return _lock(file)
+
+    def _forget_dead(self) -> bool:
+        """Remove the marks of processes that were killed, but for young ones: they may not be locked yet.
+
+        Returns whether there were any, young ones too.
+        """
+        dead = False
+        for mark in self._folder.glob("*.lock"):
             with suppress(OSError):
-                if time.time() - path.stat().st_mtime > YOUNG:
-                    self.is_alive(path.stem)
+                if self._is_dead(mark):
+                    dead = True
+                    if time.time() - mark.stat().st_mtime > YOUNG:
+                        mark.unlink()
+        return dead
 
     def close(self) -> None:
         """Give the mark up. Idempotent."""
