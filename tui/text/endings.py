@@ -101,6 +101,4 @@ def unshown_kinds(message: Message) -> str:
 def _refusal_line(message: Message) -> str:
     refusal = next((part for part in message.parts if isinstance(part, Refusal)), None)
     category = f" ({clean_line(refusal.category)})" if refusal is not None and refusal.category else ""
-    return (
-        f"refused by the provider{category} · pick your message to rephrase it, or leave this turn out of what is sent"
-    )
+    return f"refused by the provider{category} · f6 puts your message back to rephrase it, f7 leaves this turn out"

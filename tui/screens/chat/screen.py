@@ -78,6 +78,8 @@ class ChatScreen(BackgroundScreen):
         Binding("f2", "command('context')", "What fills the window", id="chat.context", show=False),
         Binding("f3", "command('fold')", "Fold or unfold all", id="chat.fold", show=False),
         Binding("f4", "command('times')", "When it was written", id="chat.times", show=False),
+        Binding("f6", "rephrase", "Change the last message", id="chat.rephrase", show=False),
+        Binding("f7", "command('leave-out')", "Leave the last turn out", id="chat.leave_out", show=False),
         Binding("ctrl+o", "command('model')", "Model", id="chat.model", show=False),
         Binding("ctrl+r", "command('sessions')", "Conversations", id="chat.sessions", show=False),
         Binding("ctrl+g", "command('edit')", "Own editor", id="chat.edit", show=False),
@@ -438,6 +440,12 @@ class ChatScreen(BackgroundScreen):
     def action_to_end(self) -> None:
         """Go to the end of the conversation."""
         self.transcript.scroll_end(animate=False)
+
+    async def action_rephrase(self) -> None:
+        """Put the person's last message into the prompt to change it; sent again it takes the old one's place."""
+        messages = self.session.messages if self.session is not None else ()
+        if asked := [message for message in messages if message.role == "user" and message.kind == "chat"]:
+            await self.message_actions.run(asked[-1].id, "edit", "", "")
 
     def action_command(self, line: str) -> None:
         """Run a command by name, with what follows it, as a key or the palette does."""

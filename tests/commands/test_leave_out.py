@@ -1,0 +1,22 @@
+"""`/leave-out`."""
+
+from __future__ import annotations
+
+from tests.commands.scripted_ui import Commands
+
+
+async def test_the_last_turn_leaves_what_is_sent_and_comes_back(talk: Commands) -> None:
+    before = await talk.session.refresh_usage()
+    sent = [message.id for message in talk.session.messages]
+    said = await talk.said("/leave-out")
+    after = await talk.session.refresh_usage()
+    assert f"{before.total - after.total:,} tokens less" in said
+    assert before.total > after.total
+    assert set(talk.session.not_sent) == {m for m in sent if talk.session.not_sent.get(m) == "excluded"} != set()
+    assert "is sent again" in await talk.said("/leave-out")
+    assert (await talk.session.refresh_usage()).total == before.total
+
+
+async def test_without_a_turn_it_says_so(commands: Commands) -> None:
+    ui = await commands.run("/leave-out")
+    assert "no turn to leave out" in ui.refused[0]

@@ -1,0 +1,30 @@
+"""`/leave-out`: take the last turn out of what is sent, or back in."""
+
+from __future__ import annotations
+
+from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.text.numbers import tokens_exact
+
+
+async def run(ui: UI, chat: Chat, args: str) -> None:
+    """Exclude the last question and all that answered it; where that is done already, include it again."""
+    session = chat.session
+    asked = [message.id for message in session.messages if message.role == "user" and message.kind == "chat"]
+    if not asked:
+        raise CommandError("There is no turn to leave out yet: write a message first.")
+    turn = [message.id for message in session.messages if message.id >= asked[-1]]
+    before = await session.refresh_usage()
+    out = session.not_sent.get(asked[-1]) != "excluded"
+    for message_id in turn:
+        await session.exclude(message_id, out)
+    after = await session.refresh_usage()
+    change = tokens_exact(abs(before.total - after.total))
+    if out:
+        await ui.say(f"The last turn is not sent any more: {change} tokens less. /leave-out takes it in again.")
+    else:
+        await ui.say(f"The last turn is sent again: {change} tokens more.")
+
+
+COMMAND = Command(
+    "leave-out", "leave the last turn out of what is sent, or take it in again", run, "context", when="idle"
+)
