@@ -14,7 +14,7 @@ from hypothesis import settings
 settings.register_profile("chatctx", deadline=None)
 settings.load_profile("chatctx")
 
-SLOW_FOLDERS = ("corpus", "e2e", "real")
+SLOW_FOLDERS = ("corpus", "e2e", "hostile", "real")
 """Folders whose tests are all slow: they start whole programs, servers and models, or read many megabytes."""
 
 PROGRAM_VARIABLES = ("CHATCTX_CONFIG", "CHATCTX_DATA_DIR", "CHATCTX_LOG_DIR", "CHATCTX_MODEL", "CHATCTX_THEME")

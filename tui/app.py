@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,12 +14,14 @@ from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.events import Event, Key, Paste
+from textual.filter import LineFilter
 from textual.screen import Screen
 
 from tui.commands import registry as commands
 from tui.screens.base import SHORT, CopyingApp
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
+from tui.terminal.lines import SafeLines
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class ChatApp(CopyingApp):
         self.settings = settings
         self._pressed = 0.0
         self._early: list[Event] | None = []  # what was typed before there was a prompt; None once there is one
+        self._safe_lines = SafeLines()
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-tall")]
@@ -78,6 +81,10 @@ class ChatApp(CopyingApp):
     def get_driver_class(self) -> type[Driver]:
         """The usual driver, with our reading of keys and pastes."""
         return use_terminal_parser(super().get_driver_class())
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """No line of any widget has anything in it that a terminal would act on."""
+        return [*super().get_line_filters(), self._safe_lines]
 
     def get_default_screen(self) -> ChatScreen:
         """The conversation."""

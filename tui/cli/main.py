@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from tui.cli import BAD_USAGE, FAILED, INTERRUPTED, complain, streams
+from tui.terminal.output import clean_streams
 
 TYPE_CHECKING = False  # type checkers know the name: until `main` runs nothing catches ctrl+c, so little is loaded
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (without the program's name). Returns the exit code; shows no traceback."""
     try:
         streams.ensure_open()
-        code = _main(sys.argv[1:] if argv is None else argv)
+        with clean_streams():
+            code = _main(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()  # here, where its failure can still be understood
         return code
     except KeyboardInterrupt:

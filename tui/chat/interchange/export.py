@@ -14,6 +14,7 @@ from tui.chat.store.codec import message_to_dict
 from tui.chat.store.store import Record, SessionInfo, SessionStore
 from tui.config.private import open_private
 from tui.messages import Attachment, Message, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
+from tui.text.clean import clean_text
 from tui.text.numbers import timestamp
 from tui.text.sources import source_markdown
 
@@ -84,7 +85,7 @@ def markdown(info: SessionInfo, messages: Iterable[Message]) -> str:
             pieces += [text for part in message.parts if (text := _part(part))]
         if message.status != "complete":
             pieces.append(f"_{message.status}{f': {message.error}' if message.error else ''}_")
-    return "\n\n".join(pieces) + "\n"
+    return clean_text("\n\n".join(pieces)) + "\n"  # somebody will `cat` it
 
 
 def _speaker(message: Message) -> str:

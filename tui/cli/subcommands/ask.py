@@ -37,6 +37,7 @@ from tui.commands.registry import all_commands
 from tui.config.paths import TooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
+from tui.terminal.output import ERASE_LINE, write_raw
 from tui.text.clean import clean_line, clean_text
 from tui.text.endings import ending_line, provider_explanation
 from tui.text.names import arguments_summary
@@ -195,7 +196,10 @@ async def _stream(
         countdown.stop()
         match event:
             case ReplyDelta(kind="text" | "refusal", text=piece) if not silent:
-                sys.stdout.write(clean_text(piece) if sys.stdout.isatty() else piece)
+                if sys.stdout.isatty():
+                    sys.stdout.write(piece)
+                else:
+                    write_raw(sys.stdout, piece)
                 sys.stdout.flush()
             case ReplyFinished(message):
                 reply = message
@@ -246,13 +250,14 @@ class Countdown:
         if self._task is not None:
             self._task.cancel()
             self._task = None
-            sys.stderr.write("\r\x1b[K")
+            write_raw(sys.stderr, ERASE_LINE)
             sys.stderr.flush()
 
     async def _run(self, seconds: float, attempt: int) -> None:
         end = time.monotonic() + seconds
         while (left := ceil(end - time.monotonic())) > 0:
-            sys.stderr.write(f"\r\x1b[Kchatctx: asking again in {left} s (attempt {attempt + 1}); ctrl+c stops")
+            write_raw(sys.stderr, ERASE_LINE)
+            sys.stderr.write(f"chatctx: asking again in {left} s (attempt {attempt + 1}); ctrl+c stops")
             sys.stderr.flush()
             await asyncio.sleep(min(1.0, max(0.05, end - time.monotonic())))
 

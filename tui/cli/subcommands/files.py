@@ -25,6 +25,7 @@ from tui.cli.output import table, write
 from tui.config.settings import Settings
 from tui.providers.models.catalog import dollars
 from tui.providers.registry import all_configs
+from tui.terminal.output import ERASE_LINE, write_raw
 from tui.text.cells import plain
 
 PAUSE = 0.2  # seconds between two signs of life
@@ -230,12 +231,13 @@ class _Progress:
         now = time.monotonic()
         if self._on and now - self._shown >= PAUSE:
             self._shown = now
-            sys.stderr.write(f"\r\x1b[K{self._name}: {done:,} of {all_:,} calls measured")
+            write_raw(sys.stderr, ERASE_LINE)
+            sys.stderr.write(f"{self._name}: {done:,} of {all_:,} calls measured")
             sys.stderr.flush()
 
     def clear(self) -> None:
         """Take the line away."""
         if self._on and self._shown:
-            sys.stderr.write("\r\x1b[K")
+            write_raw(sys.stderr, ERASE_LINE)
             sys.stderr.flush()
             self._shown = 0.0

@@ -18,6 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from tui.text.cells import clip, cluster_boundary, cluster_end, cluster_start, plain
+from tui.text.clean import clean_text
 from tui.text.mentions import mention_of
 from tui.views.view import Choice
 from tui.widgets.composer.completion import CompletionList
@@ -117,8 +118,8 @@ class PromptArea(TextArea):
         self.post_message(Composer.PasteWanted())
 
     def insert_paste(self, text: str) -> None:
-        """Insert a paste: fold what is large, attach dropped files. Terminals send a carriage return for a new line."""
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        """Insert a paste: fold what is large, attach dropped files."""
+        text = clean_text(text)
         if files := dropped_files(text):
             for path in files:
                 self.mention(path)
@@ -130,7 +131,7 @@ class PromptArea(TextArea):
         row, column = self.cursor_location
         before = self.document[row][:column]
         blank = " " if before and not before[-1].isspace() else ""
-        self.insert(f"{blank}{mention_of(path)} ", maintain_selection_offset=False)
+        self.insert(f"{blank}{clean_text(mention_of(path))} ", maintain_selection_offset=False)
 
     def get_cursor_left_location(self) -> Location:
         """A whole character to the left: an emoji of several people is one."""
@@ -300,6 +301,7 @@ class Composer(Widget):
     def value(self, text: str) -> None:
         """Replace the draft, the cursor at its end. What is large is folded."""
         self.chips.clear()
+        text = clean_text(text)
         self.area.load_text(self.chips.fold(text) if self.chips.wanted(text) else text)
         self.area.move_cursor(self.area.document.end)
 
@@ -380,6 +382,6 @@ class Composer(Widget):
 
     def _take(self, choice: Choice) -> None:
         self.completions.offer(())
-        self.area.load_text(choice.text)
+        self.area.load_text(clean_text(choice.text))
         before = choice.text[: choice.cursor]
         self.area.move_cursor((before.count("\n"), len(before) - before.rfind("\n") - 1))
