@@ -38,7 +38,7 @@ from tui.config.paths import TooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
 from tui.terminal.output import ERASE_LINE, write_raw
-from tui.text.clean import clean_line, clean_text
+from tui.text.clean import clean_line
 from tui.text.endings import ending_line, provider_explanation
 from tui.text.names import arguments_summary
 from tui.text.numbers import size_text
