@@ -18,6 +18,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     for message_id in turn:
         await session.exclude(message_id, out)
     after = await session.refresh_usage()
+    await ui.changed()
     change = tokens_exact(abs(before.total - after.total))
     if out:
         await ui.say(f"The last turn is not sent any more: {change} tokens less. /leave-out takes it in again.")

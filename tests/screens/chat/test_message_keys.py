@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from textual import events
+from textual.binding import Binding
 
 from tests.fakes import FakeSession, FakeWorkspace, assistant, user
 from tests.screens.conftest import running
+from tui.screens.chat.screen import ChatScreen
 from tui.screens.chat.turns import message_keys
+from tui.widgets.composer.composer import PromptArea
 
 
 def talk() -> FakeWorkspace:
@@ -74,3 +77,24 @@ def test_the_keys_are_those_of_the_person() -> None:
     assert message_keys({}, 36, on_result=False) == "c copy  e edit  r again  esc back"
     assert message_keys({}, 90, on_result=True).startswith("o open · c copy")
     assert message_keys({}, 120, on_result=True, folds=True).startswith("o open · enter unfold · c copy")
+
+
+async def test_a_key_puts_the_last_message_back_to_rephrase_it() -> None:
+    async with running() as run:
+        await run.type("hello there")
+        await run.press("enter")
+        await run.until(lambda: not run.chat.turns.busy and bool(run.session.messages))
+        await run.press("f8")
+        await run.until(lambda: run.chat.composer.value == "hello there")
+
+
+def test_no_key_of_the_screen_is_taken_by_the_prompt() -> None:
+    """The prompt has the focus: of two bindings without priority its own would win."""
+    prompt = {key for node in PromptArea.__mro__ for key in _keys(node)}
+    screen = {key for key, binding in _keys(ChatScreen).items() if not binding.priority} - {"escape"}
+    assert screen & prompt == set()
+
+
+def _keys(node: type) -> dict[str, Binding]:
+    found = [binding for binding in vars(node).get("BINDINGS", ()) if isinstance(binding, Binding)]
+    return {key.strip(): binding for binding in found for key in binding.key.split(",")}
