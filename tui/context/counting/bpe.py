@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WORD_BYTES = 8_192  # longer words are cut, which costs at most a token each time
 CACHED_LONG_WORDS = 64
-CACHED_RANKS = 8_192
+CACHED_RANKS = 16_384  # about 2 MB
 PREFIX = 3  # bytes of a token that stand in the index
 ABSENT = 1 << 32  # above every rank
 
@@ -146,6 +146,24 @@ class Weights(NamedTuple):
     characters: tuple[float, ...]
 
 
+class _RankCache(dict[bytes, int]):
+    """The ranks asked for latest, `ABSENT` for those of `size` and above: most lookups are answered in C."""
+
+    def __init__(self, ranks: Ranks, size: int) -> None:
+        super().__init__()
+        self._ranks = ranks
+        self._size = size
+
+    def __missing__(self, token: bytes) -> int:
+        rank = self._ranks.get(token)
+        if rank >= self._size:
+            rank = ABSENT
+        if len(self) >= CACHED_RANKS:
+            self.clear()
+        self[token] = rank
+        return rank
+
+
 class BpeCounter(WordCounter):
     """Counts by an encoding. Raises `TokenizerError` where its vocabulary can't be read."""
 
@@ -158,8 +176,7 @@ class BpeCounter(WordCounter):
         self.encoding = encoding
         self.weights = weights
         self._patterns: list[Pattern[str]] = [regex.compile(pattern) for pattern in encoding.patterns]
-        self._ranks = load_ranks(encoding.vocabulary)
-        self._known: dict[bytes, int] = {}
+        self.rank: Callable[[bytes], int] = _RankCache(load_ranks(encoding.vocabulary), encoding.size).__getitem__
         self._merge_long = lru_cache(CACHED_LONG_WORDS)(self._merge)
 
     def split(self, text: str) -> Iterator[list[str]]:
@@ -191,18 +208,6 @@ class BpeCounter(WordCounter):
             step = WORD_BYTES // 4
             return sum(self.tokens(word[at : at + step]) for at in range(0, len(word), step))
         return self._merge(data) if len(data) <= LONG else self._merge_long(data)
-
-    def rank(self, token: bytes) -> int:
-        """The rank of `token`, or `ABSENT`. The latest answers are kept."""
-        rank = self._known.get(token)
-        if rank is None:
-            rank = self._ranks.get(token)
-            if rank >= self.encoding.size:
-                rank = ABSENT
-            if len(self._known) >= CACHED_RANKS:
-                self._known.clear()
-            self._known[token] = rank
-        return rank
 
     def _merge(self, data: bytes) -> int:
         """Tokens of one word: the pair whose union has the lowest rank is merged, until none has one."""

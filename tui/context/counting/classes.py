@@ -209,13 +209,13 @@ def pack(tokens: Mapping[int, float]) -> int:
 
 def unpack(packed: int) -> list[tuple[int, float]]:
     """The classes in `packed` that have tokens, with how many."""
-    found, kind = [], 0
+    counts, kind = [], 0
     while packed:
         if lane := packed & _MASK:
-            found.append((kind, lane / UNIT))
+            counts.append((kind, lane / UNIT))
         packed >>= LANE
         kind += 1
-    return found
+    return counts
 
 
 def total(packed: int) -> float:

@@ -65,8 +65,8 @@ def plain_name(model: str) -> str:
     """`model` in lower case without vendor prefixes: "openai/GPT-5" -> "gpt-5", "us.anthropic.claude-x" likewise."""
     name = model.lower().rsplit("/", 1)[-1]
     for vendor in _VENDORS:
-        head, found, rest = name.partition(vendor)
-        if found and rest and len(head) <= 3:  # a region such as "us." may stand before it
+        head, vendor_found, rest = name.partition(vendor)
+        if vendor_found and rest and len(head) <= 3:  # a region such as "us." may stand before it
             name = rest
             break
     return name.replace(".", "-") if name.startswith("claude") else name  # gateways write claude-sonnet-4.5
@@ -107,7 +107,7 @@ class ShippedTokenizer:
                     self._error = error
                     raise
                 latest, ShippedTokenizer._latest = ShippedTokenizer._latest, self
-                if latest is not None:
+                if latest is not None and latest is not self:
                     latest._counter = None  # a thread that counts by it keeps it until it is done
             return self._counter
 
@@ -137,7 +137,7 @@ def _tokenizer(name: str) -> ShippedTokenizer:
 def family_of(model: str) -> str:
     """The family whose vocabulary `model` has, by the longest beginning of its name; `ESTIMATED` for none."""
     name = plain_name(model)
-    best = max((known for known in FAMILIES if name.startswith(known)), key=len, default="")
+    best = max((prefix for prefix in FAMILIES if name.startswith(prefix)), key=len, default="")
     return FAMILIES.get(best, ESTIMATED)
 
 
@@ -173,10 +173,10 @@ def count_text(text: str, model: str) -> TextCount:
 
 def count_texts(pairs: Sequence[tuple[str, str]]) -> list[TextCount]:
     """The counts of texts, each for a model: one vocabulary after the other. Raises `TokenizerError`."""
-    found: dict[int, TextCount] = {}
+    counts: dict[int, TextCount] = {}
     for index in sorted(range(len(pairs)), key=lambda index: get_tokenizer(pairs[index][1]).name):
-        found[index] = count_text(*pairs[index])
-    return [found[index] for index in range(len(pairs))]
+        counts[index] = count_text(*pairs[index])
+    return [counts[index] for index in range(len(pairs))]
 
 
 O200K, CL100K = _tokenizer("o200k"), _tokenizer("cl100k")
@@ -193,7 +193,7 @@ def register_tokenizer(name: str, tokenizer: Tokenizer) -> None:
 def get_tokenizer(model: str) -> Tokenizer:
     """The tokenizer for `model`: one registered for the longest beginning of its name, then its family's."""
     name = plain_name(model)
-    registered = max((known for known in _registry if name.startswith(known)), key=len, default=None)
+    registered = max((prefix for prefix in _registry if name.startswith(prefix)), key=len, default=None)
     if registered is not None:
         return _registry[registered]
     return _tokenizer(family_of(model))

@@ -47,7 +47,7 @@ def pieces(text: str) -> list[str]:
     """
     if len(text) <= PIECE:
         return [text]
-    found, start, end = [], 0, len(text)
+    parts, start, end = [], 0, len(text)
     while end - start > PIECE:
         low, high = start + PIECE // 2, start + PIECE
         cut = text.rfind("\n", low, high) + 1
@@ -56,7 +56,7 @@ def pieces(text: str) -> list[str]:
         cut = cut or text.rfind("\n", low, high) + 1 or text.rfind(" ", low, high)
         if cut <= start:
             cut = high
-        found.append(text[start:cut])
+        parts.append(text[start:cut])
         start = cut
-    found.append(text[start:])
-    return found
+    parts.append(text[start:])
+    return parts
