@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.fakes import make_usage
+from tui.context.usage.limits import Budget
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.text.names import MESSAGE_ROWS, ROW_NAMES
-from tui.views.context.bar import context_bar, filled_halves
+from tui.views.context.bar import context_bar, filled_halves, urgency
 from tui.views.context.picture import CATEGORIES, COLOURS, cells, picture_lines, segments_of
 from tui.views.context.table import context_lines, headline
 from tui.widgets.status_bar import Status, number, status_line
@@ -150,7 +152,8 @@ def test_a_name_from_outside_cannot_break_the_line() -> None:
         (52_100, None, "52.1k / ?"),
         (494_945, 200_000, "495k / 200k · 247 % !"),
         (180_000, 200_000, "180k / 200k · 90 % !"),
-        (150_000, 200_000, "150k / 200k · 75 %"),
+        (141_000, 200_000, "141k / 200k · 70 % !"),  # the compaction threshold is 156,400
+        (140_000, 200_000, "140k / 200k · 70 %"),
     ],
 )
 def test_the_number_in_short(total: int, window: int | None, text: str) -> None:
@@ -163,8 +166,18 @@ def test_an_estimate_is_marked() -> None:
     assert number(None).plain == "…"
 
 
+def test_the_marks_come_before_something_happens_at_every_window_size() -> None:
+    """75 and 90 % of what the request may be: of the compaction threshold, or of the input budget without one."""
+    for window in (2_048, 32_000, 200_000, 1_000_000):
+        for at in (None, window // 2):
+            budget = Budget(window, window * 3 // 4, window // 4, at)
+            limit = at or window * 3 // 4
+            marks = [urgency(replace(make_usage(limit * p // 100, window), budget=budget)) for p in (74, 76, 91)]
+            assert marks == ["", "$text-warning", "$text-error"]
+
+
 @pytest.mark.parametrize(
-    ("total", "style"), [(149_999, "$primary"), (150_000, "$text-warning"), (180_000, "$text-error")]
+    ("total", "style"), [(117_000, "$primary"), (117_400, "$text-warning"), (141_000, "$text-error")]
 )
 def test_colour_says_urgency(total: int, style: str) -> None:
     assert style in {span.style for span in context_bar(make_usage(total), 20).spans}

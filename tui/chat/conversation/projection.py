@@ -128,13 +128,20 @@ def request_for(active: Iterable[Message], target: Target) -> Request:
 
 
 def _reasoning_rules(messages: tuple[Message, ...], target: Target) -> list[Message]:
-    """Leave out reasoning the target does not take back, and parts that are empty on the wire."""
+    """Leave out reasoning the target does not take back, and parts that are empty on the wire.
+
+    An answer without calls ends the open tool loop: before anything else is sent a person writes, and a model that
+    takes reasoning back only inside the loop gets none of it.
+    """
     able = target.capabilities
     always = able.reasoning_return == "always"
     never = able.reasoning_return == "never" or (able.reasoning_needs_tools and not target.tools)
     loop_from = 0
     if not always:
-        loop_from = next((i for i in range(len(messages) - 1, -1, -1) if starts_turn(messages[i])), 0)
+        last = next((m for m in reversed(messages) if m.parts and m.role != "tool"), None)  # results have their call
+        ended = last is not None and last.role == "assistant" and not call_ids(last)
+        starts = (i for i in range(len(messages) - 1, -1, -1) if starts_turn(messages[i]))
+        loop_from = len(messages) if ended else next(starts, 0)
     result = []
     for index, message in enumerate(messages):
         sends = not never and (always or index >= loop_from)

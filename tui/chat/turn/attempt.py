@@ -9,7 +9,7 @@ from functools import partial
 
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.events import Emit, Notice, ReplyStarted
+from tui.chat.conversation.events import Emit, Notice, ReplyDelta, ReplyStarted, SessionEvent, UsageChanged
 from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import uninterrupted
@@ -18,10 +18,13 @@ from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.chat.turn.stream import StreamProcessor
 from tui.context.estimate.evidence import Verdict
-from tui.context.usage.usage import ContextUsage
+from tui.context.usage.usage import ContextUsage, with_reply
 from tui.messages import Message, Request, Usage
 from tui.providers.base import ProviderError
 from tui.providers.models.catalog import unpriced_terms
+
+CHARACTERS_PER_TOKEN = 4.0  # of an answer that arrives; it is measured when it ends
+LEAST_GROWTH, GROWTH = 32, 0.002  # tokens, and share of the request, by which the number shown grows at least
 
 
 class Attempt:
@@ -51,7 +54,10 @@ class Attempt:
             provider=request.provider,
             model=request.model,
         )
-        self._processor = StreamProcessor(self._message, partial(conversation.write_events, self._message), emit)
+        self._processor = StreamProcessor(
+            self._message, partial(conversation.write_events, self._message), self._arrive
+        )
+        self._size = self._shown = 0  # of what arrived and goes back: characters; tokens shown last
 
     @property
     def error(self) -> ProviderError | None:
@@ -72,6 +78,17 @@ class Attempt:
         self._emit(ReplyStarted(self._message.id, request.provider, request.model))
         await self._processor.run(services.provider(request.provider).stream(whole))
         return await uninterrupted(self._finished(call))
+
+    def _arrive(self, event: SessionEvent) -> None:
+        """Pass `event` on; the number grows with what will be sent back."""
+        self._emit(event)
+        if not isinstance(event, ReplyDelta) or event.kind == "reasoning":
+            return  # reasoning: whether it goes back is known when the answer ends
+        self._size += len(event.name) + len(event.text) * (1 if event.text.isascii() else 2)
+        tokens = int(self._size / CHARACTERS_PER_TOKEN)
+        if tokens - self._shown >= max(LEAST_GROWTH, GROWTH * self._usage.total):
+            self._shown = tokens
+            self._emit(UsageChanged(with_reply(self._usage, tokens)))
 
     async def _finished(self, call: str) -> Message:
         if self._processor.message.status == "complete":

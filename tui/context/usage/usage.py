@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from typing import NamedTuple
 
 from tui.context.counting.classes import CLASSES, unpack
+from tui.context.estimate.calibration import MARGIN_HEURISTIC
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, check_budget, make_budget
-from tui.context.usage.rows import UsageItem, UsageRow, make_rows
+from tui.context.usage.rows import LazyItems, UsageItem, UsageRow, make_rows
 from tui.messages import Request
+from tui.text.names import ROW_NAMES
 
 NAMED_SHARE = 0.05  # of a conversation's text, from which a class is named
 
@@ -145,6 +148,42 @@ def calculate_context_usage(
         percent=None if budget.context is None else 100 * estimate.tokens / budget.context,
         warnings=warnings,
     )
+
+
+def with_reply(usage: ContextUsage, tokens: int) -> ContextUsage:
+    """`usage` while an answer of so far `tokens` estimated tokens arrives, which the next request will have."""
+    total = usage.total + tokens
+    space = divide(total, usage.budget)
+    context = usage.budget.context
+    return replace(
+        usage,
+        total=total,
+        upper_bound=usage.upper_bound + ceil(tokens * (1 + MARGIN_HEURISTIC)),
+        source="delta" if usage.source == "exact" else usage.source,
+        rows=_grown(usage.rows, tokens),
+        output_reserve=space.reserve,
+        compaction_buffer=space.buffer,
+        free=space.free,
+        over=space.over,
+        until_compaction=space.until_compaction,
+        percent=None if context is None else 100 * total / context,
+    )
+
+
+def _grown(rows: tuple[UsageRow, ...], tokens: int) -> tuple[UsageRow, ...]:
+    """`rows` with an answer of `tokens` in its own."""
+    key, arriving = "assistant", UsageItem("the answer that arrives", tokens, "estimated")
+    if not any(row.key == key for row in rows):
+        fresh = UsageRow(key, ROW_NAMES[key], tokens, "estimated", (arriving,))
+        order = list(ROW_NAMES)
+        before = [row for row in rows if order.index(row.key) < order.index(key)]
+        return (*before, fresh, *rows[len(before) :])
+    return tuple(_with_item(row, arriving) if row.key == key else row for row in rows)
+
+
+def _with_item(row: UsageRow, item: UsageItem) -> UsageRow:
+    items = LazyItems(lambda: (*row.items, item))
+    return UsageRow(row.key, row.name, row.tokens + item.tokens, "estimated", items)
 
 
 def _basis(estimate: ConversationEstimate, situation: Situation, compactions: int, saved: int) -> Basis:

@@ -40,8 +40,8 @@ def filled_halves(used: int, window: int, width: int) -> int:
 
 
 def urgency(usage: ContextUsage) -> str:
-    """The theme colour of how full the window is: amber from 75 %, red from 90 %, else ""."""
-    match usage.percent:
+    """The theme colour of how near a compaction, a trim or a refusal is: amber from 75 %, red from 90 %, else ""."""
+    match fullness(usage):
         case None:
             return ""
         case value if value >= 90:
@@ -52,5 +52,13 @@ def urgency(usage: ContextUsage) -> str:
 
 
 def alarm(usage: ContextUsage) -> str:
-    """ "!" from 90 % (and " !" reads without colour), else ""."""
-    return " !" if usage.percent is not None and usage.percent >= 90 else ""
+    """ " !" where `urgency` is red: it reads without colour."""
+    share = fullness(usage)
+    return " !" if share is not None and share >= 90 else ""
+
+
+def fullness(usage: ContextUsage) -> float | None:
+    """The next request in percent of what it may be before something happens: the compaction threshold, or the input
+    budget where there is none. None where the window is unknown."""
+    limit = usage.budget.max_input if usage.budget.compaction_at is None else usage.budget.compaction_at
+    return 100 * usage.total / limit if limit else None
