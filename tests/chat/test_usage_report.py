@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.chat.store.calls import CallRow
-from tui.chat.usage_report import by_day, by_model, inherited, totals
+from tui.chat.usage_report import by_day, by_model, cost_of, inherited, totals, totals_to_json
+from tui.text.numbers import spent
 
 NOON = datetime(2026, 11, 20, 12).timestamp()
 CALL = CallRow(
@@ -45,6 +47,47 @@ def test_an_unknown_price_makes_the_sum_unknown() -> None:
     failed = replace(CALL, status="failed", cost=None, input_total=None, output_total=None)
     assert totals("x", [CALL, failed]).cost == 0.25
     assert totals("x", []).cost == 0
+
+
+def test_what_was_stopped_is_priced_by_its_estimate_and_marked() -> None:
+    stopped = replace(CALL, status="failed", usage_source="estimated", cost=0.1)
+    cost = cost_of([CALL, stopped])
+    assert spent(cost.total, cost.known, estimated=cost.estimated) == "~$0.35"
+    nothing = replace(CALL, cost=None, input_total=None, output_total=None, status="failed")
+    assert totals("x", [nothing]).cost is None  # not $0.00
+    assert spent(*cost_of([replace(CALL, cost=None)])[:2]) == "?"
+
+
+rows = st.builds(
+    lambda status, model, cost, tokens, source: replace(
+        CALL,
+        status=status,
+        model=model,
+        cost=cost,
+        input_total=tokens,
+        output_total=None if tokens is None else tokens // 10,
+        usage_source=source,
+    ),
+    st.sampled_from(["success", "failed", "pending"]),
+    st.sampled_from(["a", "b"]),
+    st.none() | st.floats(0, 5),
+    st.none() | st.integers(1, 100_000),
+    st.sampled_from(["provider", "estimated"]),
+)
+
+
+@given(st.lists(rows, max_size=12))
+def test_every_sum_of_costs_is_the_sum_over_its_calls(calls: list[CallRow]) -> None:
+    """The bar (`cost_of`), the tables (`totals`) and JSON say the same, and the models add up to the whole."""
+    cost, whole = cost_of(calls), totals("all", calls)
+    assert (whole.cost, whole.priced, whole.estimated) == cost
+    assert (totals_to_json(whole)["cost"], totals_to_json(whole)["known_cost"]) == cost[:2]
+    done = [call for call in calls if call.status != "pending"]
+    assert cost.known == pytest.approx(sum(call.cost or 0.0 for call in done))
+    models = by_model(calls)
+    assert sum(model.priced for model in models) == pytest.approx(cost.known)
+    unpriced = [call for call in done if call.cost is None and call.input_total]
+    assert (cost.total is None) == bool(unpriced or (done and all(call.cost is None for call in done)))
 
 
 def test_only_measured_chat_calls_say_something_about_estimates() -> None:

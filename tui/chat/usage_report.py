@@ -10,6 +10,21 @@ from statistics import median
 from typing import TypeVar
 
 from tui.chat.store.calls import CallRow
+from tui.text.numbers import Cost
+
+
+def cost_of(calls: Iterable[CallRow]) -> Cost:
+    """The one sum of costs: for the status bar, `/usage`, JSON and exports.
+
+    A call that has tokens and no price leaves the total unknown; one without either (refused, not reached) costs
+    nothing.
+    """
+    done = [call for call in calls if call.status != "pending"]
+    known = [call.cost for call in done if call.cost is not None]
+    unpriced = any(call.cost is None and (_input(call) or _output(call)) for call in done)
+    nothing = bool(done) and not known
+    estimated = any(call.cost and call.usage_source == "estimated" for call in done)
+    return Cost(None if unpriced or nothing else sum(known), sum(known), estimated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +32,9 @@ class Totals:
     """Sums over calls, in tokens; None where no call's figure is known. `fresh` and `cached` make up the `input`,
     `reasoning` is part of `output`.
 
-    `cost` is in US dollars and None if the price of a call is unknown; `priced` is what is known of it,
-    `list_priced` the terms (service tiers) that it leaves out. `error_median`
-    and `error_p95` are percentages of the measured input (absolute), over `predictions` calls that had a prediction and
-    a measurement.
+    `cost`, `priced` and `estimated` are those of `Cost`, `list_priced` the terms (service tiers) that it leaves out.
+    `error_median` and `error_p95` are percentages of the measured input (absolute), over `predictions` calls that had a
+    prediction and a measurement.
     """
 
     name: str
@@ -34,6 +48,7 @@ class Totals:
     reasoning: int | None = 0
     cost: float | None = 0.0
     priced: float = 0.0
+    estimated: bool = False
     list_priced: tuple[str, ...] = ()
     predictions: int = 0
     error_median: float | None = None
@@ -45,8 +60,7 @@ def totals(name: str, calls: Iterable[CallRow]) -> Totals:
     done = [call for call in calls if call.status != "pending"]
     answered = [call for call in done if call.status == "success"]
     errors = sorted(_errors(answered))
-    costs = [call.cost for call in done]
-    prices = [cost for cost in costs if cost is not None]
+    cost = cost_of(done)
     read, cached = _sum(map(_input, done)), _sum(_either(call.passes_cached, call.input_cached) for call in done)
     return Totals(
         name=name,
@@ -58,8 +72,9 @@ def totals(name: str, calls: Iterable[CallRow]) -> Totals:
         cached=cached,
         output=_sum(map(_output, done)),
         reasoning=_sum(call.reasoning for call in done),
-        cost=sum(prices) if len(prices) == len(answered) or len(prices) == len(costs) else None,
-        priced=sum(prices),
+        cost=cost.total,
+        priced=cost.known,
+        estimated=cost.estimated,
         list_priced=tuple(sorted({call.unpriced for call in done if call.unpriced})),
         predictions=len(errors),
         error_median=median(errors) if errors else None,
@@ -95,6 +110,7 @@ def totals_to_json(row: Totals) -> dict[str, object]:
         "reasoning_tokens": row.reasoning,
         "cost": row.cost,
         "known_cost": row.priced,
+        "cost_estimated": row.estimated,
         "list_price_for": list(row.list_priced),
         "estimates": {
             "calls": row.predictions,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime
+from typing import NamedTuple
 
 SURE = frozenset({"exact", "measured", "counted", "derived"})
 """Sources of a token count that need no `~`: the provider reported it, or a difference of what it reported."""
@@ -97,9 +98,24 @@ def money(dollars: float | None) -> str:
     return f"${dollars:,.2f}" if dollars >= 0.00995 or dollars == 0 else f"${dollars:.4f}"
 
 
-def spent(cost: float | None, priced: float) -> str:
-    """What calls cost in dollars, `priced` of it known: "$0.42", "$0.42+?" where the price of some is unknown, "?"."""
-    return money(cost) or (f"{money(priced)}+?" if priced else "?")
+class Cost(NamedTuple):
+    """What calls cost in US dollars: `total` is None where the price of some is unknown, `known` what is known of it.
+
+    `estimated`: some calls were stopped, and are priced by what was sent and arrived.
+    """
+
+    total: float | None
+    known: float
+    estimated: bool
+
+
+def spent(cost: float | None, priced: float, *, estimated: bool = False) -> str:
+    """What calls cost in dollars, `priced` of it known: "$0.42", "$0.42+?" where the price of some is unknown, "?".
+
+    `estimated`: some of it was priced by estimated tokens, "~$0.42".
+    """
+    figure = money(cost) or (f"{money(priced)}+?" if priced else "?")
+    return f"~{figure}" if estimated and priced else figure
 
 
 def list_price(dollars: float) -> str:

@@ -94,7 +94,9 @@ def usage_lines(
     """
     lines = _totals(columns, width)
     if before is not None and before.calls:
-        cost = f", {spent(before.cost, before.priced)}" if before.cost or before.priced else ""
+        cost = (
+            f", {spent(before.cost, before.priced, estimated=before.estimated)}" if before.cost or before.priced else ""
+        )
         sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out{cost}"
         calls = plural(before.calls, "call")
         text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
@@ -134,7 +136,7 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Content]:
         ("input, from the cache" if wide else "cached", lambda t: figure(t.cached)),
         ("output", lambda t: figure(t.output)),
         ("  of it reasoning" if wide else "reasoning", lambda t: figure(t.reasoning)),
-        ("cost", lambda t: spent(t.cost, t.priced)),
+        ("cost", lambda t: spent(t.cost, t.priced, estimated=t.estimated)),
         ("estimates off by" if wide else "off by", lambda t: percent(t.error_median, digits=1)),
         ("  95 % of them within" if wide else "95 % in", lambda t: percent(t.error_p95, digits=1)),
         ("compactions" if wide else "compacted", lambda t: f"{t.compactions:,}"),
@@ -161,7 +163,7 @@ def _models(models: Sequence[Totals], width: int) -> list[Content]:
     )
     lines = [head]
     for row in models:
-        cost = spent(row.cost, row.priced)
+        cost = spent(row.cost, row.priced, estimated=row.estimated)
         if wide:
             values = [f"{row.calls:,}", *map(tokens_short, (row.fresh, row.cached, row.output)), cost]
             values.append(percent(row.error_median, digits=1))

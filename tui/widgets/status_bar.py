@@ -10,11 +10,12 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.text.numbers import approx, money, percent, tokens_short
+from tui.text.numbers import approx, percent, spent, tokens_short
 from tui.views.context.bar import alarm, context_bar, urgency
 
 if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage
+    from tui.text.numbers import Cost
 
 GAP = 3
 """Blanks between two pieces."""
@@ -25,7 +26,7 @@ class Status:
     """What the line shows besides the usage. `cost` is in dollars, None where no price is known."""
 
     usage: ContextUsage | None = None
-    cost: float | None = None
+    cost: Cost | None = None
     rolling: bool = False
     hint: str = "/context for more"
 
@@ -55,8 +56,9 @@ def status_line(status: Status, width: int) -> Content:
         pieces["until"] = Content.assemble(
             ("until compaction ", "$text-muted"), (tokens_short(usage.until_compaction), "$foreground")
         )
-    if status.cost:  # a model that costs nothing needs no figure
-        pieces["cost"] = Content.styled(money(status.cost), "$text-muted")
+    if status.cost is not None and status.cost.known:  # a model that costs nothing needs no figure
+        total, known, estimated = status.cost
+        pieces["cost"] = Content.styled(spent(total, known, estimated=estimated), "$text-muted")
     if usage is not None:
         rolling = "rolling on" if status.rolling else "rolling off"
         pieces["rolling"] = Content.styled(rolling, "$text-accent" if status.rolling else "$text-muted")

@@ -155,9 +155,3 @@ class CallLog:
             values.append(session)
         sql = f"SELECT {', '.join(_COLUMNS)} FROM calls WHERE {where} ORDER BY at"
         return [CallRow(*row) for row in self._database.query(sql, values)]
-
-    def session_cost(self, session: str) -> float | None:
-        """US dollars spent on a session; None where some call's price is unknown or there was no call."""
-        sql = "SELECT sum(cost), count(*) = count(cost) FROM calls WHERE session = ? AND status <> 'pending'"
-        total, complete = self._database.query(sql, (session,))[0]
-        return total if complete else None

@@ -140,10 +140,8 @@ class Attempt:
         )
 
     def _cost(self, reply: Message) -> float | None:
-        usage = reply.usage
-        if usage is None or usage.source != "provider":
-            usage = Usage(None, None)  # tokens that were estimated make no bill; what costs nothing still does not
-        return self._services.price(usage, reply.provider, reply.model)
+        """By the provider's usage; of an answer that was stopped by what was sent and arrived."""
+        return self._services.price(reply.usage or Usage(None, None), reply.provider, reply.model)
 
 
 def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict | None, windows: Windows) -> Notice | None:

@@ -29,11 +29,13 @@ from tui.chat.store.ids import new_id
 from tui.chat.turn.fit import RequestFitter
 from tui.chat.turn.recovery import failure_text
 from tui.chat.turn.turn import Turn, TurnError
+from tui.chat.usage_report import cost_of
 from tui.context.reduction.compaction_rules import CompactionRefusedError, compaction_report
 from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Attachment, Message, Part, SystemSection, Text
 from tui.providers.base import Capabilities, ProviderError
+from tui.text.numbers import Cost
 
 TITLE_LENGTH = 60  # characters
 
@@ -321,9 +323,9 @@ class ChatSession:
             await self._meter.usage()
         return tokens
 
-    async def cost(self) -> float | None:
-        """US dollars spent on this session so far; None where a price is unknown."""
-        return await asyncio.to_thread(self._services.calls.session_cost, self.id)
+    async def cost(self) -> Cost:
+        """What this session cost so far."""
+        return cost_of(await asyncio.to_thread(self._services.calls.rows, self.id))
 
     async def measured_for(self, full_name: str) -> ContextUsage:
         """The next request as it would be with another model ("provider/model"), in its window. Changes nothing.

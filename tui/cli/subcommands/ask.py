@@ -30,6 +30,7 @@ from tui.chat.conversation.events import (
 from tui.chat.store.database import damage_lines
 from tui.chat.store.store import UsageError
 from tui.chat.turn.session import ChatSession
+from tui.chat.usage_report import cost_of
 from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain, streams
 from tui.cli.streams import on_interrupt
@@ -90,8 +91,7 @@ async def ask(
         began = time.time()
         outcome = await _stream(chat, question, attachments, silent=as_json, allowed=allow)
         if as_json:
-            spent = [call.cost for call in await workspace.calls(chat.id) if call.at >= began]
-            cost = sum(known) if len(known := [c for c in spent if c is not None]) == len(spent) else None
+            cost = cost_of(call for call in await workspace.calls(chat.id) if call.at >= began).total
             result = _result(chat, outcome) | {"cost": cost, "seconds": round(time.time() - began, 3)}
             sys.stdout.write(json.dumps(result) + "\n")
         code = outcome.exit_code()

@@ -152,7 +152,7 @@ def _print(
     if len(providers) > 1:
         rows = [
             (row.name, f"{row.calls:,}", tokens_short(row.input), tokens_short(row.output),
-             spent(row.cost, row.priced))
+             spent(row.cost, row.priced, estimated=row.estimated))
             for row in providers
         ]  # fmt: skip
         write("\n" + table([("by provider", "calls", "input", "output", "cost"), *rows], right=frozenset({1, 2, 3, 4})))

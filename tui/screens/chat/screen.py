@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tui.screens.chat.message_actions import MessageActions
     from tui.screens.chat.turns import Turns
     from tui.screens.chat.ui import ScreenUI
+    from tui.text.numbers import Cost
     from tui.views.help_lines import Key
 
 log = logging.getLogger(__name__)
@@ -98,7 +99,7 @@ class ChatScreen(BackgroundScreen):
         self.workspace: Workspace | None = None
         self.session: ChatSession | None = None
         self.state = Chat()  # the same two, for the commands
-        self.cost: float | None = None  # dollars of this session, None is unknown
+        self.cost: Cost | None = None  # of this session; None before it was added up
         self.title_bar = TitleBar()
         self.transcript = Transcript()
         self.queue_list = QueueList()
