@@ -41,6 +41,7 @@ from tui.messages import Attachment, Message, MessageStatus, Reasoning, Text, Us
 from tui.providers.base import Capabilities, ModelInfo
 from tui.providers.registry import all_configs
 from tui.screens.chat.screen import OpenWorkspace
+from tui.text.numbers import Cost
 
 Script = Callable[["FakeSession", str], AsyncIterator[SessionEvent]]
 
@@ -269,9 +270,9 @@ class FakeSession:
         """Keep it."""
         self.draft = text
 
-    async def cost(self) -> float | None:
+    async def cost(self) -> Cost:
         """A price."""
-        return 0.42
+        return Cost(0.42, 0.42, estimated=False)
 
     async def count_exactly(self) -> int | None:
         """The server's word."""
