@@ -150,11 +150,12 @@ def test_commands_print_text(place: tuple[Path, dict[str, str]]) -> None:
     written += run(place, "ask", "-a", f"{NAME}.md", "x")
     written += run(place, "ask", "-a", f"missing {NAME}", "x")
     written += run(place, NAME)
-    for ending in ("md", "html", "jsonl"):
-        written += run(place, "export", "--output", f"out.{ending}")
+    for name in ("out.md", "out.html", f"{NAME}.out", f"missing/{NAME}.md"):
+        written += run(place, "export", "s1", name)
     assert foreign(written) == []
     assert b"EVIL" in written
-    assert foreign((folder / "out.md").read_bytes()) == [] if (folder / "out.md").exists() else True
+    assert b"EVIL" in (exported := (folder / "out.md").read_bytes())
+    assert foreign(exported) == []
 
 
 def test_the_chat_by_lines_prints_text(place: tuple[Path, dict[str, str]]) -> None:
