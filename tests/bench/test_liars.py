@@ -28,6 +28,7 @@ def test_there_are_liars_enough_and_the_slice_has_all_axes() -> None:
     assert {cell.window for cell in cells} == set(WINDOW_KINDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_no_lie_makes_a_number_wrong_or_a_model_unusable(part: int) -> None:
     held = [(cell, converse(cell)) for cell in list(matrix(EVERY))[part::3]]

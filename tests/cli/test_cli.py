@@ -104,6 +104,7 @@ def test_broken_config(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
+@pytest.mark.slow
 def test_unwritable_data_directory(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run("ask", "hi", CHATCTX_DATA_DIR=str(tmp_path / "file" / "data"))

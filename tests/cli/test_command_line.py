@@ -43,6 +43,7 @@ def test_a_page_says_what_every_argument_is(command: Command) -> None:
     assert command.examples[0][0] in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["", *BY_NAME])
 @pytest.mark.parametrize("columns", [80, 200])
 def test_help_fits_80_columns(name: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,6 +58,7 @@ def test_a_full_disk_is_said_once(shell: Shell) -> None:
     assert "No space left" in one_line(shell("printf 'one\\ntwo\\n' | $C --plain > /dev/full").stderr)
 
 
+@pytest.mark.slow
 def test_closed_streams_are_no_errors(shell: Shell) -> None:
     assert shell("$C sessions >&- 2>&-").returncode == 0
     assert "needs a terminal" in one_line(shell("$C <&-").stderr)
@@ -76,6 +77,7 @@ def test_bytes_that_are_no_text_and_a_folder_that_is_gone(shell: Shell, tmp_path
     assert "working directory is gone" in one_line(shell(gone, PYTHONPATH=str(Path.cwd())).stderr)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_command_whose_file_never_comes(tmp_path: Path) -> None:
     """A pipe that nobody writes to holds a thread: the first press ends the command, the second the wait for it."""
     pipe = tmp_path / "pipe"

@@ -47,6 +47,7 @@ def load(file: Path) -> Settings | None:
         return None
 
 
+@pytest.mark.slow
 @given(table=TABLES)
 def test_any_values_under_any_names(file: Path, table: dict[str, Any]) -> None:
     file.write_text("\n".join(f'"{key}" = {toml(value)}' for key, value in table.items()), encoding="utf-8")

@@ -57,6 +57,7 @@ def test_there_are_48_of_them() -> None:
     assert len(ALL) == len(set(ALL)) == 48
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("provider", "model"), ALL)
 def test_a_body_is_what_the_sdk_describes(provider: str, model: str) -> None:
     from anthropic.types import message_create_params

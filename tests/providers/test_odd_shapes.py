@@ -168,6 +168,7 @@ def test_model_lists() -> None:
             assert limits is None or limits.context is None or 0 < limits.context < 10**13
 
 
+@pytest.mark.slow
 def test_errors() -> None:
     for changed in variants(ERROR):
         assert str(classify_error(400, changed))

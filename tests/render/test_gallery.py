@@ -87,6 +87,7 @@ def test_the_gallery_is_large_enough() -> None:
     assert len(DOCUMENTS) >= 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hostile", ["$$x\n", "\\(x", "\\begin{align}\n", "$x ", "\\[ ", "| ` $ \\( ", "`` ` ", "| \\| "]
 )

@@ -15,6 +15,7 @@ def texts(rows: list[Row]) -> list[str]:
     return [row.text.rstrip() for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("open_parts", [frozenset(), frozenset({0})], ids=["folded", "unfolded"])
 def test_a_reply_with_reasoning_ends_as_the_message_it_becomes(open_parts: frozenset[int], palette: Palette) -> None:
     thoughts, answer = "I *think* " * 40, DOCUMENTS["long list"]

@@ -58,6 +58,7 @@ def check(parts: list[tuple[str, str]], sizes: list[int], width: int = 50) -> No
 GAPS = st.sampled_from(["", "\n"])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(
     st.lists(st.tuples(st.sampled_from(PIECES), GAPS), max_size=8),
@@ -67,6 +68,7 @@ def test_any_document_in_any_pieces(parts: list[tuple[str, str]], sizes: list[in
     check(parts, sizes)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from(LONG_PIECES + PIECES), GAPS), max_size=6),

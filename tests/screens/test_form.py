@@ -72,6 +72,7 @@ async def test_from_the_first_screen_to_another_server(
         assert SECRET not in run.text and SECRET not in (tmp_path / "config.toml").read_text()
 
 
+@pytest.mark.slow
 async def test_a_key_typed_into_the_form_is_neither_shown_again_nor_kept(tmp_path: Path) -> None:
     async with running(workspace(tmp_path)) as run:
         await run.command("/login anthropic")

@@ -108,6 +108,7 @@ async def test_the_question_says_what_happens_otherwise(rolling: bool, words: st
         await run.shows(words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [None, 200_000])
 async def test_no_question_where_the_window_is_unknown_or_large_enough(window: int | None) -> None:
     async with running(narrow(window)) as run:

@@ -79,6 +79,7 @@ async def test_a_call_that_asks_is_stopped_by_mouse() -> None:
         await run.until(lambda: run.app.screen is run.chat)
 
 
+@pytest.mark.slow
 async def test_tools_are_switched_and_left_by_mouse() -> None:
     async with running(tool_scene.workspace()) as run:
         await run.command("/tools")

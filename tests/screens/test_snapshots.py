@@ -69,51 +69,63 @@ async def test_context_fits_where(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), "f2", "f", until="Counted for the present model")
 
 
+@pytest.mark.slow
 async def test_usage(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), command="usage", until="calls")
 
 
+@pytest.mark.slow
 async def test_conversations(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), "down", command="sessions", until="↳")
 
 
+@pytest.mark.slow
 async def test_models(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), command="model", until="qwen3")
 
 
+@pytest.mark.slow
 async def test_mcp(pictures: Pictures) -> None:
     await pictures(mcp_scene.workspace(), "down", "enter", command="mcp", until="log, all")
 
 
+@pytest.mark.slow
 async def test_tools(pictures: Pictures) -> None:
     await pictures(tool_scene.workspace(), "down", command="tools", until="old__tool")
 
 
+@pytest.mark.slow
 async def test_an_approval(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), event=tool_scene.ASKED, until="Run github__create_issue?")
 
 
+@pytest.mark.slow
 async def test_help(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), command="help", until="/context")
 
 
+@pytest.mark.slow
 async def test_themes(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), "down", command="theme", until="chatctx-contrast")
 
 
+@pytest.mark.slow
 async def test_palette(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), "ctrl+p", until="/export [FILE.md|.html|.jsonl]")
 
 
+@pytest.mark.slow
 async def test_welcome(pictures: Pictures) -> None:
     session = FakeSession(provider="local", model="SmolLM2-135M-Instruct", usage=make_usage(24, 8_192, rows=()))
     await pictures(FakeWorkspace(session=session), "/", until="/context")
 
 
+@pytest.mark.slow
 async def test_an_edit(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), "alt+up", "alt+up", "alt+up", "e", until="sets aside")
 
 
+@pytest.mark.slow
 async def test_a_text(pictures: Pictures) -> None:
     workspace = scenes.workspace()
     workspace.session.tools.plan = ToolPlan((scenes.SEARCH,))
@@ -121,24 +133,29 @@ async def test_a_text(pictures: Pictures) -> None:
     await pictures(workspace, *keys, until="search_files · built-in")
 
 
+@pytest.mark.slow
 async def test_a_question(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), command="import twice.jsonl", until="Import it again")
 
 
+@pytest.mark.slow
 async def test_a_summary(pictures: Pictures) -> None:
     workspace = scenes.workspace()
     workspace.session.summaries.texts = [scenes.SUMMARY]
     await pictures(workspace, command="compact --preview", until="not made yet")
 
 
+@pytest.mark.slow
 async def test_providers(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), command="provider", until="needs a key")
 
 
+@pytest.mark.slow
 async def test_a_provider(pictures: Pictures) -> None:
     await pictures(scenes.workspace(), command="provider anthropic", until="keeps no keys")
 
 
+@pytest.mark.slow
 async def test_memory(pictures: Pictures) -> None:
     workspace = scenes.workspace()
     workspace.session.memory = scenes.MEMORY

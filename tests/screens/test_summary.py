@@ -28,6 +28,7 @@ def area(run: Running) -> TextArea:
     return run.app.screen.query_one(TextArea)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(120, 40), (60, 20), (40, 15)])
 async def test_a_preview_shows_what_it_would_do_and_takes_what_was_written(size: tuple[int, int]) -> None:
     long = "Goal: 港町 " + "averylongword" * 20
@@ -77,6 +78,7 @@ async def test_figures_follow_the_text_and_what_is_refused_stays_to_be_changed()
         assert run.session.summaries.accepted == ["short"]
 
 
+@pytest.mark.slow
 async def test_esc_never_loses_a_changed_text_without_asking() -> None:
     async with running(workspace()) as run:
         await run.command("/compact --preview")
@@ -104,6 +106,7 @@ async def test_esc_never_loses_a_changed_text_without_asking() -> None:
         assert run.workspace.prompts[-1] == run.chat.composer.value
 
 
+@pytest.mark.slow
 async def test_asking_again_has_instructions_and_the_own_text_can_be_had_back() -> None:
     async with running(workspace(texts=["first", "second"])) as run:
         await run.command("/compact --preview")
@@ -125,6 +128,7 @@ async def test_asking_again_has_instructions_and_the_own_text_can_be_had_back() 
         await run.until(lambda: run.session.summaries.accepted == ["mine first"])
 
 
+@pytest.mark.slow
 async def test_esc_stops_the_call_and_a_failed_one_leaves_the_text() -> None:
     async with running(workspace()) as run:
         summaries = run.session.summaries
@@ -174,6 +178,7 @@ async def test_what_waits_is_sent_after_the_decision() -> None:
         assert run.session.summaries.accepted == ["Goal: fix the parser."]
 
 
+@pytest.mark.slow
 async def test_the_summary_in_force_is_changed_by_command_and_from_its_message() -> None:
     async with running(workspace()) as run:
         await run.command("/summary")
@@ -200,6 +205,7 @@ async def test_the_summary_in_force_is_changed_by_command_and_from_its_message()
         await run.shows("This summary is not in force any more.")
 
 
+@pytest.mark.slow
 async def test_leaving_the_program_keeps_the_text_for_the_next_run() -> None:
     async with running(workspace()) as run:
         await run.command("/compact --preview")
@@ -209,6 +215,7 @@ async def test_leaving_the_program_keeps_the_text_for_the_next_run() -> None:
         assert run.workspace.prompts[-1] == "mine Goal: fix the parser."
 
 
+@pytest.mark.slow
 async def test_what_is_written_survives_a_kill_until_it_is_decided_on() -> None:
     async with running(workspace()) as run:
         await run.command("/compact --preview")

@@ -12,6 +12,7 @@ from tests.screens.conftest import running
 from tests.screens.scenes import CALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(120, 40), (40, 15)])
 async def test_a_fork_says_what_came_before_it_and_where_that_counts(size: tuple[int, int]) -> None:
     call = replace(CALL, session="parent", message="m2", at=time.time(), input_total=50_000, output_total=2_000)

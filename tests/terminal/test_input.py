@@ -104,6 +104,7 @@ def text_of(events: list[Message]) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("terminal", "key", "sent"), [(terminal, *pair) for terminal, keys in TERMINALS.items() for pair in keys.items()]
 )

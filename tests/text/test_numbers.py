@@ -144,6 +144,7 @@ def test_money_shows_small_change() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.floats(1e-12, 1e9))
 def test_a_cost_is_never_written_as_nothing(dollars: float) -> None:
     assert any(digit in "123456789" for digit in money(dollars))

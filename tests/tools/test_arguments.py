@@ -88,6 +88,7 @@ WORDS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(arguments=JSON, parameters=st.dictionaries(WORDS, JSON | st.dictionaries(WORDS, JSON, max_size=3), max_size=4))
 def test_no_schema_and_no_arguments_break_the_check(arguments: Any, parameters: Any) -> None:
     try:

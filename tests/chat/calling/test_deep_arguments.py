@@ -13,6 +13,7 @@ from tui.providers.wire import arguments_object
 from tui.text.names import arguments_summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [900, 100_000])
 async def test_it_is_answered_and_the_next_turn_works(tmp_path: Path, depth: int) -> None:
     deep = '{"a":' * depth + "1" + "}" * depth

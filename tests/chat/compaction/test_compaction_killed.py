@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.chat.fakes import ScriptedProvider, drain, open_workspace
 from tui.chat.conversation.history import RecordKind
 from tui.context.reduction.checkpoints import active_compactions
@@ -69,6 +71,7 @@ async def found(folder: Path) -> tuple[list[Message], int, int]:
         return messages, len(in_force), usage.total
 
 
+@pytest.mark.slow
 def test_killed_at_every_write_it_is_before_or_after(tmp_path: Path) -> None:
     original = tmp_path / "original"
     original.mkdir()

@@ -46,6 +46,7 @@ async def test_the_threshold_in_percent_and_in_tokens(
     assert all(least <= event.before <= most for event in compactions(events))
 
 
+@pytest.mark.slow
 async def test_the_target_says_what_is_left(tmp_path: Path) -> None:
     after = {}
     for target in (Percent(30), Tokens(2_000)):
@@ -56,6 +57,7 @@ async def test_the_target_says_what_is_left(tmp_path: Path) -> None:
     assert after[Percent(30)] < 1_000 < after[Tokens(2_000)] <= 2_100
 
 
+@pytest.mark.slow
 async def test_turns_kept_verbatim(tmp_path: Path) -> None:
     kept = {}
     for turns in (1, 5):

@@ -37,6 +37,7 @@ def state(follower: Follower, window: int | None = None) -> Followed:
     return found
 
 
+@pytest.mark.slow
 def test_line_by_line_the_forecasts_are_those_of_replay(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     follower = Follower(path)

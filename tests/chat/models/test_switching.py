@@ -81,6 +81,7 @@ async def test_what_it_would_cost_there_is_measured_and_changes_nothing(tmp_path
         assert now == usage  # what was asked about is what was got
 
 
+@pytest.mark.slow
 async def test_the_old_model_summarises_once_for_the_new_ones_window(tmp_path: Path) -> None:
     provider = Windows(fallback=lambda _: answer("Noted. " * 8))
     async with open_workspace(tmp_path, provider) as workspace:

@@ -23,6 +23,7 @@ def database(whole: Path, tmp_path: Path) -> Path:  # noqa: F811
     return whole.rename(tmp_path / "data" / "chatctx.db")
 
 
+@pytest.mark.slow
 def test_a_bad_row_stops_no_command_and_is_said(run: Run, tmp_path: Path, database: Path) -> None:
     spoil(database, "UPDATE messages SET parts = '{' WHERE session = '0059' AND role = 'assistant'")
     spoil(database, "UPDATE records SET data = '{}' WHERE session = '0059'")
@@ -37,6 +38,7 @@ def test_a_bad_row_stops_no_command_and_is_said(run: Run, tmp_path: Path, databa
     assert "messages of 1 session can't be read" in doctor.stdout
 
 
+@pytest.mark.slow
 def test_a_broken_page_is_said_and_repaired(run: Run, database: Path) -> None:
     break_pages(database, pages_of(database, "messages")[10])
     listed = run("sessions", "question")
@@ -54,6 +56,7 @@ def test_a_broken_page_is_said_and_repaired(run: Run, database: Path) -> None:
     assert "is whole: nothing was changed" in run("doctor", "--repair").stdout
 
 
+@pytest.mark.slow
 def test_doctor_counts_all_sessions_and_a_cut_list_says_so(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "data" / "chatctx.db"
     with closing(SessionStore(path)) as store, store.transaction():
@@ -68,6 +71,7 @@ def test_doctor_counts_all_sessions_and_a_cut_list_says_so(run: Run, tmp_path: P
     assert run("sessions", "t77").stderr == ""
 
 
+@pytest.mark.slow
 def test_repair_where_there_is_nothing_or_no_database(run: Run, tmp_path: Path) -> None:
     assert "to repair" in run("doctor", "--repair").stdout
     (tmp_path / "data").mkdir(exist_ok=True)
@@ -77,6 +81,7 @@ def test_repair_where_there_is_nothing_or_no_database(run: Run, tmp_path: Path) 
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["assistant", "tool"])
 def test_a_tool_call_or_its_result_that_is_damaged_stops_no_turn(run: Run, database: Path, role: str) -> None:
     with closing(SessionStore(database)) as store:

@@ -22,6 +22,7 @@ def open_umask() -> object:
     os.umask(before)
 
 
+@pytest.mark.slow
 def test_all_that_a_session_leaves_is_private(run: Run, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o755)
     run("ask", "hello")
@@ -49,6 +50,7 @@ def test_doctor_says_what_it_could_not_close(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="takes root to become somebody else")
 def test_another_user_reads_nothing(run: Run, tmp_path: Path) -> None:
     run("ask", "the secret word is needle")

@@ -94,6 +94,7 @@ def test_the_page_comes_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> No
         assert fetch(f"{here}/static/js/textual.js", Cookie=key)[0] == 200
 
 
+@pytest.mark.slow
 @needs_extra
 def test_without_the_secret_nobody_gets_in_on_this_machine_either(tmp_path: Path) -> None:
     with serving(tmp_path) as (url, port):
@@ -117,6 +118,7 @@ def test_other_sites_are_refused(tmp_path: Path) -> None:
         assert fetch(here, Host=f"localhost:{port}", Cookie=key)[0] == 200
 
 
+@pytest.mark.slow
 @needs_extra
 @pytest.mark.parametrize("path", ["/", "/?key=wrong", "/none"])
 def test_no_page_may_frame_it(tmp_path: Path, path: str) -> None:
@@ -127,6 +129,7 @@ def test_no_page_may_frame_it(tmp_path: Path, path: str) -> None:
         assert headers["Referrer-Policy"] == "no-referrer"
 
 
+@pytest.mark.slow
 @needs_extra
 def test_behind_a_proxy_the_page_names_the_public_address(tmp_path: Path) -> None:
     with serving(tmp_path, "--public-url", "https://chat.example") as (url, port):
@@ -135,6 +138,7 @@ def test_behind_a_proxy_the_page_names_the_public_address(tmp_path: Path) -> Non
         assert "wss://chat.example/ws" in fetch(here, Cookie=cookie(here + url[url.index("?") :]))[1]
 
 
+@pytest.mark.slow
 @needs_extra
 async def test_the_chat_draws_itself_and_there_are_only_so_many(tmp_path: Path) -> None:
     aiohttp: Any = import_module("aiohttp")

@@ -28,6 +28,7 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vocabulary", sorted(PUBLISHED))
 def test_shipped_tokens_are_the_official_ones(vocabulary: str) -> None:
     assert hashlib.sha256(official_text(load_ranks(vocabulary).items())).hexdigest() == PUBLISHED[vocabulary]
@@ -69,6 +70,7 @@ SAMPLES = st.text(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(SAMPLES)
 @pytest.mark.parametrize("name", ["o200k", "cl100k", "tekken", "glm5"])
@@ -76,6 +78,7 @@ def test_counts_are_those_of_tiktoken(name: str, text: str) -> None:
     assert total(counter(name).classes(text)) == len(reference(name).encode_ordinary(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["o200k", "qwen3.5"])
 def test_long_words_are_merged_as_tiktoken_merges_them(name: str) -> None:
     chance = random.Random(5)
@@ -119,6 +122,7 @@ def test_five_megabytes_of_anything_are_counted(kind: str) -> None:
     assert 1_000 < O200K.count(text) <= len(text.encode("utf-8", "surrogatepass"))
 
 
+@pytest.mark.slow
 def test_base64_is_counted() -> None:
     text = _base64(200_000)
     assert O200K.count(text) == pytest.approx(len(reference("o200k").encode_ordinary(text)), rel=0.001)

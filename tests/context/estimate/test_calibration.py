@@ -86,6 +86,7 @@ def test_fixed_margins_until_there_are_enough_calls_then_the_models_own_errors()
     assert calibration.spread == pytest.approx(1 / 20)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-0.4, 2.0, allow_nan=False), min_size=40, max_size=200))
 def test_the_bound_covers_about_its_share_of_what_it_was_learned_from(errors: list[float]) -> None:
     calibration = Calibration()

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,6 +126,7 @@ def test_a_reply_that_is_not_whole_is_no_part_of_the_measurement() -> None:
     assert (match.covered, match.with_reply) == (1, False)
 
 
+@pytest.mark.slow
 def test_memory_is_bounded(monkeypatch: object) -> None:
     known = ConversationStateTracker()
     accounting = estimator(known)

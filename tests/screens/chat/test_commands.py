@@ -32,6 +32,7 @@ async def test_completion_is_offered_taken_and_run() -> None:
         await run.shows("Rolling context is on", "rolling on")
 
 
+@pytest.mark.slow
 async def test_enter_takes_the_choice_and_esc_closes_the_list() -> None:
     async with running() as run:
         await run.type("/he")
@@ -135,6 +136,7 @@ async def test_a_list_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyP
         await run.shows("no route to host")
 
 
+@pytest.mark.slow
 async def test_themes_are_tried_on_and_kept_or_not(tmp_path: Path) -> None:
     (tmp_path / "themes").mkdir()
     (tmp_path / "themes" / "bad.toml").write_text("colors = 1", encoding="utf-8")
@@ -286,6 +288,7 @@ async def test_the_draft_is_changed_in_an_editor(monkeypatch: pytest.MonkeyPatch
         assert len(resumed) == 3
 
 
+@pytest.mark.slow
 async def test_letters_before_enter_are_sent_and_letters_after_it_are_not() -> None:
     async with running() as run:
         for key in (*"one", "enter", *"two", "enter", *"/nope", "enter", *"three"):  # faster than the screen follows

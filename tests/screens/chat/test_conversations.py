@@ -151,6 +151,7 @@ async def test_a_second_esc_lets_go_of_it() -> None:
         assert session.log == []
 
 
+@pytest.mark.slow
 async def test_once_something_arrived_esc_leaves_the_prompt_empty() -> None:
     session = FakeSession(gate=asyncio.Event())
     async with running(FakeWorkspace(session=session)) as run:

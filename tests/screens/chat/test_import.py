@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual.widgets import OptionList
 
 from tests.fakes import FakeInfo
@@ -25,6 +26,7 @@ async def test_a_file_comes_in_and_is_opened(tmp_path: Path) -> None:
         await run.until(lambda: run.workspace.resumed == ["s9"])
 
 
+@pytest.mark.slow
 async def test_what_was_imported_before_can_be_opened_or_had_twice(tmp_path: Path) -> None:
     file = tmp_path / "twice.jsonl"
     async with running() as run:

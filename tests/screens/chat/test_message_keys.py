@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from textual import events
 from textual.binding import Binding
 
@@ -26,6 +27,7 @@ async def test_what_is_typed_over_a_chosen_message_goes_to_the_prompt() -> None:
         assert "c copy" not in run.text
 
 
+@pytest.mark.slow
 async def test_a_paste_over_a_chosen_message_goes_to_the_prompt() -> None:
     async with running(talk()) as run:
         await run.press("alt+up")

@@ -75,6 +75,7 @@ async def test_beginning_and_end_are_a_key_away_and_leave_the_draft_alone() -> N
         assert run.chat.composer.value == "draft" and run.chat.transcript.reader_place is None
 
 
+@pytest.mark.slow
 async def test_the_block_cursor_moves_both_ways_from_the_prompt() -> None:
     async with running(talk()) as run:
 

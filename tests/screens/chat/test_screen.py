@@ -76,6 +76,7 @@ async def test_a_low_window_says_all_of_the_welcome() -> None:
         await run.shows("smol", "enter sends", "/context", "/model", "/provider")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(40, 12), (60, 20), (120, 40)])
 async def test_a_long_draft_leaves_its_cursor_and_all_else_on_screen(size: tuple[int, int]) -> None:
     async with running(size=size) as run:
@@ -189,6 +190,7 @@ async def test_an_error_of_the_program_is_one_line_and_the_screen_lives_on() -> 
         await run.shows("fine again")
 
 
+@pytest.mark.slow
 async def test_what_happens_on_the_way_is_shown() -> None:
     async def script(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
         yield ContextTrimmed(12, 38_400, ("m1",))
@@ -227,6 +229,7 @@ async def test_a_new_line_is_not_a_message(key: str) -> None:
         await run.until(lambda: run.session.sent == ["one\ntwo"])
 
 
+@pytest.mark.slow
 async def test_the_prompt_grows_and_the_lines_below_stay() -> None:
     async with running(size=(60, 20)) as run:
         for _ in range(20):
@@ -374,6 +377,7 @@ async def test_numbers_that_are_not_there_yet_are_fetched() -> None:
         await run.shows("/ 200k")
 
 
+@pytest.mark.slow
 async def test_keys_can_be_changed_by_id() -> None:
     async with running(settings=fake_settings(keys={"chat.context": "f9"})) as run:
         await run.press("f2")
@@ -573,6 +577,7 @@ async def test_draft_and_queue_outlive_a_compaction() -> None:
         assert run.chat.composer.value == "a draft"
 
 
+@pytest.mark.slow
 async def test_a_number_kept_from_last_time_is_shown_at_once_and_then_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     session = FakeSession(messages=[user("first", "m1")], usage=make_usage(1_000))
 

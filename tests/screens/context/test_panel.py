@@ -51,6 +51,7 @@ async def test_its_total_is_the_status_lines() -> None:
         await run.shows("~123,456 / 200,000 tokens   62 %")
 
 
+@pytest.mark.slow
 async def test_rows_unfold_by_key_and_by_click_and_the_headline_stays() -> None:
     async with running() as run:
         await run.press("f2")
@@ -167,6 +168,7 @@ async def test_messages_can_be_pinned_left_out_sorted_and_gone_to() -> None:
         await run.shows("question 2\n")
 
 
+@pytest.mark.slow
 async def test_history_draws_the_calls_and_marks_compactions() -> None:
     messages: list[Message] = []
     for n in range(1, 30):

@@ -49,6 +49,7 @@ def quiet(panel: ApprovalPanel) -> None:
     panel._last_key -= 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "decision"), [("y", "once"), ("s", "session"), ("a", "always"), ("n", "no"), ("d", "never")]
 )
@@ -73,6 +74,7 @@ async def test_what_is_typed_for_the_prompt_answers_nothing_and_is_kept() -> Non
         assert run.chat.composer.value == "yes, sand pasted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
 async def test_the_answer_is_stopped_at_any_time_and_nothing_approved(key: str) -> None:
     async with running(script(asked())) as run:
@@ -124,6 +126,7 @@ def test_arguments_cannot_look_like_others() -> None:
     assert readable_arguments(hidden).plain == "pa�th: notes�.txt ��gpj���� 日本\u3000語"
 
 
+@pytest.mark.slow
 async def test_what_runs_is_named_with_its_time() -> None:
     async with running(script(asked())) as run:
         run.chat.turns.show(ToolStarted("c1", "read_file"))

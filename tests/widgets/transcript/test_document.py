@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ def labels(doc: Document) -> list[str]:
     return [doc.view(index).label for index in range(len(doc.entries))]
 
 
+@pytest.mark.slow
 def test_only_what_is_asked_for_is_drawn() -> None:
     doc = document(conversation(1_000))
     doc.draw_end(40)
