@@ -179,11 +179,13 @@ they were held. Calls that a fork inherited count in the session it came from; t
             type=click.IntRange(1, 100_000),
             help="only the last N days, today included, in the tables",
         ),
+        click.Option(["--calls"], is_flag=True, help="a line for each of the session's last 100 requests instead"),
         _json_option(),
         runs="usage:run",
         examples=(
             ("chatctx usage", "the last session beside today and all time"),
             ("chatctx usage --days 7", "tables for a week"),
+            ("chatctx usage --calls", "predicted and reported tokens, request by request"),
             ("chatctx usage --json | jq .all.cost", "for scripts"),
         ),
     ),

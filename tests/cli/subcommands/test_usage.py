@@ -31,6 +31,18 @@ def test_json_adds_up(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_each_call_is_listed_with_what_was_predicted_reported_and_believed(run: Run, tmp_path: Path) -> None:
+    assert run("usage", "--calls").stdout == "No calls yet. Start with: chatctx\n"
+    run("ask", "hello")
+    (entry,) = json.loads(run("usage", "--calls", "--json").stdout)
+    assert entry["predicted"] <= entry["upper_bound"]
+    assert (entry["verdict"], entry["reported"], entry["status"]) == (None, None, "success")  # the demo counts nothing
+    heads, line = run("usage", "--calls").stdout.splitlines()
+    assert heads.split()[:2] == ["when", "predicted"]
+    assert f"{entry['predicted']:,}" in line and entry["model"] in line
+
+
+@pytest.mark.slow
 def test_days_and_session_narrow_it(run: Run, tmp_path: Path) -> None:
     ident = run("import", str(claude_session(tmp_path / "a.jsonl"))).stdout.split()[0]
     run("ask", "hello")

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from tui.chat.store.database import Database
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import storable
+from tui.context.estimate.evidence import Verdict
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Request, Usage
 
@@ -23,7 +24,8 @@ class CallRow:
     """A call as stored. Tokens, seconds; `at` is seconds since the epoch. None is unknown.
 
     `unpriced` are the terms of a call (a service tier) that its cost, the list price, leaves out. `passes_...` are what
-    all passes of a call in several took together; None for a call in one.
+    all passes of a call in several took together; None for a call in one. `verdict` says what the report of its input
+    is worth and `verdict_reason` why (context/estimate/evidence.py), `window` the model's as it was known then.
     """
 
     id: str
@@ -54,6 +56,9 @@ class CallRow:
     passes_cached: int | None = None
     passes_output: int | None = None
     unpriced: str | None = None
+    verdict: str | None = None
+    verdict_reason: str | None = None
+    window: int | None = None
 
 
 _COLUMNS = tuple(CallRow.__dataclass_fields__)
@@ -100,6 +105,7 @@ class CallLog:
             "source": usage.source if usage else None,
             "known": total - new if total is not None and new is not None else None,
             "estimated": total if new is None else new,
+            "window": usage.limits.context if usage else None,
         }
         names = ", ".join(values)
         with self._database.transaction() as db:
@@ -117,8 +123,9 @@ class CallLog:
         error: str | None = None,
         cost: float | None = None,
         unpriced: str = "",
+        verdict: Verdict | None = None,
     ) -> None:
-        """Complete the row: failed when `error` is given."""
+        """Complete the row: failed when `error` is given. `verdict` is on the input that was reported."""
         values: dict[str, Any] = {
             "status": "failed" if error else "success",
             "seconds": seconds,
@@ -128,6 +135,9 @@ class CallLog:
             "cost": cost,
             "unpriced": unpriced or None,
         }
+        if verdict is not None:
+            values["verdict"] = "confirmed" if verdict.confirmed else verdict.kind
+            values["verdict_reason"] = verdict.reason or None
         if usage is not None:
             for name in ("input_total", "input_cached", "input_cache_write", "output_total", "reasoning"):
                 values[name] = getattr(usage, name)

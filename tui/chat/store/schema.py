@@ -144,4 +144,10 @@ _V3 = """
 ALTER TABLE calls ADD COLUMN unpriced TEXT;
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3)
+_V4 = """
+ALTER TABLE calls ADD COLUMN verdict TEXT;
+ALTER TABLE calls ADD COLUMN verdict_reason TEXT;
+ALTER TABLE calls ADD COLUMN window INTEGER;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4)

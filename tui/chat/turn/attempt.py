@@ -137,6 +137,7 @@ class Attempt:
             error=None if reply.status == "complete" else reply.error or reply.status,
             cost=self._cost(reply),
             unpriced=unpriced_terms(reply.usage) if reply.usage else "",
+            verdict=self._verdict,
         )
 
     def _cost(self, reply: Message) -> float | None:

@@ -14,8 +14,10 @@ from tui.chat.store.store import SessionInfo, SessionStore, find_session, last_s
 from tui.chat.usage_report import Totals, by_day, by_model, by_provider, each_day, inherited, totals, totals_to_json
 from tui.cli.output import table, write
 from tui.config.settings import Settings
+from tui.views.ledger import NUMBERS, ledger_entry, ledger_rows
 
 CHART_DAYS = 30
+LEDGER = 100  # requests that are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +38,43 @@ class Period:
     trims: Sequence[Trim]
 
 
-def run(settings: Settings, *, session: str | None, days: int | None, as_json: bool) -> int:
-    """Add up and print; tables for the last `days`. Changes nothing."""
+def run(settings: Settings, *, session: str | None, days: int | None, as_json: bool, calls: bool = False) -> int:
+    """Add up and print; tables for the last `days`, or a line for each of the session's `calls`. Changes nothing."""
+    if calls:
+        return _list_calls(settings, session, as_json=as_json)
     store = SessionStore(settings.database)
     try:
         info = _session(store, session)
-        calls, trims = CallLog(store).rows(), _trims(store)
+        everything, trims = CallLog(store).rows(), _trims(store)
         messages = [message.id for message in store.messages(info.id)] if info is not None and info.parent else []
     finally:
         store.close()
     now = datetime.now().astimezone()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    periods = _periods(info, calls, trims, midnight, days)
-    before = totals("inherited", inherited(calls, info.id if info is not None else "", messages))
-    shown = calls
+    periods = _periods(info, everything, trims, midnight, days)
+    before = totals("inherited", inherited(everything, info.id if info is not None else "", messages))
+    shown = everything
     if days is not None:
         since = (midnight - timedelta(days=days - 1)).timestamp()
-        shown = [call for call in calls if call.at >= since]
+        shown = [call for call in everything if call.at >= since]
     if as_json:
         write(json.dumps(_as_json(info, before, periods, shown, days)))
     else:
         _print(info, before, periods, shown, days or CHART_DAYS, now.date())
+    return 0
+
+
+def _list_calls(settings: Settings, session: str | None, *, as_json: bool) -> int:
+    store = SessionStore(settings.database)
+    try:
+        info = _session(store, session)
+        rows = CallLog(store).rows(info.id)[-LEDGER:] if info is not None else []
+    finally:
+        store.close()
+    if as_json:
+        write(json.dumps([ledger_entry(row) for row in rows]))
+    else:
+        write(table(ledger_rows(rows), right=NUMBERS) if rows else "No calls yet. Start with: chatctx")
     return 0
 
 
