@@ -166,7 +166,7 @@ class Follower:
             predicted = self._estimator.estimate(request).tokens
             if not fresh and usage.input_total:
                 self._forecasts.append(100 * (predicted - usage.input_total) / usage.input_total)
-            self._estimator.record(request, reply, usage, learn=True, at=reply.created_at)
+            self._estimator.record(request, reply, usage, at=reply.created_at, recorded=True)
         self._measured = calls
 
 
