@@ -21,11 +21,12 @@ def texts() -> list[Mapping[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES))
+SHIPPED = [family for family, model in FAMILIES.items() if get_tokenizer(model).how == "vocabulary"]
+
+
+@pytest.mark.parametrize("family", SHIPPED)
 def test_an_own_vocabulary_counts_exactly(texts: list[Mapping[str, Any]], family: str) -> None:
     tokenizer = get_tokenizer(FAMILIES[family])
-    if tokenizer.how != "vocabulary":
-        pytest.skip("no vocabulary at hand")
     exact = sum(tokenizer.count(text["text"]) == text["counts"][family] for text in texts)
     assert exact >= 0.99 * len(texts)
 
