@@ -168,7 +168,7 @@ class ChatApp(CopyingApp):
         if chat.turns.stop():
             return
         if draft := chat.composer.value:
-            chat.composer.history.add(draft)
+            chat.remember(draft)
             chat.composer.clear()
             chat.turns.rewind_to = ""
             self.notify("Draft put away: the up key brings it back.", markup=False)

@@ -14,9 +14,9 @@ def test_history_goes_back_and_returns_to_the_draft() -> None:
     assert history.back("my draft") == "two"
     assert history.back("two") == "one"
     assert history.back("one") is None
-    assert history.forward() == "two"
-    assert history.forward() == "my draft"
-    assert history.forward() is None
+    assert history.forward("one") == "two"
+    assert history.forward("two") == "my draft"
+    assert history.forward("my draft") is None
 
 
 def test_a_draft_left_for_an_earlier_prompt_is_not_lost() -> None:
@@ -24,9 +24,21 @@ def test_a_draft_left_for_an_earlier_prompt_is_not_lost() -> None:
     assert history.back("my draft") == "one"
     history.add("one")
     assert [history.back(""), history.back("one"), history.back("my draft")] == ["one", "my draft", "one"]
-    assert [history.forward(), history.forward(), history.forward()] == ["my draft", "one", ""]
+    assert [history.forward("one"), history.forward("my draft"), history.forward("one")] == ["my draft", "one", ""]
     history.add("sent")
     assert [history.back(""), history.back("sent")] == ["sent", "one"]
+
+
+def test_a_prompt_that_was_changed_is_as_it_was_left() -> None:
+    history = PromptHistory(["one", "two"])
+    assert history.back("my draft") == "two"
+    assert history.back("two, changed") == "one"
+    assert history.left == ["two, changed", "my draft"]
+    assert history.forward("one") == "two, changed"
+    assert history.left == ["my draft"]
+    history.add("two, changed more")
+    assert history.left == []
+    assert [history.back(""), history.back("two, changed more")] == ["two, changed more", "my draft"]
 
 
 def test_repeating_a_prompt_keeps_one_entry_and_earlier_runs_come_first() -> None:

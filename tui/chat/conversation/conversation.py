@@ -156,12 +156,25 @@ class Conversation:
         """Set columns of the session; with that goes what a full disk kept back. Raises `StoreError`."""
         await uninterrupted(self._update(values))
 
+    async def save_draft(self, text: str) -> None:
+        """Set the draft (see `SessionStore.save_draft`); with that goes what a full disk kept back."""
+
+        async def save() -> None:
+            await asyncio.to_thread(self.store.save_draft, self.info.id, text, self.info.draft)
+            self.info = replace(self.info, draft=text)
+            await asyncio.to_thread(self._write_kept_back)
+
+        await uninterrupted(save())
+
     async def _update(self, values: Mapping[str, str | float | bool | None]) -> None:
         await asyncio.to_thread(self._write_columns, values)
         self.info = replace(self.info, **values)  # type: ignore[arg-type]
 
     def _write_columns(self, values: Mapping[str, str | float | bool | None]) -> None:
         self.store.update_session(self.info.id, **values)
+        self._write_kept_back()
+
+    def _write_kept_back(self) -> None:
         with self._writing:
             try:
                 self._write_unsaved()

@@ -273,6 +273,20 @@ class SessionStore(Database):
                 self.damage[f"{session}/{ident}"] = f"a record ({kind}) of session {session} can't be read"
         return records
 
+    def save_draft(self, session: str, text: str, before: str) -> None:
+        """Set a session's draft, which was `before` when this program saw it last.
+
+        What another program has written there meanwhile goes to the prompt history, unless it is a part of `text`.
+        """
+        if text == before:
+            return
+        seen = storable(before)
+        with self.transaction() as db:
+            for (stored,) in db.execute("SELECT draft FROM sessions WHERE id = ?", (session,)).fetchall():
+                if stored != seen and stored.strip() and stored not in text:
+                    self.add_prompt(stored)
+            self.update_session(session, draft=text)
+
     # -- small things --------------------------------------------------------------------------------------------
 
     def get_state(self, key: str) -> str | None:

@@ -425,8 +425,8 @@ class ChatSession:
         await self._conversation.update(title=title)
 
     async def save_draft(self, text: str) -> None:
-        """Keep what stands in the composer."""
-        await self._conversation.update(draft=text)
+        """Keep what stands in the composer. What another program has left there since goes to the prompt history."""
+        await self._conversation.save_draft(text)
 
     async def pin(self, message_id: str, on: bool) -> None:
         """Keep a message through trimming and compaction, or no longer."""

@@ -52,6 +52,7 @@ class Drafts:
 
     def __init__(self, screen: ChatScreen) -> None:
         self.screen = screen
+        self.unstored: list[str] = []  # what was put away for the up key, until the store has it
         self.typed = ""
         self.pasted: tuple[str, ...] = ()
         self._sizes: dict[tuple[str, str], int | None] = {}  # (model, pasted text) -> tokens
@@ -63,6 +64,10 @@ class Drafts:
         """Take note of the draft and see to it after a short pause."""
         self.typed, self.pasted = typed, pasted
         self.count()
+        self.save_soon()
+
+    def save_soon(self) -> None:
+        """Store the draft after a short pause."""
         self.screen.soon(self.save, "draft-save", SAVE_PAUSE)
 
     def count(self) -> None:
@@ -130,8 +135,20 @@ class Drafts:
 
     @property
     def text(self) -> str:
-        """What stands in the prompt, after what waits to be sent."""
-        return "\n\n".join([*self.screen.turns.waiting, self.screen.composer.value]).strip("\n")
+        """All that was written and is not stored elsewhere: what is being sent, what waits, what stands in the prompt.
+
+        The stored draft is only replaced by something emptier once what it became is stored.
+        """
+        turns, composer = self.screen.turns, self.screen.composer
+        texts = [*self.unstored, turns.sending, *turns.waiting, *composer.outgoing, *composer.history.left]
+        return "\n\n".join(filter(None, [*texts, composer.value])).strip("\n")
+
+    async def store_prompt(self, text: str) -> None:
+        """Store what was put away; it is a part of the draft until then. Raises `StoreError`."""
+        if self.screen.workspace is not None:
+            await self.screen.workspace.add_prompt(text)
+            self.unstored.remove(text)
+            self.save_soon()
 
     async def save(self) -> None:
         """Store the draft, and what waits to be sent, now."""

@@ -190,7 +190,7 @@ class ChatScreen(BackgroundScreen):
         """Show this session from now on, with the draft that was left in it."""
         before = self.session
         if before is not None and before is not session:
-            await self._part_drafts(before, session)
+            await self._part_drafts(before, session)  # raises where they can't be kept: then all stays as it is
         self.session, self.cost = session, None
         self.state.attach(session)
         if before is not None:
@@ -220,9 +220,12 @@ class ChatScreen(BackgroundScreen):
     async def _part_drafts(self, before: ChatSession, session: ChatSession) -> None:
         """A draft goes along into a conversation that has none of its own; else each keeps its own."""
         text = self.drafts.text
-        await before.save_draft(text if session.draft else "")
         if session.draft:
+            await before.save_draft(text)
             self.composer.value = session.draft
+        else:
+            await session.save_draft(text)  # before it is taken from where it was
+            await before.save_draft("")
 
     async def _measure(self, session: ChatSession) -> None:
         """The first numbers of a session; asking the server for its window may take a while."""
@@ -280,11 +283,25 @@ class ChatScreen(BackgroundScreen):
             if isinstance(screen, Panel):
                 screen.follow()
 
-    def remember(self, text: str) -> None:
-        """Keep a prompt for the up key, in this run and later ones."""
-        self.composer.history.add(text)
-        if self.workspace is not None:
+    def remember(self, text: str, *, sent: bool = False) -> None:
+        """Keep a prompt for the up key, in this run and later ones; until that is done it counts as a draft.
+
+        A message that is `sent` becomes a part of the conversation besides.
+        """
+        history = self.composer.history
+        left = history.left
+        history.add(text)
+        for one in left if sent else [*left, text]:
+            self.drafts.unstored.append(one)
+            self.background(partial(self.drafts.store_prompt, one), "prompts")
+        if sent and self.workspace is not None:
             self.background(partial(self.workspace.add_prompt, text), "prompts")
+
+    async def remember_now(self, text: str) -> None:
+        """As `remember`, but it is stored when this returns. Raises `StoreError`; the text is kept all the same."""
+        self.composer.history.add(text)
+        self.drafts.unstored.append(text)
+        await self.drafts.store_prompt(text)
 
     # -- MCP servers ---------------------------------------------------------------------------------------------
 
@@ -311,21 +328,24 @@ class ChatScreen(BackgroundScreen):
 
     async def on_composer_submitted(self, event: Composer.Submitted) -> None:
         """A message goes to the session, a command is run; a command that isn't there goes back to the draft."""
-        text = event.text
+        self._take(event.text)
+        self.composer.taken(event.text)
+
+    def _take(self, text: str) -> None:
         if slash.is_command(text):
             parsed = slash.parse(text)
             if isinstance(parsed, slash.Unknown):
                 self.transcript.add_notice("error", parsed.text)
                 self.composer.give_back(text)
                 return
-            self.remember(text)
+            self.remember(text, sent=not parsed[1])  # a bare command is nothing that was written
             self.run_command(*parsed)
             return
         if self.broken:
             self.transcript.add_notice("error", self.broken)
             self.composer.give_back(text)
             return
-        self.remember(text)
+        self.remember(text, sent=True)
         self.transcript.scroll_end(animate=False)
         self.turns.ask(text[1:] if text.startswith(" /") else text)
 
@@ -368,7 +388,7 @@ class ChatScreen(BackgroundScreen):
     def on_composer_recall(self) -> None:
         """Bring the last waiting message back into the draft."""
         if text := self.turns.take_back():
-            self.composer.value = text
+            self.composer.give_back(text)
 
     def on_status_bar_pressed(self) -> None:
         """The number was clicked."""
@@ -459,6 +479,10 @@ class ChatScreen(BackgroundScreen):
         if self.turns.stop():
             return
         if self.turns.rewind_to:
+            messages = self.session.messages if self.session is not None else ()
+            text = self.composer.value
+            if text and all(m.text != text for m in messages if m.id == self.turns.rewind_to):
+                self.remember(text)
             self.turns.rewind_to = ""
             self.composer.clear()
         self.transcript.find("")
@@ -468,18 +492,21 @@ class ChatScreen(BackgroundScreen):
 
     async def leave(self) -> str:
         """Keep what there is and close everything. Returns what could not be kept, for the terminal; "" is all well."""
-        await self.ui.put_summary_away()
         await self.turns.finish()
         unsaved = self.drafts.text
         try:
+            await self.ui.put_summary_away()
             if self.session is not None:
                 await self.drafts.save()
                 unsaved = ""
-            if self.workspace is not None:
-                self._say_that_servers_end()
-                self.closing = True
-                await asyncio.shield(self.workspace.close())
         except Exception as error:
-            log.exception("leaving")
+            log.exception("the draft could not be stored")
             self.broken = self.one_line(error)
+        if self.workspace is not None:
+            self._say_that_servers_end()
+            self.closing = True
+            try:
+                await asyncio.shield(self.workspace.close())
+            except Exception:
+                log.exception("leaving")
         return f"{self.broken}\nNot stored, so that you can copy it:\n{unsaved}" if unsaved else ""

@@ -59,6 +59,7 @@ class Turns:
     def __init__(self, screen: ChatScreen) -> None:
         self.screen = screen
         self.waiting: deque[str] = deque()
+        self.sending = ""  # a message that is on its way into the store
         self.failed = False
         self._rewind_to = ""
         self._phase = ""
@@ -186,25 +187,30 @@ class Turns:
     async def _all_waiting(self) -> AsyncIterator[None]:
         session = self.screen.session
         while self.waiting and session is not None and session is self.screen.session:
-            text = self.waiting.popleft()
+            self.sending = text = self.waiting.popleft()
             self._show_queue()
             self._enter("waiting for the answer")
             self.failed = False
             try:
-                assert self.screen.workspace is not None
-                attachments = await named_attachments(text, self.screen.workspace, session, self.screen.files.folder)
-            except AttachmentError as error:
-                self.screen.transcript.add_notice("error", f"Not sent: {error}.")
-                self.waiting.appendleft(text)
-                self._return_waiting()
-                return
-            if self.rewind_to:
-                await session.rewind(self.rewind_to)
-                self.rewind_to = ""
-                self._left_out()
-            async for event in session.send(text, attachments):
-                self.show(event)
-                yield
+                try:
+                    assert self.screen.workspace is not None
+                    folder = self.screen.files.folder
+                    attachments = await named_attachments(text, self.screen.workspace, session, folder)
+                except AttachmentError as error:
+                    self.screen.transcript.add_notice("error", f"Not sent: {error}.")
+                    return
+                if self.rewind_to:
+                    await session.rewind(self.rewind_to)
+                    self.rewind_to = ""
+                    self._left_out()
+                async for event in session.send(text, attachments):
+                    self.show(event)
+                    yield
+            finally:
+                if self.sending:  # it is no message: back into the draft
+                    self.waiting.appendleft(self.sending)
+                    self.sending = ""
+                    self._return_waiting()
             if self.failed:
                 self._return_waiting()
 
@@ -240,6 +246,9 @@ class Turns:
             case ToolStarted() | ToolFinished() | ApprovalAsked():
                 self.tools.show(event)
             case MessageAdded(message):
+                if message.role == "user" and self.sending:
+                    self.sending = ""
+                    screen.drafts.save_soon()
                 self.tools.over()
                 transcript.append(message)
                 screen.refresh_title()

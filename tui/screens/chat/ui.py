@@ -175,7 +175,7 @@ class ScreenUI:
         finally:
             self._summary = None
         if not accepted and panel.left:
-            self.chat.remember(panel.left)
+            await self.chat.remember_now(panel.left)
             await self.say(
                 "Your changes to the summary are not in force; the up key brings their text into the prompt."
             )
@@ -185,7 +185,7 @@ class ScreenUI:
     async def bring_back_summary(self, session: ChatSession) -> None:
         """What was being written when the program was killed."""
         if text := await session.summaries.kept():
-            self.chat.remember(text)
+            await self.chat.remember_now(text)
             await session.summaries.keep("")
             await self.say("A summary that was being changed is not lost: the up key brings its text into the prompt.")
 
@@ -226,7 +226,10 @@ class ScreenUI:
         try:
             with self.chat.app.suspend():
                 try:
-                    composer.value = edit_externally(composer.value)
+                    before = composer.value
+                    composer.value = after = edit_externally(before)
+                    if before.strip() not in after:
+                        self.chat.remember(before)
                 except EditorError as error:  # not out of `suspend`: it would not take the terminal back
                     problem = error
         except SuspendNotSupported:

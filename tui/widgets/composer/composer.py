@@ -279,6 +279,7 @@ class Composer(Widget):
         super().__init__()
         self.chips = PasteChips()
         self.history = PromptHistory()
+        self.outgoing: list[str] = []  # what was submitted and nobody has yet
         self.area = PromptArea(self, placeholder)
         self.rule = RuleLine()
         self.completions = CompletionList()
@@ -315,6 +316,11 @@ class Composer(Widget):
         """What was submitted and can't be sent, before whatever was written since."""
         self.value = text + self.value
 
+    def taken(self, text: str) -> None:
+        """Who was told that `text` is submitted has it now."""
+        if text in self.outgoing:
+            self.outgoing.remove(text)
+
     def fit(self, height: int) -> None:
         """Leave room for the rest in a window of `height` lines: the prompt scrolls where it is longer."""
         self.area.styles.max_height = max(2, min(10, height - 8))  # title, a line of talk, four that wait, rule, status
@@ -341,6 +347,7 @@ class Composer(Widget):
         self.completions.offer(())
         if (text := self.value).strip():
             self.clear()  # here and not by who gets it: the keys that wait behind enter begin the next message
+            self.outgoing.append(text)
             self.post_message(self.Submitted(text))
 
     def up(self) -> bool:
@@ -362,7 +369,7 @@ class Composer(Widget):
             self.completions.move(1)
         elif not self.area.on_last_line:
             return False
-        elif (text := self.history.forward()) is not None:
+        elif (text := self.history.forward(self.value)) is not None:
             self.value = text
         return True
 
