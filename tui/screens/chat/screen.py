@@ -493,9 +493,9 @@ class ChatScreen(BackgroundScreen):
     async def leave(self) -> str:
         """Keep what there is and close everything. Returns what could not be kept, for the terminal; "" is all well."""
         await self.turns.finish()
+        await self.ui.put_summary_away()
         unsaved = self.drafts.text
         try:
-            await self.ui.put_summary_away()
             if self.session is not None:
                 await self.drafts.save()
                 unsaved = ""

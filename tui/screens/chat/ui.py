@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shlex
 import subprocess
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from tui.screens.summary import SummaryPanel
     from tui.views.summary_text import SummaryText
     from tui.views.view import Form, Menu, Question, View
+
+log = logging.getLogger(__name__)
 
 PASSING = 8.0
 """Seconds for which a passing remark is shown."""
@@ -191,11 +194,14 @@ class ScreenUI:
 
     async def put_summary_away(self) -> None:
         """The program ends: close the panel and keep what was changed in it, for the up key of the next run."""
-        panel, workspace = self._summary, self.chat.workspace
+        panel = self._summary
         if panel is not None:
             panel.leave()
-            if panel.left and workspace is not None:
-                await workspace.add_prompt(panel.left)
+            if panel.left:
+                try:
+                    await self.chat.remember_now(panel.left)
+                except Exception:
+                    log.exception("a changed summary becomes a part of the draft")
             panel.left = ""
 
     # -- what only a screen has ------------------------------------------------------------------------------------
