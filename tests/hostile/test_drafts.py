@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -59,9 +58,9 @@ def last_words(run: Real) -> Iterator[list[str]]:
     said: list[str] = []
     whole = run.app.exit
 
-    def leave(*args: Any, message: object = None, **more: Any) -> None:
+    def leave(result: None = None, return_code: int = 0, message: object = None) -> None:
         said.append(str(message or ""))
-        whole(*args, message=None, **more)
+        whole(result, return_code)
 
     run.app.exit = leave  # type: ignore[method-assign]
     yield said
