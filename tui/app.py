@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import unicodedata
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.console import RenderableType
 from rich.text import Text
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
@@ -22,12 +24,17 @@ from tui.screens.base import SHORT, CopyingApp
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
 from tui.terminal.lines import SafeLines
+from tui.terminal.signals import on_termination
+from tui.terminal.writer import use_lasting_writer
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
 
 if TYPE_CHECKING:
     from tui.config.settings import Settings
 
 log = logging.getLogger(__name__)
+
+LAST_WORK = 5.0
+"""Seconds in which an answer and a draft may still be stored once the program has failed."""
 
 SECOND_PRESS = 2.0
 """Seconds in which a second ctrl+c leaves."""
@@ -70,6 +77,7 @@ class ChatApp(CopyingApp):
     def __init__(self, settings: Settings, open_workspace: OpenWorkspace) -> None:
         self.settings = settings
         self._pressed = 0.0
+        self._leaving: asyncio.Task[None] | None = None
         self._early: list[Event] | None = []  # what was typed before there was a prompt; None once there is one
         self._safe_lines = SafeLines()
         super().__init__()
@@ -79,8 +87,8 @@ class ChatApp(CopyingApp):
         self._start_theme()
 
     def get_driver_class(self) -> type[Driver]:
-        """The usual driver, with our reading of keys and pastes."""
-        return use_terminal_parser(super().get_driver_class())
+        """The usual driver, with our reading of keys and pastes, and a writer that outlives the terminal."""
+        return use_lasting_writer(use_terminal_parser(super().get_driver_class()))
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """No line of any widget has anything in it that a terminal would act on."""
@@ -114,7 +122,9 @@ class ChatApp(CopyingApp):
             self.theme = theme.name
 
     def on_mount(self) -> None:
-        """The person's keys; what was wrong with the theme."""
+        """The person's keys; what was wrong with the theme. Signals end the program as ctrl+q does."""
+        if not self.is_headless:
+            on_termination(self._start_leaving)
         self.set_keymap(dict(self.settings.keys))
         if self._theme_complaint:
             self.notify(self._theme_complaint, severity="warning", timeout=8, markup=False)
@@ -156,6 +166,14 @@ class ChatApp(CopyingApp):
 
     async def action_quit(self) -> None:
         """Leave: the running answer ends and is kept, so is the draft."""
+        await asyncio.shield(self._start_leaving())
+
+    def _start_leaving(self) -> asyncio.Task[None]:
+        if self._leaving is None:
+            self._leaving = asyncio.create_task(self._leave())
+        return self._leaving
+
+    async def _leave(self) -> None:
         unsaved = await self.chat.leave()
         failed = bool(unsaved or self.chat.broken)
         self.exit(return_code=1 if failed else 0, message=Text(unsaved) if unsaved else None)
@@ -179,6 +197,20 @@ class ChatApp(CopyingApp):
             return
         self._pressed = now
         self.notify("Press ctrl+c again to leave.", timeout=SECOND_PRESS, markup=False)
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """End in an error, also where the terminal is gone. What can still be stored is stored first."""
+
+        async def end() -> None:
+            try:
+                async with asyncio.timeout(LAST_WORK):
+                    await self.chat.leave()
+            except Exception:
+                log.exception("leaving after an error")
+            super(ChatApp, self).panic(*renderables)
+
+        if self._leaving is None:  # else it ends anyway
+            self._leaving = asyncio.create_task(end())
 
     def _handle_exception(self, error: Exception) -> None:
         """Errors that would draw themselves (a broken style sheet) end like any other: with one line."""

@@ -26,6 +26,7 @@ from tui.cli.plain.ui import PlainUI
 from tui.commands import registry as commands
 from tui.commands.ui import Chat
 from tui.config.settings import Settings
+from tui.terminal.signals import on_termination
 from tui.text.clean import clean_line
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ async def _run(settings: Settings, resume: str | None) -> int:
         talks = sys.stdin.isatty() and sys.stdout.isatty()
         chat = PlainChat(workspace, await workspace.start_session(), Lines(), talks=talks)
         streams.on_interrupt(chat.interrupt)
+        on_termination(chat.leave)
         return await chat.talk()
     finally:
         await workspace.close()
@@ -171,10 +173,8 @@ class PlainChat:
         """ctrl+c: stop the answer, or leave on a second press."""
         now = time.monotonic()
         if now - self._pressed < SECOND_PRESS:
-            self._code = INTERRUPTED
-            self.session.cancel()
             self._break_line()
-            self._lines.end()
+            self.leave()
             return
         self._pressed = now
         if self.session.running:
@@ -183,6 +183,12 @@ class PlainChat:
         self._break_line()
         complain("press ctrl+c again to leave")
         self._show_prompt(self._prompt)
+
+    def leave(self) -> None:
+        """End the answer, which is kept, and the chat."""
+        self._code = INTERRUPTED
+        self.session.cancel()
+        self._lines.end()
 
     def _break_line(self) -> None:
         if self.talks:

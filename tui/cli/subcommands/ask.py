@@ -39,6 +39,7 @@ from tui.config.paths import TooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
 from tui.terminal.output import ERASE_LINE, write_raw
+from tui.terminal.signals import on_termination
 from tui.text.clean import clean_line
 from tui.text.endings import ending_line, provider_explanation
 from tui.text.names import arguments_summary
@@ -88,6 +89,7 @@ async def ask(
             complain(notice)
         interrupted = asyncio.Event()
         on_interrupt(partial(_interrupt, chat, interrupted))
+        on_termination(partial(_interrupt, chat, interrupted))
         began = time.time()
         outcome = await _stream(chat, question, attachments, silent=as_json, allowed=allow)
         if as_json:
