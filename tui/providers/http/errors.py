@@ -181,12 +181,29 @@ _HINTS: Mapping[ErrorKind, str] = {
 }
 
 
+_HOPELESS = "One request is more than this account may ever send at once: /compact, or choose another model."
+
 _STATUS = re.compile(r"[45][0-9]{2}")
 
 
 def _inner_status(codes: set[str]) -> int | None:
     """The HTTP status that an error inside a stream names as its code."""
     return next((int(code) for code in sorted(codes) if _STATUS.fullmatch(code)), None)
+
+
+_ASKED = re.compile(r"\blimit:? ([\d,_]+)\b.{0,60}?\brequested:? ([\d,_]+)", re.IGNORECASE | re.DOTALL)
+
+
+def never_passes(text: str) -> bool:
+    """Whether one request asks for more than a rate limit gives in all: waiting does not help.
+
+    OpenAI and Groq: "tokens per min (TPM): Limit 30000, Requested 45012".
+    """
+    match = _ASKED.search(text)
+    if match is None:
+        return False
+    limit, requested = (int(re.sub(r"[,_]", "", number) or 0) for number in match.groups())
+    return 0 < limit < requested
 
 
 def classify_error(
@@ -220,6 +237,9 @@ def classify_error(
     kind = kind_of(
         _inner_status(codes) if status in (None, 200) else status, text, codes, provider, waits=wait is not None
     )
+    hopeless = kind == "rate_limit" and never_passes(text)
+    if hopeless:
+        kind = "bad_request"
     numbers = OverflowNumbers()
     most_output = longest_answer(text) if kind in ("bad_request", "overflow_input") else None
     if status == 402:
@@ -233,7 +253,7 @@ def classify_error(
     state = f"HTTP {status}: " if status and status != 200 else ""
     line = one_line(reason) or "the server gave no reason"
     told: ErrorKind = "auth" if status == 402 else kind
-    hint = nothing_there(status, one_line(reason), asked) or _HINTS.get(told, "")
+    hint = _HOPELESS if hopeless else nothing_there(status, one_line(reason), asked) or _HINTS.get(told, "")
     return ProviderError(
         kind,
         f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'} {hint}".rstrip(),

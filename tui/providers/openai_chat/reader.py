@@ -205,6 +205,8 @@ class _Calls:
     def _place(self, wire_index: object, call_id: str, named: bool) -> tuple[int, bool]:
         for index in range(len(self._seen) - 1, -1, -1):
             known_index, known_id = self._seen[index]
+            if named and None not in (wire_index, known_index) and wire_index != known_index:
+                continue  # another call, also where both have one id
             if call_id and call_id == known_id:
                 return index, False
             if wire_index is not None and wire_index == known_index and not (call_id and known_id and named):
