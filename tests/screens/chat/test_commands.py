@@ -356,6 +356,7 @@ SAID_ON_SCREEN = {
     "/edit": "There is no terminal here that an editor could use.",
     "/paste": "The clipboard can't be read",
     "/retry": "This is the demo",
+    "/leave-out": "The last turn is not sent any more",
     "/find demo": "1 of ",
     "/copy": "to the terminal's clipboard",
     "/fold": "",
