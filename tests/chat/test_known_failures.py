@@ -11,7 +11,7 @@ import pytest
 
 from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of, open_workspace, real_tokens
 from tests.context.conversations import problems
-from tests.fakes import make_usage
+from tests.usages import make_usage
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Notice, ReplyFinished, TurnFailed
 from tui.chat.turn.turn import _within_window
 from tui.messages import Message, Reasoning, Request, ToolResult, Usage

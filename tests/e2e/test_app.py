@@ -9,14 +9,14 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from tests.fakes import FakeWorkspace
 from tests.screens.conftest import Running, wait_until
+from tests.screens.talks import Talk
 from tui.app import ChatApp
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
@@ -50,7 +50,7 @@ class Real(Running):
     """A running app over the real workspace."""
 
     def __init__(self, app: ChatApp, pilot: Pilot[Any]) -> None:
-        super().__init__(app, pilot, cast("FakeWorkspace", None))
+        super().__init__(app, pilot, Talk())
 
     @property
     def session(self) -> ChatSession:

@@ -12,7 +12,7 @@ HEAVY = (
 )  # fmt: skip
 
 PROGRAM = """
-import asyncio, json, sys
+import asyncio, json, pathlib, sys
 from tui.app import ChatApp
 from tui.config.settings import Settings
 
@@ -23,26 +23,31 @@ async def open_workspace():
     seen["modules"] = sorted(sys.modules)
     seen["painted"] = any("ask, or / for commands" in strip.text for strip in app.screen._compositor.render_strips())
     seen["focused"] = type(app.focused).__name__
-    from tests.fakes import FakeWorkspace
+    from tui.chat.workspace import Workspace
 
-    return FakeWorkspace()
+    return await Workspace.open(settings)
 
-app = ChatApp(Settings(), open_workspace)
+folder = pathlib.Path(sys.argv[1])
+settings = Settings(model="demo/guide", config_file=folder / "config.toml", data_dir=folder, log_dir=folder)
+app = ChatApp(settings, open_workspace)
 
 async def main():
     async with app.run_test(size=(120, 40)) as pilot:
         async with asyncio.timeout(20):
-            while "modules" not in seen:
+            while app.chat.session is None:
                 await pilot.pause(0.01)
+        await app.chat.leave()
 
 asyncio.run(main())
 print(json.dumps(seen))
 """
 
 
-def test_nothing_heavy_is_loaded_before_the_first_frame() -> None:
+def test_nothing_heavy_is_loaded_before_the_first_frame(tmp_path: Path) -> None:
     root = Path(__file__).parent.parent.parent
-    result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, cwd=root, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, cwd=root, timeout=60
+    )
     assert result.returncode == 0, result.stderr
     seen = json.loads(result.stdout)
     assert seen["focused"] == "PromptArea"

@@ -1,11 +1,14 @@
-"""The app in a headless terminal, over a scripted workspace."""
+"""The app in a headless terminal, over the real workspace."""
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from textual import events
@@ -13,9 +16,13 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from tests.fakes import FakeWorkspace, fake_settings, opener
+from tests.screens.talks import EchoProvider, SetModels, Talk, opener, settings_in
 from tui.app import ChatApp
+from tui.chat.conversation.events import SessionEvent
+from tui.chat.turn.session import ChatSession
+from tui.chat.workspace import Workspace
 from tui.config.settings import Settings
+from tui.messages import Attachment
 
 SIZES = [(120, 40), (60, 20), (40, 15)]
 
@@ -44,14 +51,52 @@ def screen_text(app: ChatApp) -> str:
 class Running:
     """A started app with what tests look at."""
 
-    def __init__(self, app: ChatApp, pilot: Pilot[Any], workspace: FakeWorkspace) -> None:
-        self.app, self.pilot, self.workspace = app, pilot, workspace
+    def __init__(self, app: ChatApp, pilot: Pilot[Any], talk: Talk) -> None:
+        self.app, self.pilot, self.talk = app, pilot, talk
         self.chat = app.chat
 
     @property
-    def session(self) -> Any:
-        """The fake session on screen."""
-        return self.workspace.session
+    def session(self) -> ChatSession:
+        """The session on screen."""
+        assert self.chat.session is not None
+        return self.chat.session
+
+    @property
+    def workspace(self) -> Workspace:
+        """Everything behind it."""
+        assert self.chat.workspace is not None
+        return self.chat.workspace
+
+    @property
+    def server(self) -> EchoProvider:
+        """What answers."""
+        return self.talk.server
+
+    @property
+    def models(self) -> SetModels:
+        """The list of models."""
+        return cast("SetModels", self.workspace.model_list)
+
+    @property
+    def sent(self) -> list[str]:
+        """What was written in this run, in the conversation on screen."""
+        if self.chat.session is None:
+            return []
+        stored = {message.id for message in self.talk.messages}
+        mine = [message for message in self.session.messages if message.role == "user" and message.kind == "chat"]
+        return [message.text for message in mine if message.id not in stored]
+
+    @property
+    def attached(self) -> list[list[str]]:
+        """The attachments of each message written in this run."""
+        stored = {message.id for message in self.talk.messages}
+        mine = [message for message in self.session.messages if message.role == "user" and message.id not in stored]
+        return [[part.name for part in message.parts if isinstance(part, Attachment)] for message in mine]
+
+    @property
+    def model(self) -> str:
+        """The model in use, "provider/model"."""
+        return f"{self.session.provider}/{self.session.model}"
 
     @property
     def text(self) -> str:
@@ -72,6 +117,14 @@ class Running:
         """Wait for a condition."""
         await wait_until(self.pilot, condition)
 
+    def turn(self, events: AsyncIterator[SessionEvent]) -> None:
+        """Show a turn whose events are decided beforehand."""
+        self.chat.background(partial(self.chat.turns.run, events), "scripted", again=True)
+
+    async def idle(self) -> None:
+        """Wait until no turn runs and nothing waits."""
+        await self.until(lambda: not self.chat.turns.busy and not self.chat.turns.waiting)
+
     async def shows(self, *parts: str) -> None:
         """Wait until all parts are on screen; on failure the screen is in the message."""
         try:
@@ -89,20 +142,27 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    workspace: FakeWorkspace | None = None,
+    talk: Talk | None = None,
     *,
     size: tuple[int, int] = (120, 40),
-    settings: Settings | None = None,
+    folder: Path | None = None,
     gate: asyncio.Event | None = None,
     wait: bool = True,
+    **settings: Any,
 ) -> AsyncIterator[Running]:
-    """Start the app; with `wait` until the session is on screen."""
-    workspace = workspace or FakeWorkspace()
-    workspace.settings = settings or fake_settings()
-    app = ChatApp(workspace.settings, opener(workspace, gate))
-    async with app.run_test(size=size, notifications=True) as pilot:
-        run = Running(app, pilot, workspace)
-        if wait:
-            await run.until(lambda: app.chat.session is not None)
-            await pilot.pause()
-        yield run
+    """Start the app on a talk; with `wait` until the session is on screen. `settings` are those of the program."""
+    talk = talk or Talk()
+    with tempfile.TemporaryDirectory() as own:
+        values: Settings = settings_in(folder or Path(own), **settings)
+        app = ChatApp(values, opener(talk, values, gate))
+        async with app.run_test(size=size, notifications=True) as pilot:
+            run = Running(app, pilot, talk)
+            try:
+                if wait:
+                    await run.until(lambda: app.chat.session is not None)
+                    await pilot.pause()
+                yield run
+            finally:
+                if not app.chat.closing:
+                    await app.chat.leave()
+                await talk.close()

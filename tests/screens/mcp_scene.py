@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.fakes import FakeWorkspace
 from tests.screens import scenes
+from tests.screens.talks import Talk
+from tests.screens.tooling import Tooling
 from tui.chat.calling.session_tools import ToolLine
 from tui.chat.server_files import ProjectFile
 from tui.chat.servers import ServerLine
@@ -19,11 +20,11 @@ HOME = "~/.config/chatctx/config.toml"
 NO_PROGRAM = f"there is no program postgres-mcp; install it, or correct command of mcpServers.postgres in {HOME}"
 
 
-def workspace() -> FakeWorkspace:
+def talk() -> Talk:
     """Five servers: ready, with deferred tools, coming back, failed, off; and a project's file that waits."""
-    fake = scenes.workspace()
+    tooling = Tooling()
     guide = ServerResource("docs", "guide.md", "doc://guide", "How it works", "text/markdown")
-    fake.servers.lines = [
+    tooling.servers = [
         _line(
             "docs", ServerStatus("docs", "ready", about="Docs 1.2", resources=(guide,)), "https://docs.example.com/mcp"
         ),
@@ -32,17 +33,17 @@ def workspace() -> FakeWorkspace:
         _line("mail", ServerStatus("mail", "reconnecting", "it ended (Segmentation fault)")),
         _line("postgres", ServerStatus("postgres", "failed", NO_PROGRAM)),
     ]
-    fake.session.tools.listed = [
+    tooling.listed = [
         _tool("docs", "search", 212, "Look for words in all documents"),
         _tool("docs", "open", 148, "A document by its address"),
         *[_tool("erp", f"operation_{number}", 155, "What is done in the warehouse") for number in range(187)],
         _tool("mail", "send", 301, "Send a message to somebody"),
     ]
     waiting = tuple(ToolSchema(f"erp__operation_{number}", "", "{}", "erp") for number in range(187))
-    fake.session.tools.plan = ToolPlan((), waiting, 187 * 155)
+    tooling.plan = ToolPlan((), waiting, 187 * 155)
     own = ServerConfig("build", "/home/me/parser/.mcp.json", command="./tools/build-server")
-    fake.servers.project = ProjectFile(Path("/home/me/parser/.mcp.json"), "00", (own,))
-    return fake
+    tooling.project = ProjectFile(Path("/home/me/parser/.mcp.json"), "00", (own,))
+    return tooling.on(scenes.talk())
 
 
 def _line(name: str, status: ServerStatus, url: str = "") -> ServerLine:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
-from tests.fakes import FakeWorkspace, fake_settings, opener
 from tests.pictures import settled
 from tests.screens.conftest import screen_text, wait_until
+from tests.screens.talks import Talk, opener, settings_in
 from tui.app import ChatApp
 from tui.chat.conversation.events import SessionEvent
+from tui.screens.base import Panel
 
 SIZES = ((120, 40), (80, 24), (40, 15))
 THEMES = ("chatctx-dark", "chatctx-light")
-
-Act: TypeAlias = Callable[[ChatApp], Awaitable[None]]
 
 
 class QuietApp(ChatApp):
@@ -38,25 +39,38 @@ class Pictures:
 
     async def __call__(
         self,
-        workspace: FakeWorkspace,
+        talk: Talk,
         *keys: str,
         until: str,
         command: str = "",
         event: SessionEvent | None = None,
+        panel: Panel[Any] | None = None,
         name: str = "",
     ) -> None:
-        """The screen after `event`, `command` and `keys`, once it shows `until`; `name` where a test has several."""
-        app = QuietApp(fake_settings(theme=THEMES[0]), opener(workspace))
+        """The screen after a `command`, an `event` or with a `panel`, and `keys`, once it shows `until`.
+
+        `name` where a test has several.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            settings = settings_in(Path(folder), theme=THEMES[0])
+            app = QuietApp(settings, opener(talk, settings))
+            await self._compare(app, keys, until, command or event or panel, name)
+
+    async def _compare(
+        self, app: QuietApp, keys: Sequence[str], until: str, first: str | SessionEvent | Panel[Any] | None, name: str
+    ) -> None:
         app.animation_level = "none"
         async with app.run_test(size=SIZES[0]) as pilot:
             chat = app.chat
             chat.composer.area.cursor_blink = False
             await chat.ui.themes()
             await wait_until(pilot, lambda: chat.session is not None and chat.cost is not None)
-            if event is not None:
-                chat.turns.show(event)
-            if command:
-                chat.action_command(command)
+            if isinstance(first, Panel):
+                app.push_screen(first)
+            elif isinstance(first, str):
+                chat.action_command(first)
+            elif first is not None:
+                chat.turns.show(first)
             for key in keys:
                 await pilot.press(key)
             await wait_until(pilot, lambda: until in screen_text(app))
@@ -67,6 +81,7 @@ class Pictures:
             chat.turns._since = float("inf")  # a turn under way says no seconds
             chat.turns.tick()
             different = [label async for label in self._compared(app, pilot, name)]
+            await chat.leave()
         assert not different, f"not as agreed on: {', '.join(different)}; --snapshot-update, then look"
 
     async def _compared(self, app: ChatApp, pilot: Pilot[Any], name: str) -> Any:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tests.fakes import FakeInfo, FakeModel, FakeSession, FakeWorkspace, make_usage
+from tests.screens.talks import Model, Talk, ident, stored, with_idents
+from tests.usages import make_usage
+from tui.chat.compaction.summaries import Subject, SummaryDraft, Weight
 from tui.chat.memory_files import MemoryFile, MemoryFiles
 from tui.chat.store.calls import CallRow
+from tui.chat.turn.session import ChatSession
+from tui.context.reduction.compaction import Summarise
+from tui.context.reduction.trimming import TrimLog
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.context.usage.usage import ContextUsage
@@ -37,13 +42,13 @@ def parse(tokens: list[str]) -> Node:
 """
 
 
-def message(role: Role, ident: str, *parts: Text | Reasoning | ToolCall | ToolResult, ago: int = 0) -> Message:
+def message(role: Role, name: str, *parts: Text | Reasoning | ToolCall | ToolResult, ago: int = 0) -> Message:
     """A message written `ago` minutes before the clock."""
     provider, model = ("anthropic", "claude-opus-5-1") if role == "assistant" else ("", "")
-    return Message(role, parts, id=ident, created_at=NOW - 60 * ago, provider=provider, model=model)
+    return Message(role, parts, id=ident(name), created_at=NOW - 60 * ago, provider=provider, model=model)
 
 
-def talk() -> list[Message]:
+def messages() -> list[Message]:
     """A short conversation with reasoning, a tool call and its result, code, a table, other scripts."""
     source = "\n".join(f"{number:3}  tokens = scan(source)" for number in range(1, 211))
     first = [
@@ -163,20 +168,34 @@ CALL = CallRow(
 )  # fmt: skip
 
 MODELS = (
-    ("anthropic", FakeModel("claude-opus-5-1", ModelLimits(200_000, source="probe", detail="models API"))),
-    ("openai", FakeModel("gpt-5.6-mini", ModelLimits(400_000, source="table"))),
-    ("ollama", FakeModel("qwen3:8b", ModelLimits(40_960, source="probe", detail="/api/ps"))),
-    ("local", FakeModel("SmolLM2-135M-Instruct", ModelLimits(8_192, source="probe"))),
-    ("lab", FakeModel("a-model-with-quite-a-long-name-that-nobody-asked-for")),
+    ("anthropic", Model("claude-opus-5-1", ModelLimits(200_000, source="probe", detail="models API"))),
+    ("openai", Model("gpt-5.6-mini", ModelLimits(400_000, source="table"))),
+    ("ollama", Model("qwen3:8b", ModelLimits(40_960, source="probe", detail="/api/ps"))),
+    ("local", Model("SmolLM2-135M-Instruct", ModelLimits(8_192, source="probe"))),
+    ("lab", Model("a-model-with-quite-a-long-name-that-nobody-asked-for")),
 )
 
-INFOS = (
-    FakeInfo("s1", "Why does parse() drop the last token?", "claude-opus-5-1", NOW - 1_800, 6),
-    FakeInfo("s2", "Why does parse() drop the last token?", "gpt-5.6-mini", NOW - 7_200, 4, "s1"),
-    FakeInfo("s3", "日本語の要約をお願いします", "qwen3:8b", NOW - 90_000, 12),
-    FakeInfo("s4", "a title that goes on and on about nothing in particular", "qwen3:8b", NOW - 4e5, 1_204),
-    FakeInfo("s5", "", "SmolLM2-135M-Instruct", NOW - 3e6, 2),
-)  # fmt: skip
+TITLE = "Why does parse() drop the last token?"
+
+OTHERS = (
+    stored(
+        "s2",
+        "Why does parse() drop the last token?",
+        model="gpt-5.6-mini",
+        updated_at=NOW - 7_200,
+        count=4,
+        parent="s1",
+    ),
+    stored("s3", "日本語の要約をお願いします", model="qwen3:8b", updated_at=NOW - 90_000, count=12),
+    stored(
+        "s4",
+        "a title that goes on and on about nothing in particular",
+        model="qwen3:8b",
+        updated_at=NOW - 4e5,
+        count=120,
+    ),
+    stored("s5", "", model="SmolLM2-135M-Instruct", updated_at=NOW - 3e6, count=2),
+)
 
 
 def calls() -> Sequence[CallRow]:
@@ -193,17 +212,41 @@ def calls() -> Sequence[CallRow]:
     return [*found, replace(CALL, kind="compaction"), replace(CALL, status="failed", input_total=None, cost=None)]
 
 
-def workspace(
-    usage: ContextUsage | None = None, messages: Sequence[Message] | None = None, *, rolling: bool = False
-) -> FakeWorkspace:
-    """A workspace with one conversation on screen."""
-    session = FakeSession(
-        title="Why does parse() drop the last token?",
+def talk(usage: ContextUsage | None = None, said: Sequence[Message] | None = None, *, rolling: bool = False) -> Talk:
+    """The conversation on screen."""
+    return Talk(
+        title=TITLE,
         model="claude-opus-5-1",
-        messages=talk() if messages is None else messages,
-        not_sent={"a1": "trimmed", "a2": "trimmed"} if messages is None else {},
-        usage=usage or typical(rolling=rolling),
+        messages=messages() if said is None else said,
+        not_sent={ident("a1"): "trimmed", ident("a2"): "trimmed"} if said is None else {},
+        usage=with_idents(usage or typical(rolling=rolling)),
         rolling=rolling,
-        pinned=frozenset({"b3"}),
+        pinned=("b3",),
+        other=OTHERS,
+        models=MODELS,
+        calls=calls(),
+        spent=0.42,
+        trims=TrimLog(10, 3, 700.0),
+        updated_at=NOW - 1_800,
     )
-    return FakeWorkspace(session=session, infos=INFOS, known_models=MODELS, stored_calls=calls())
+
+
+PLAN = Summarise("m1", "m9", (message("user", "m1", Text("old")),) * 142, ("m3", "m4"), (), 2_000, 20_000)
+
+
+def set_summary(session: ChatSession) -> None:
+    """A compaction that is asked for would look like this, whatever the model says."""
+
+    async def draft(_instructions: str = "") -> SummaryDraft:
+        return SummaryDraft(PLAN, make_usage(121_400), SUMMARY, "stamp")
+
+    async def weigh(_subject: Subject, _text: str) -> Weight:
+        return Weight(66, 121_400, 17_066)
+
+    setattr(session.summaries, "draft", draft)  # noqa: B010
+    setattr(session.summaries, "weigh", weigh)  # noqa: B010
+
+
+def set_draft_tokens(session: ChatSession) -> None:
+    """Four characters a token."""
+    setattr(session, "draft_tokens", lambda text: (len(text) + 3) // 4)  # noqa: B010

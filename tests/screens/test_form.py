@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import FakeSession, FakeWorkspace
 from tests.providers.replay import Answer, ReplayServer, replay_server
 from tests.screens.conftest import SIZES, Running, running
-from tui.chat.models.provider_setup import ProviderSetup
-from tui.providers.registry import all_configs
+from tests.screens.talks import Talk
 
 SECRET = "sk-test-4711-do-not-tell"
 
@@ -24,12 +22,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ReplayServer]
         yield running_server
 
 
-def workspace(folder: Path) -> FakeWorkspace:
-    async def drop(_name: str) -> None:
-        return None
-
-    setup = ProviderSetup(all_configs(), drop, folder / "config.toml", {})
-    return FakeWorkspace(session=FakeSession(provider="local", model="smol"), setup=setup)
+LOCAL = Talk(provider="local", model="smol")
 
 
 async def fill(run: Running, *values: str) -> None:
@@ -45,7 +38,7 @@ async def fill(run: Running, *values: str) -> None:
 async def test_from_the_first_screen_to_another_server(
     size: tuple[int, int], server: ReplayServer, tmp_path: Path
 ) -> None:
-    async with running(workspace(tmp_path), size=size) as run:
+    async with running(LOCAL, folder=tmp_path, size=size) as run:
         await run.shows("/provider", "OpenAI, Anthropic, or any other server")
         await run.command("/provider")
         await run.shows("Anthropic", "needs a key", "Which provider?")
@@ -63,10 +56,10 @@ async def test_from_the_first_screen_to_another_server(
         )
         await run.press("enter")
         await run.shows("✗ lab: HTTP 401")
-        assert not (tmp_path / "config.toml").exists() and run.session.log == []
+        assert not (tmp_path / "config.toml").exists() and run.model == "local/smol"
         server.json({"data": [{"id": "one"}]}, path="/v1/models")
         await run.press("enter")
-        await run.until(lambda: run.session.log == ["model lab"])  # the workspace finds its model
+        await run.until(lambda: run.session.provider == "lab")
         await run.shows("lab is ready")
         assert 'api_key_env = "LAB_KEY"' in (tmp_path / "config.toml").read_text()
         assert SECRET not in run.text and SECRET not in (tmp_path / "config.toml").read_text()
@@ -74,7 +67,7 @@ async def test_from_the_first_screen_to_another_server(
 
 @pytest.mark.slow
 async def test_a_key_typed_into_the_form_is_neither_shown_again_nor_kept(tmp_path: Path) -> None:
-    async with running(workspace(tmp_path)) as run:
+    async with running(LOCAL, folder=tmp_path) as run:
         await run.command("/login anthropic")
         await run.shows("Anthropic", "ANTHROPIC_API_KEY")
         await fill(run, SECRET)
@@ -83,10 +76,10 @@ async def test_a_key_typed_into_the_form_is_neither_shown_again_nor_kept(tmp_pat
         await run.until(lambda: SECRET not in run.text)
         await run.press("escape")
         await run.until(lambda: run.app.screen is run.chat)
-        assert run.session.log == [] and not (tmp_path / "config.toml").exists()
+        assert run.model == "local/smol" and not (tmp_path / "config.toml").exists()
 
 
 async def test_an_unknown_name_is_said(tmp_path: Path) -> None:
-    async with running(workspace(tmp_path)) as run:
+    async with running(LOCAL, folder=tmp_path) as run:
         await run.command("/provider antropic")
         await run.shows("There is no provider 'antropic'")

@@ -8,51 +8,49 @@ from typing import Any
 import pytest
 from textual.widgets import OptionList
 
-from tests.fakes import FakeModel, FakeSession, FakeWorkspace, assistant, user
 from tests.screens.conftest import SIZES, Running, running
+from tests.screens.talks import EchoProvider, Model, Talk, long_talk
+from tui.chat.turn.session import ChatSession
 from tui.context.usage.limits import ModelLimits
 from tui.providers.base import Capabilities, ModelInfo
 from tui.screens.models import ModelPicker
 from tui.views.models import about_model
 
-TALK = [user("hello"), assistant("Hi.")]
 PRICED = (
-    ("anthropic", FakeModel("claude-x", ModelLimits(200_000, source="probe", detail="models API"), (3.0, 15.0))),
-    ("lab", FakeModel("mystery")),
+    ("anthropic", Model("claude-x", ModelLimits(200_000, source="probe", detail="models API"), (3.0, 15.0))),
+    ("lab", Model("mystery")),
 )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_list_as_it_was_is_there_before_anybody_answers(size: tuple[int, int]) -> None:
-    gate = asyncio.Event()
-    workspace = FakeWorkspace(known_models=PRICED, models_gate=gate, problems=("lab: no answer",))
-    async with running(workspace, size=size) as run:
+    async with running(Talk(models=PRICED), size=size) as run:
+        run.models.gate, run.models.problems = asyncio.Event(), ("lab: no answer",)
         await run.command("/model")
         await run.shows("anthropic/claud", "200k", "$3/$15", "lab/mystery", "as of 2 d ago")
         await run.press("down")
-        workspace.known_models = (*PRICED, ("lab", FakeModel("fresh", ModelLimits(8_192, source="probe"))))
-        gate.set()
+        run.models.known = (*PRICED, ("lab", Model("fresh", ModelLimits(8_192, source="probe"))))
+        run.models.gate.set()
         await run.shows("lab/fresh", "lab: no answer")
         assert "as of" not in run.text
         await run.press("enter")  # what was under the cursor still is
-        await run.until(lambda: run.session.log == ["model lab/mystery"])
+        await run.until(lambda: run.model == "lab/mystery")
 
 
 async def test_what_is_known_of_a_model_stands_below_the_list() -> None:
-    async with running(FakeWorkspace(known_models=PRICED)) as run:
+    async with running(Talk(models=PRICED)) as run:
         await run.command("/model")
         await run.shows("images, PDFs, tools: ?", "its thoughts do not go back", "no counting endpoint")
 
 
 async def test_the_model_in_use_is_under_the_cursor_also_where_the_list_as_it_was_did_not_have_it() -> None:
-    gate = asyncio.Event()
-    workspace = FakeWorkspace(known_models=PRICED[1:], models_gate=gate)
-    async with running(workspace) as run:
+    async with running(Talk(models=PRICED[1:])) as run:
+        run.models.gate = asyncio.Event()
         await run.command("/model")
         await run.shows("lab/mystery")
-        workspace.known_models = (PRICED[1], PRICED[0])
-        gate.set()
+        run.models.known = (PRICED[1], PRICED[0])
+        run.models.gate.set()
         await run.shows("● anthropic/claude-x")
         picker = run.app.screen
         assert isinstance(picker, ModelPicker)
@@ -67,15 +65,15 @@ def test_what_a_model_lacks_and_when_it_was_used_in_words() -> None:
     )
 
 
-def narrow(window: int | None = 32_000, **values: Any) -> FakeWorkspace:
-    session = FakeSession(messages=TALK, windows={"local/smol": window}, **values)
-    return FakeWorkspace(session=session)
+def narrow(window: int | None = 3_000, **values: Any) -> Talk:
+    """A conversation of some 3,300 tokens, and a model "smol" with a smaller window."""
+    return long_talk(server=EchoProvider(windows={"smol": window}), **values)
 
 
 async def asked(run: Running) -> None:
     await run.command("/model smol")
-    await run.shows("A smaller window", "52,100 tokens", "32,000", "Summarise first", "Switch anyway", "Stay with")
-    assert run.session.log == []
+    await run.shows("A smaller window", "3,000", "Summarise first", "Switch anyway", "Stay")
+    assert run.model == "anthropic/claude-x"
 
 
 @pytest.mark.slow
@@ -84,20 +82,25 @@ async def test_summarise_first(size: tuple[int, int]) -> None:
     async with running(narrow(), size=size) as run:
         await asked(run)
         await run.press("enter")
-        await run.shows("Compacted 142 messages")
-        await run.until(lambda: not run.chat.turns.busy)
-        assert run.session.log == ["compact", "model local/smol"]
+        await run.shows("Compacted ")
+        await run.idle()
+        assert run.model == "local/smol"
         assert run.text.splitlines()[0].rstrip().endswith("smol")
 
 
-@pytest.mark.parametrize(("keys", "log"), [(("down", "enter"), ["model local/smol"]), (("escape",), []),
-                                           (("down", "down", "enter"), [])])  # fmt: skip
-async def test_switch_anyway_or_stay(keys: tuple[str, ...], log: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("keys", "model"),
+    [
+        (("down", "enter"), "local/smol"),
+        (("escape",), "anthropic/claude-x"),
+        (("down", "down", "enter"), "anthropic/claude-x"),
+    ],
+)
+async def test_switch_anyway_or_stay(keys: tuple[str, ...], model: str) -> None:
     async with running(narrow()) as run:
         await asked(run)
         await run.press(*keys)
-        await run.until(lambda: run.app.screen is run.chat and run.session.log == log)
-        assert (run.session.model == "smol") is bool(log)
+        await run.until(lambda: run.app.screen is run.chat and run.model == model)
 
 
 @pytest.mark.slow
@@ -118,23 +121,23 @@ async def test_no_question_where_the_window_is_unknown_or_large_enough(window: i
 
 async def test_a_message_sent_while_the_server_is_asked_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = asyncio.Event()
-    measured = FakeSession.measured_for
+    measured = ChatSession.measured_for
 
-    async def slowly(self: FakeSession, name: str) -> object:
+    async def slowly(self: ChatSession, name: str) -> object:
         await gate.wait()
         return await measured(self, name)
 
-    monkeypatch.setattr(FakeSession, "measured_for", slowly)
+    monkeypatch.setattr(ChatSession, "measured_for", slowly)
     async with running(narrow()) as run:
         await run.command("/model smol")
         await run.shows("asking about smol")
-        run.session.gate = asyncio.Event()
+        run.server.gate = asyncio.Event()
         await run.command("a question")
-        await run.until(lambda: run.session.sent == ["a question"])
+        await run.until(lambda: run.sent == ["a question"])
         gate.set()
         await run.shows("an answer is under way")
-        run.session.gate.set()
-        assert run.session.log == []
+        run.server.gate.set()
+        assert run.model == "anthropic/claude-x"
 
 
 async def test_enter_right_behind_a_search_takes_what_was_searched_for() -> None:
@@ -142,13 +145,13 @@ async def test_enter_right_behind_a_search_takes_what_was_searched_for() -> None
         await run.command("/model")
         await run.shows("local/smol")
         await run.press(*"gpt", "enter")  # faster than the list
-        await run.until(lambda: run.session.log == ["model openai/gpt-x"])
+        await run.until(lambda: run.model == "openai/gpt-x")
 
 
 @pytest.mark.slow
 async def test_of_hundreds_of_models_the_first_are_shown_and_all_are_searched() -> None:
-    many = tuple(("openrouter", FakeModel(f"vendor/model-{number}")) for number in range(400))
-    async with running(FakeWorkspace(known_models=many)) as run:
+    many = tuple(("openrouter", Model(f"vendor/model-{number}")) for number in range(400))
+    async with running(Talk(models=many)) as run:
         await run.command("/model")
         await run.shows("vendor/model-0", "340 more: type to search")
         await run.type("399")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fake_summaries import FakeSummaries
-from tests.fakes import FakeInfo, FakeSession, FakeWorkspace, assistant, fake_settings, user
+from tests.chat.fakes import answer
 from tests.screens import mcp_scene, tool_scene
 from tests.screens.conftest import Running, running
+from tests.screens.talks import Talk, assistant, ident, long_talk, stored, user
 from tests.screens.tool_scene import ASKED
 from tui.screens.tools.approval import ApprovalPanel
 
@@ -22,54 +22,55 @@ async def click(run: Running, words: str) -> None:
 
 @pytest.mark.slow
 async def test_everything_about_context_can_be_clicked() -> None:
-    session = FakeSession(messages=[user("hi", "m1"), assistant("ho", "m2")])
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(messages=[user("hi", "m1"), assistant("ho", "m2")])
+    async with running(talk) as run:
         await click(run, "/context for more")
         await click(run, "m messages")
         await click(run, "p pin")
-        await run.until(lambda: session.pinned == {"m2"})
+        await run.until(lambda: run.session.pinned == {ident("m2")})
         await click(run, "s biggest first")
         await click(run, "s in order")
         await click(run, "x leave out")
-        await run.until(lambda: session.not_sent == {"m2": "excluded"})
+        await run.until(lambda: run.session.not_sent == {ident("m2"): "excluded"})
         await click(run, "esc back")
         await click(run, "h history")
         await click(run, "esc back")
         await click(run, "f fits where?")
         await click(run, "esc back")
         await click(run, "t rolling on")
-        await run.until(lambda: session.rolling)
+        await run.until(lambda: run.session.rolling)
         await click(run, "system prompt")
         await click(run, "esc close")
         await run.until(lambda: run.app.screen is run.chat)
 
 
 async def test_conversations_are_deleted_brought_back_and_opened_by_mouse() -> None:
-    workspace = FakeWorkspace(infos=[FakeInfo("s8", "one"), FakeInfo("s9", "two")])
-    async with running(workspace) as run:
+    async with running(Talk(other=[stored("s8", "one", updated_at=4.0), stored("s9", "two", updated_at=3.0)])) as run:
         await run.command("/sessions")
         await run.shows("one", "two")
         await click(run, "^d delete")
-        await run.until(lambda: bool(workspace.gone))
+        await run.until(lambda: run.workspace.deleted == "s8")
         await click(run, "^z bring back")
-        await run.until(lambda: not workspace.gone)
+        await run.until(lambda: not run.workspace.deleted)
         await click(run, "enter open")
-        await run.until(lambda: bool(workspace.resumed))
+        await run.until(lambda: run.session.id == "s8")
 
 
 @pytest.mark.slow
 async def test_a_summary_is_asked_for_again_left_and_accepted_by_mouse() -> None:
-    session = FakeSession(messages=[user("hi", "m1")], summaries=FakeSummaries(texts=["first", "second"]))
-    async with running(FakeWorkspace(session=session)) as run:
+    async with running(long_talk()) as run:
+        run.server.script += [answer("the first"), answer("the second"), answer("the third")]
         await run.command("/compact --preview")
         await click(run, "ctrl+r ask again")
         await run.press("enter")
-        await run.shows("second")
-        await click(run, "esc leave it")
+        await run.shows("the second")
+        await click(run, "esc cancel")
         await run.shows("Not compacted")
         await run.command("/compact --preview")
         await click(run, "ctrl+s compact with this")
-        await run.until(lambda: session.summaries.accepted == ["second"])
+        await run.shows("Compacted ")
+        summary = run.session.summaries.standing()
+        assert summary is not None and summary.text == "the third"
 
 
 async def test_a_call_that_asks_is_stopped_by_mouse() -> None:
@@ -81,7 +82,7 @@ async def test_a_call_that_asks_is_stopped_by_mouse() -> None:
 
 @pytest.mark.slow
 async def test_tools_are_switched_and_left_by_mouse() -> None:
-    async with running(tool_scene.workspace()) as run:
+    async with running(tool_scene.talk()) as run:
         await run.command("/tools")
         await click(run, "list_files")
         await run.shows("○ list_files")
@@ -93,7 +94,7 @@ async def test_tools_are_switched_and_left_by_mouse() -> None:
 
 @pytest.mark.slow
 async def test_servers_are_unfolded_and_left_by_mouse() -> None:
-    async with running(mcp_scene.workspace()) as run:
+    async with running(mcp_scene.talk()) as run:
         await run.command("/mcp")
         await run.shows("enter read it and decide")
         await run.press("down")
@@ -109,7 +110,7 @@ async def test_a_key_that_the_person_has_set_is_the_one_shown_and_pressed() -> N
         "context.messages": "l", "panel.close": "f9", "pager.copy": "k", "tools.switch": "w", "approval.once": "j",
         "sessions.delete": "ctrl+b",
     }  # fmt: skip
-    async with running(tool_scene.workspace(), settings=fake_settings(keys=keys)) as run:
+    async with running(tool_scene.talk(), keys=keys) as run:
         await run.press("f2")
         await run.shows("l messages   h history", "q close")
         await run.press("l")

@@ -3,46 +3,58 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.widgets import TextArea
 
-from tests.fake_summaries import PLAN, USAGE, FakeSummaries, standing
-from tests.fakes import FakeSession, FakeWorkspace, user
+from tests.chat.fakes import Answer, answer
 from tests.screens.conftest import Running, running
+from tests.screens.scenes import PLAN
+from tests.screens.talks import EchoProvider, Talk, ident, long_talk, user
+from tests.usages import make_usage
 from tui.chat.compaction.summaries import SummaryDraft, Weight
-from tui.chat.turn.session import ChatSession
+from tui.providers.base import ProviderError
 from tui.screens.summary import SURE, SummaryPanel
 from tui.views.summary_text import SummaryPreview
 
 KEYS = "ctrl+s compact with this"
+GOAL = "Goal: fix the parser."
 
 
-def workspace(**values: Any) -> FakeWorkspace:
-    return FakeWorkspace(FakeSession(messages=[user("hello")], summaries=FakeSummaries(**values)))
+def talk(*texts: str, script: Sequence[Answer] = (), **server: Any) -> Talk:
+    """A conversation that can be compacted; the model writes these summaries in turn."""
+    answers = [*script, *(answer(text) for text in texts or (GOAL, GOAL, GOAL))]
+    return long_talk(server=EchoProvider(script=answers, **server))
 
 
 def area(run: Running) -> TextArea:
     return run.app.screen.query_one(TextArea)
 
 
+def standing(run: Running) -> str:
+    """The summary in force."""
+    summary = run.session.summaries.standing()
+    return summary.text if summary is not None else ""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(120, 40), (60, 20), (40, 15)])
 async def test_a_preview_shows_what_it_would_do_and_takes_what_was_written(size: tuple[int, int]) -> None:
     long = "Goal: 港町 " + "averylongword" * 20
-    async with running(workspace(texts=[long]), size=size) as run:
+    async with running(talk(long), size=size) as run:
         await run.command("/compact --preview mind the gulls")
-        await run.shows("Compaction, not made yet", "place of 142", "121,400 ->", "港町", "ctrl+s", "ctrl+r", "esc")
-        assert run.session.summaries.asked == ["mind the gulls"]
+        await run.shows("Compaction, not made yet", "place of ", " -> ", "港町", "ctrl+s", "ctrl+r", "esc")
+        assert "mind the gulls" in str(run.server.requests[-1].messages[-1])
         await run.type("Boats. ")
         await run.press("ctrl+s")
-        await run.shows("Compacted 142 messages: 121,400")
-        assert run.session.summaries.accepted == [f"Boats. {long}"]
+        await run.until(lambda: standing(run) == f"Boats. {long}")
         assert not isinstance(run.app.screen, SummaryPanel)
-        await run.until(lambda: not run.chat.turns.busy)
-        await run.shows("summary of the earlier")
+        await run.idle()
+        await run.shows("Compacted ", "summary of the earlier")
 
 
 @pytest.mark.parametrize(
@@ -56,31 +68,32 @@ async def test_a_preview_shows_what_it_would_do_and_takes_what_was_written(size:
         ),
     ],
 )
-def test_what_it_takes_the_place_of(changes: dict[str, Any], words: str) -> None:
-    draft = SummaryDraft(replace(PLAN, **changes), USAGE, "text", "stamp")
-    assert words in SummaryPreview(cast("ChatSession", FakeSession()), draft).about(Weight(66, 121_400, 17_066))
+async def test_what_it_takes_the_place_of(changes: dict[str, Any], words: str) -> None:
+    async with running() as run:
+        draft = SummaryDraft(replace(PLAN, **changes), make_usage(121_400), "text", "stamp")
+        assert words in SummaryPreview(run.session, draft).about(Weight(66, 121_400, 17_066))
 
 
 async def test_figures_follow_the_text_and_what_is_refused_stays_to_be_changed() -> None:
-    async with running(workspace(texts=["word " * 8], most=60)) as run:
+    async with running(talk()) as run:
         await run.command("/compact --preview")
-        await run.shows("summary ~10 tokens", "104,400 tokens; 2 of them stay", KEYS)
-        area(run).insert("x" * 40, (0, 0))
-        await run.shows("summary ~20 tokens", "This summary is too long: 20 tokens.")
+        await run.shows("next request ", KEYS)
+        area(run).insert("far too long " * 1_000, (0, 0))
+        await run.shows("too long")
         await run.press("ctrl+s")
-        await run.shows("This summary is too long.")
-        assert run.session.summaries.accepted == []
-        assert area(run).text == "x" * 40 + "word " * 8
+        await run.shows("too long")
+        assert standing(run) == ""
+        assert area(run).text.startswith("far too long ")
         area(run).load_text("short")
         await run.shows(KEYS)
         await run.press("ctrl+s")
-        await run.shows("Compacted 142 messages")
-        assert run.session.summaries.accepted == ["short"]
+        await run.shows("Compacted ")
+        assert standing(run) == "short"
 
 
 @pytest.mark.slow
 async def test_esc_never_loses_a_changed_text_without_asking() -> None:
-    async with running(workspace()) as run:
+    async with running(talk()) as run:
         await run.command("/compact --preview")
         await run.shows(KEYS)
         await run.press("escape")
@@ -98,17 +111,17 @@ async def test_esc_never_loses_a_changed_text_without_asking() -> None:
         assert isinstance(run.app.screen, SummaryPanel)
         await run.shows(KEYS)
         await run.press("escape", "escape")
-        await run.shows("Not compacted", "the up key brings their text")
-        assert run.session.summaries.accepted == []
-        await run.until(lambda: not run.chat.turns.busy)
+        await run.shows("Not compacted", "the up key puts their text")
+        assert standing(run) == ""
+        await run.idle()
         await run.press("up")
-        assert run.chat.composer.value == "mine aGoal: fix the parser."
-        assert run.workspace.prompts[-1] == run.chat.composer.value
+        assert run.chat.composer.value == f"mine a{GOAL}"
+        assert run.workspace.store.prompts()[-1] == run.chat.composer.value
 
 
 @pytest.mark.slow
 async def test_asking_again_has_instructions_and_the_own_text_can_be_had_back() -> None:
-    async with running(workspace(texts=["first", "second"])) as run:
+    async with running(talk("first", "second")) as run:
         await run.command("/compact --preview")
         await run.shows("first")
         await run.type("mine ")
@@ -120,129 +133,136 @@ async def test_asking_again_has_instructions_and_the_own_text_can_be_had_back() 
         await run.type("gulls")
         await run.press("enter")
         await run.shows("second", "ctrl+z brings your text back")
-        assert run.session.summaries.asked == ["", "gulls"]
+        assert "gulls" in str(run.server.requests[-1].messages[-1])
         area(run).focus()
         await run.press("ctrl+z")
         assert area(run).text == "mine first"
         await run.press("ctrl+s")
-        await run.until(lambda: run.session.summaries.accepted == ["mine first"])
+        await run.until(lambda: standing(run) == "mine first")
 
 
 @pytest.mark.slow
 async def test_esc_stops_the_call_and_a_failed_one_leaves_the_text() -> None:
-    async with running(workspace()) as run:
-        summaries = run.session.summaries
+    async with running(talk(GOAL)) as run:
         await run.command("/compact --preview")
         await run.shows(KEYS)
         await run.type("mine ")
-        summaries.gate = asyncio.Event()
+        run.server.gate = asyncio.Event()
         await run.press("ctrl+r", "enter")
         await run.shows("the model writes another one")
         await run.press("ctrl+s")  # not while it does
         await run.press("escape")
         await run.shows("Compaction cancelled")
-        assert area(run).text == "mine Goal: fix the parser."
-        summaries.failure = "The server is down"
+        assert area(run).text == f"mine {GOAL}"
+        run.server.gate = None
+        run.server.script = [[ProviderError("not_found", "The server is down")]]
         await run.press("ctrl+r", "enter")
         await run.shows("The server is down")
-        assert area(run).text == "mine Goal: fix the parser."
-        assert summaries.accepted == []
+        assert area(run).text == f"mine {GOAL}"
+        assert standing(run) == ""
         await run.press("escape", "escape")
 
 
 async def test_before_there_is_a_summary_esc_stops_it_and_a_failure_is_a_line() -> None:
-    async with running(workspace(gate=asyncio.Event())) as run:
+    async with running(talk(gate=asyncio.Event())) as run:
         await run.command("/compact --preview")
         await run.shows("compacting")
+        await run.until(lambda: run.server.asked.is_set())
         await run.press("escape")
         await run.shows("Compaction cancelled. Nothing was changed.")
-        run.session.summaries.failure = "There is nothing older to summarise."
+        run.server.script = [[ProviderError("not_found", "The server is down")]]
         await run.command("/compact --preview")
-        await run.shows("nothing older to summarise. Nothing was changed.")
-        await run.command("/compact --prewiev")
-        await run.shows("/compact has the option --preview, not --prewiev.")
-        assert run.session.log == []
+        await run.shows("The server is down. Nothing was changed.")
 
 
 async def test_what_waits_is_sent_after_the_decision() -> None:
-    async with running(workspace(gate=asyncio.Event())) as run:
+    async with running(talk(gate=asyncio.Event())) as run:
         await run.command("/compact --preview")
         await run.shows("compacting")
         run.chat.composer.value = "and then?"
         await run.press("enter")
-        run.session.summaries.gate.set()
+        assert run.server.gate is not None
+        run.server.gate.set()
         await run.shows(KEYS)
-        assert run.session.sent == []
+        assert run.sent == []
         await run.press("ctrl+s")
-        await run.until(lambda: run.session.sent == ["and then?"])
-        assert run.session.summaries.accepted == ["Goal: fix the parser."]
+        await run.until(lambda: run.sent == ["and then?"])
+        assert standing(run) == GOAL
 
 
 @pytest.mark.slow
 async def test_the_summary_in_force_is_changed_by_command_and_from_its_message() -> None:
-    async with running(workspace()) as run:
+    async with running(talk()) as run:
+        await run.command("/compact")
+        await run.shows("summary of the earlier")
+        await run.idle()
+        before = run.session.messages[-1].id
         await run.command("/summary")
-        await run.shows("There is no summary in force")
-        run.session.summaries.in_force = found = standing()
-        run.session.messages = [*run.session.messages, found.message]
-        run.chat.transcript.append(found.message)
-        await run.command("/summary")
-        await run.shows("It stands for 142 messages", "ctrl+s keep this")
+        await run.shows("It stands for ", "ctrl+s keep this")
         await run.press("ctrl+r")  # there is nothing to ask for
         assert not run.app.screen.has_class("-asking")
         await run.press("ctrl+s")  # unchanged: nothing is written
         await run.until(lambda: not isinstance(run.app.screen, SummaryPanel))
-        assert run.session.summaries.edited == []
+        assert run.session.messages[-1].id == before
         await run.press("alt+up", "e")
-        await run.shows("It stands for 142 messages")
+        await run.shows("It stands for ")
         await run.type("Boats. ")
         await run.press("ctrl+s")
-        await run.shows("Edited the summary: 18,300 -> 18,900 tokens (+3 %)")
-        assert run.session.summaries.edited == ["Boats. Goal: fix the parser."]
-        assert "m300" in run.chat.transcript.document.index
-        run.session.summaries.in_force = None
-        await run.press("e")
+        await run.shows("Edited the summary: ")
+        assert standing(run) == f"Boats. {GOAL}"
+        assert run.session.messages[-1].id in run.chat.transcript.document.index
+        run.chat.composer.focus_prompt()
+        await run.command(f"/summary {before}")
         await run.shows("This summary is not in force any more.")
 
 
 @pytest.mark.slow
-async def test_leaving_the_program_keeps_the_text_for_the_next_run() -> None:
-    async with running(workspace()) as run:
+async def test_leaving_the_program_keeps_the_text_for_the_next_run(tmp_path: Path) -> None:
+    async with running(talk(), folder=tmp_path) as run:
         await run.command("/compact --preview")
         await run.shows(KEYS)
         await run.type("mine ")
         assert await run.chat.leave() == ""
-        assert run.workspace.prompts[-1] == "mine Goal: fix the parser."
+    async with running(talk(), folder=tmp_path) as run:
+        assert run.workspace.store.prompts()[-1] == f"mine {GOAL}"
 
 
 @pytest.mark.slow
 async def test_what_is_written_survives_a_kill_until_it_is_decided_on() -> None:
-    async with running(workspace()) as run:
+    async with running(talk()) as run:
         await run.command("/compact --preview")
         await run.shows(KEYS)
         await run.type("mine ")
-        await run.until(lambda: run.session.summaries.crashed == "mine Goal: fix the parser.")
+        kept = ""
+        while kept != f"mine {GOAL}":
+            await run.pilot.pause(0.05)
+            kept = await run.session.summaries.kept()
         await run.press("ctrl+s")
-        await run.until(lambda: run.session.summaries.crashed == "")
-    async with running(workspace(crashed="mine")) as run:
-        await run.shows("the up key brings its text into the prompt")
+        await run.shows("Compacted ")
+        await run.idle()
+        assert await run.session.summaries.kept() == ""
+        await run.session.summaries.keep("mine")
+        await run.command("/new")
+        await run.shows("new conversation")
+        await run.chat.attach(await run.workspace.resume("s1"))
+        await run.shows("the up key puts its text into the prompt")
         await run.press("up")
         assert run.chat.composer.value == "mine"
-        assert run.session.summaries.crashed == ""
+        assert await run.session.summaries.kept() == ""
 
 
 async def test_control_characters_of_a_model_are_shown_and_act_on_nothing() -> None:
-    async with running(workspace(texts=["a\x1b[31mred\x07 [bold]b[/bold]"])) as run:
+    async with running(talk("a\x1b[31mred\x07 [bold]b[/bold]")) as run:
         await run.command("/compact --preview")
         await run.shows("a␛[31mred␇ [bold]b[/bold]")
         await run.press("escape")
 
 
 async def test_the_flag_is_offered_once_a_dash_is_typed() -> None:
-    async with running() as run:
+    async with running(talk()) as run:
         await run.type("/compact ")
         await run.press("enter")
-        await run.until(lambda: run.session.log == ["compact"])
+        await run.shows("Compacted ")
         await run.type("/compact -")
         await run.shows("see and change the summary first")
 
@@ -250,8 +270,8 @@ async def test_the_flag_is_offered_once_a_dash_is_typed() -> None:
 async def test_what_was_compacted_is_found_on_screen() -> None:
     messages = [user(f"number {index} of the boats", f"m{index:02}") for index in range(40)]
     messages[1] = user("the cormorant sat on the crane", "m01")
-    session = FakeSession(messages=messages, not_sent={f"m{index:02}": "compacted" for index in range(30)})
-    async with running(FakeWorkspace(session), size=(80, 24)) as run:
+    not_sent = {ident(f"m{index:02}"): "compacted" for index in range(30)}
+    async with running(Talk(messages=messages, not_sent=not_sent), size=(80, 24)) as run:
         assert "cormorant" not in run.text
         await run.command("/find cormorant")
         await run.shows("the cormorant sat on the crane", "1 of 1")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tests.fakes import FakeWorkspace
 from tests.screens import scenes
+from tests.screens.talks import Talk
+from tests.screens.tooling import Tooling
 from tui.chat.calling.session_tools import ToolLine
 from tui.chat.conversation.events import ApprovalAsked
 from tui.config.tools import Rule
@@ -33,11 +34,11 @@ ASKED = ApprovalAsked(
 )
 
 
-def workspace() -> FakeWorkspace:
+def talk() -> Talk:
     """The built-in tools and two servers: one switched off in part, one deferred; answers that were given."""
-    fake = scenes.workspace()
+    tooling = Tooling()
     hour = 3_600
-    fake.session.tools.listed = [
+    tooling.listed = [
         _tool("built-in", "list_files", 164, "derived", used_at=scenes.NOW - hour),
         _tool("built-in", "read_file", 212, "derived", used_at=scenes.NOW - 30 * hour),
         _tool("built-in", "search_files", 239, "derived", on=False),
@@ -46,9 +47,9 @@ def workspace() -> FakeWorkspace:
         _tool("github", "github__merge", None, rule="ask", read_only=False),
         _tool("erp", "erp__operation_1", 155, rule="ask", read_only=False),
     ]
-    fake.session.tools.kept = [Remembered("github__create_issue", "allow", ""), Remembered("old__tool", "never", "")]
-    fake.session.tools.plan = ToolPlan((), (ToolSchema("erp__operation_1", "", "{}", "erp"),), 155)
-    return fake
+    tooling.answers = [Remembered("github__create_issue", "allow", ""), Remembered("old__tool", "never", "")]
+    tooling.plan = ToolPlan((), (ToolSchema("erp__operation_1", "", "{}", "erp"),), 155)
+    return tooling.on(scenes.talk())
 
 
 def _tool(

@@ -150,7 +150,7 @@ class SummaryPanel(Panel[bool]):
     def _keys(self, *, wide: bool) -> list[Hint]:
         ask = [("ctrl+r", "ask again" if wide else "again", "ask")] if self.subject.can_ask else []
         accept = self.subject.accept if wide else "ok"
-        return [("ctrl+s", accept, "accept"), *ask, ("esc", "leave it" if wide else "back", "close")]
+        return [("ctrl+s", accept, "accept"), *ask, ("esc", "cancel" if wide else "back", "close")]
 
     def _say(self, text: str) -> None:
         self._note = text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace, real_tokens
-from tests.fakes import make_usage
+from tests.usages import make_usage
 from tui.chat.conversation.events import ContextTrimmed, TurnFailed
 from tui.chat.turn.fit import _narrowed
 from tui.messages import Request

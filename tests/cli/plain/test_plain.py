@@ -22,7 +22,7 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider, drain, open_workspace
 from tests.cli.conftest import Run, one_line
-from tests.fakes import make_usage
+from tests.usages import make_usage
 from tui.chat.conversation.events import (
     ApprovalAsked,
     ContextTrimmed,

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from tests.fakes import FakeInfo, FakeSession, FakeWorkspace, assistant, fake_settings, user
 from tests.screens.conftest import SIZES, running, screen_text, wait_until
+from tests.screens.talks import TALK, EchoProvider, Talk, assistant, stored, user
 from tui.app import ChatApp
 from tui.commands import registry as commands
 
-INFOS = (FakeInfo("s7", "refactor the parser"), FakeInfo("s8", "why is the build slow"))
+OTHERS = (stored("s7", "refactor the parser"), stored("s8", "why is the build slow"))
 
 
 async def test_completion_is_offered_taken_and_run() -> None:
@@ -28,7 +28,7 @@ async def test_completion_is_offered_taken_and_run() -> None:
         assert run.chat.composer.value == "/rolling-context "
         await run.shows("trim old content when it gets tight")
         await run.press("enter")
-        await run.until(lambda: run.session.log == ["rolling True"])
+        await run.until(lambda: run.session.rolling)
         await run.shows("Rolling context is on", "rolling on")
 
 
@@ -61,13 +61,13 @@ async def test_an_unknown_command_is_named_and_the_text_stays() -> None:
         await run.command("/contxt please")
         await run.shows("There is no command /contxt. Did you mean /context?")
         assert run.chat.composer.value == "/contxt please"
-        assert run.session.sent == []
+        assert run.sent == []
 
 
 async def test_a_blank_before_a_slash_makes_it_a_message() -> None:
     async with running() as run:
         await run.command(" /help is a command")
-        await run.until(lambda: run.session.sent == ["/help is a command"])
+        await run.until(lambda: run.sent == ["/help is a command"])
 
 
 @pytest.mark.slow
@@ -82,11 +82,11 @@ async def test_a_bad_argument_is_one_clear_line(line: str) -> None:
 
 
 async def test_new_starts_an_empty_conversation() -> None:
-    session = FakeSession(messages=[user("old"), assistant("older")], title="old")
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(messages=[user("old"), assistant("older")], title="old")
+    async with running(talk) as run:
         await run.command("/new")
         await run.shows("new conversation", "ask anything")
-        assert run.session.id == "s1n"
+        assert run.session.id != TALK and not run.session.messages
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ async def test_a_model_is_picked_by_search() -> None:
         await run.type("gpt")
         await run.until(lambda: "local/smol" not in run.text)
         await run.press("enter")
-        await run.until(lambda: run.session.log == ["model openai/gpt-x"])
+        await run.until(lambda: run.model == "openai/gpt-x")
         await run.shows("openai/gpt-x answers from now on.")
         assert run.text.splitlines()[0].endswith("openai/gpt-x")
 
@@ -105,33 +105,29 @@ async def test_a_model_is_picked_by_search() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_conversation_is_found_and_opened(size: tuple[int, int]) -> None:
-    workspace = FakeWorkspace(infos=INFOS)
-    async with running(workspace, size=size) as run:
+    async with running(Talk(other=OTHERS), size=size) as run:
         await run.press("ctrl+r")
         await run.shows("Conversations", "refactor the parser", "why is the build slow")
         await run.type("slow")
         await run.until(lambda: "refactor" not in run.text)
         await run.press("enter")
-        await run.until(lambda: workspace.resumed == ["s8"])
-        await run.shows("older", "why is the build")
+        await run.until(lambda: run.session.id == "s8")
+        await run.shows("why is the build slow 0")
 
 
 async def test_nothing_found_is_said_and_esc_changes_nothing() -> None:
-    async with running(FakeWorkspace(infos=INFOS)) as run:
+    async with running(Talk(other=OTHERS)) as run:
         await run.press("ctrl+r")
         await run.type("zzz")
         await run.shows("no matches")
         await run.press("enter")
         await run.until(lambda: run.app.screen is run.chat)
-        assert run.workspace.resumed == []
+        assert run.session.id == TALK
 
 
-async def test_a_list_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fails(self: FakeWorkspace) -> None:
-        raise OSError("no route to host")
-
-    monkeypatch.setattr(FakeWorkspace, "models", fails)
+async def test_a_list_that_cannot_be_loaded_says_why() -> None:
     async with running() as run:
+        run.models.failure = OSError("no route to host")
         await run.command("/model")
         await run.shows("no route to host")
 
@@ -140,7 +136,7 @@ async def test_a_list_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyP
 async def test_themes_are_tried_on_and_kept_or_not(tmp_path: Path) -> None:
     (tmp_path / "themes").mkdir()
     (tmp_path / "themes" / "bad.toml").write_text("colors = 1", encoding="utf-8")
-    async with running(settings=fake_settings(config_file=tmp_path / "config.toml")) as run:
+    async with running(folder=tmp_path) as run:
         await run.command("/theme")
         await run.shows("Themes", "chatctx-dark", "ember", "terminal colours")
         await run.type("ember")
@@ -150,7 +146,7 @@ async def test_themes_are_tried_on_and_kept_or_not(tmp_path: Path) -> None:
         await run.shows("theme bad.toml: colors is a table")
         await run.press("escape")
         await run.command("/theme ember")
-        await run.until(lambda: run.workspace.theme == "ember" and run.app.theme == "ember")
+        await run.until(lambda: (tmp_path / "theme").exists() and run.app.theme == "ember")
 
 
 @pytest.mark.slow
@@ -158,13 +154,13 @@ async def test_themes_are_tried_on_and_kept_or_not(tmp_path: Path) -> None:
     "name", ["chatctx-light", "chatctx-contrast", "chatctx-terminal", "paper", "nord", "ansi-light"]
 )
 async def test_every_theme_draws_every_screen(name: str) -> None:
-    async with running(settings=fake_settings(theme=name)) as run:
+    async with running(theme=name) as run:
         await run.press("f2", "m", "escape", "h", "escape", "f", "escape", "escape", "f1", "escape", "ctrl+o")
         await run.shows("Models")
 
 
 async def test_a_theme_that_is_not_there_is_said_and_the_default_stands_in() -> None:
-    async with running(settings=fake_settings(theme="nowhere")) as run:
+    async with running(theme="nowhere") as run:
         await run.shows("There is no theme 'nowhere'")
         assert run.app.theme == "chatctx-dark"
 
@@ -191,8 +187,7 @@ async def test_the_palette_offers_the_same_commands() -> None:
         await run.type("summary first")
         await run.shows(preview)
         await run.press("down", "enter")
-        await run.shows("Compaction, not made yet")
-        await run.press("escape")
+        await run.shows("There is nothing older to summarise")
         await run.press("ctrl+p")
         await run.type("what fills")
         await run.shows("/context: what fills")
@@ -218,25 +213,25 @@ async def test_a_command_that_needs_words_is_begun_in_an_empty_prompt() -> None:
 async def test_commands_wait_for_the_answer_where_they_must() -> None:
     import asyncio
 
-    session = FakeSession(gate=asyncio.Event())
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(server=EchoProvider(gate=asyncio.Event()))
+    async with running(talk) as run:
         await run.type("x")
         await run.press("enter")
         await run.command("/new")
         await run.shows("An answer is still coming: Esc stops it")
-        assert run.session is session
+        assert run.session.id == TALK
 
 
 async def test_find_goes_to_the_words() -> None:
     messages = [user(f"question {n}", f"m{n}") for n in range(60)]
-    async with running(FakeWorkspace(session=FakeSession(messages=messages))) as run:
+    async with running(Talk(messages=messages)) as run:
         await run.command("/find question 7")
         await run.shows("1 of 1", "question 7")
 
 
 async def test_copy_says_only_what_it_knows() -> None:
-    session = FakeSession(messages=[user("q"), assistant("the answer")])
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(messages=[user("q"), assistant("the answer")])
+    async with running(talk) as run:
         await run.command("/copy")
         await run.shows("Sent 10 characters to the terminal's clipboard")
         assert run.app.clipboard == "the answer"
@@ -249,12 +244,10 @@ async def test_usage_adds_up_the_calls(size: tuple[int, int]) -> None:
 
     now = time.time()
     calls = [replace(CALL, at=now), replace(CALL, at=now, session="s2", model="y", input_total=2_000_000)]
-    async with running(FakeWorkspace(stored_calls=calls), size=size) as run:
+    async with running(Talk(calls=calls), size=size) as run:
         await run.command("/usage")
         await run.shows("Usage", "here", "today", "total")
         assert "$0.25" in run.text and "$0.50" in run.text
-        if size[0] > 40:
-            await run.shows("3 of 10 requests trimmed")
         await run.press("end")
         await run.shows("last 30 days" if size[1] > 15 else f"{date.fromtimestamp(now):%d %b}")
 
@@ -295,14 +288,13 @@ async def test_letters_before_enter_are_sent_and_letters_after_it_are_not() -> N
             run.app.post_message(
                 events.Key(key if len(key) > 1 or key.isalpha() else "slash", key if len(key) < 2 else None)
             )
-        await run.until(lambda: run.session.sent == ["one", "two"])
+        await run.until(lambda: run.sent == ["one", "two"])
         await run.until(lambda: run.chat.composer.value == "/nopethree")
 
 
 @pytest.mark.slow
 async def test_help_lists_the_keys_as_they_are_set_and_a_wrong_name_is_said() -> None:
-    settings = fake_settings(keys={"chat.context": "f9", "chat.contxt": "f8"})
-    async with running(settings=settings, size=(120, 60)) as run:
+    async with running(keys={"chat.context": "f9", "chat.contxt": "f8"}, size=(120, 60)) as run:
         await run.shows("keys.chat.contxt")
         await run.command("/help")
         await run.shows("chat.context")

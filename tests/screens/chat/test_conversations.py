@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
-from typing import cast
 
 import pytest
 
-from tests.fakes import FakeInfo, FakeSession, FakeWorkspace, assistant, fake_settings, make_usage, user
+from tests.chat.fakes import Answer
 from tests.screens.conftest import Running, running
+from tests.screens.talks import EchoProvider, Talk, assistant, ident, stored, user
+from tests.usages import make_usage
 from tui.chat.conversation.events import (
-    ReplyDelta,
-    ReplyFinished,
-    ReplyStarted,
-    RetryScheduled,
     SessionEvent,
-    TurnFailed,
     UsageChanged,
 )
 from tui.chat.turn.session import ChatSession
 from tui.context.usage.usage import ContextUsage
+from tui.providers.base import ProviderError
 
-INFOS = (
-    FakeInfo("s7", "refactor the parser", updated_at=3.0),
-    FakeInfo("s8", "why is the build slow", updated_at=2.0, parent="s7"),
-    FakeInfo("s9", "a recipe", updated_at=1.0),
+OTHERS = (
+    stored("s7", "refactor the parser", updated_at=5.0),
+    stored("s8", "why is the build slow", updated_at=4.0, parent="s7"),
+    stored("s9", "a recipe", updated_at=3.0),
 )
+
+
+def others(run: Running) -> list[str]:
+    """Ids of the listed conversations."""
+    return [info.id for info in run.workspace.store.sessions() if info.messages]
 
 
 async def listed(run: Running) -> None:
@@ -37,7 +38,7 @@ async def listed(run: Running) -> None:
 
 @pytest.mark.slow
 async def test_a_conversation_of_the_list_is_renamed() -> None:
-    async with running(FakeWorkspace(infos=INFOS)) as run:
+    async with running(Talk(other=OTHERS)) as run:
         await listed(run)
         await run.press("down", "ctrl+r")
         await run.shows("New title", "why is the build slow")
@@ -50,111 +51,113 @@ async def test_a_conversation_of_the_list_is_renamed() -> None:
 
 
 async def test_the_open_conversation_is_renamed_in_its_title_too() -> None:
-    workspace = FakeWorkspace(infos=INFOS, session=FakeSession(id="s7", title="refactor the parser"))
-    async with running(workspace) as run:
+    talk = Talk(messages=[user("hi")], title="the parser", other=OTHERS)
+    async with running(talk) as run:
         await listed(run)
-        await run.press("ctrl+r", "ctrl+u", *"parser", "enter", "escape")
+        await run.type("the parser")
+        await run.until(lambda: "a recipe" not in run.text)
+        await run.press("down", "ctrl+r", "ctrl+u", *"parser", "enter", "escape")
         await run.until(lambda: run.session.title == "parser")
         await run.shows("parser")
 
 
 async def test_a_conversation_is_deleted_from_the_list_and_brought_back() -> None:
-    async with running(FakeWorkspace(infos=INFOS)) as run:
+    async with running(Talk(other=OTHERS)) as run:
         await listed(run)
         await run.press("down", "ctrl+d")
-        await run.until(lambda: run.workspace.gone == ["s8"])
+        await run.until(lambda: others(run) == ["s7", "s9"])
         await run.shows("^z bring back")
         await run.press("ctrl+d")
-        await run.until(lambda: run.workspace.gone == ["s8", "s9"])
+        await run.until(lambda: others(run) == ["s7"])
         await run.press("ctrl+z", "ctrl+z", "ctrl+z")
-        await run.until(lambda: run.workspace.gone == [])
+        await run.until(lambda: others(run) == ["s7", "s8", "s9"])
         await run.shows("↳ why is the build slow", "a recipe")
 
 
 @pytest.mark.slow
 async def test_the_open_conversation_is_not_deleted_from_the_list() -> None:
-    async with running(FakeWorkspace(infos=INFOS, session=FakeSession(id="s7"))) as run:
+    async with running(Talk(messages=[user("hi")], title="this one", other=OTHERS)) as run:
         await listed(run)
+        await run.type("this one")
+        await run.shows("● this one")
         await run.press("ctrl+d")
         await run.shows("/delete takes it away")
-        assert run.workspace.gone == []
+        assert len(others(run)) == 4
 
 
 async def test_each_conversation_keeps_the_readers_place() -> None:
     messages = [user(f"line {number}", f"m{number:03}") for number in range(60)]
-    async with running(FakeWorkspace(session=FakeSession(messages=messages))) as run:
+    async with running(Talk(messages=messages, other=[stored("s2", "other", count=60)])) as run:
         first, transcript = run.session, run.chat.transcript
         await run.press("pageup", "pageup")
         place = transcript.reader_place
         assert place is not None
-        other = FakeSession(id="s2", messages=[user(f"other {number}", f"n{number:03}") for number in range(60)])
-        await run.chat.attach(cast("ChatSession", other))
+        other = await run.workspace.resume("s2")
+        await run.chat.attach(other)
         await run.shows("other 59")
-        await run.chat.attach(cast("ChatSession", first))
+        await run.chat.attach(first)
         assert transcript.reader_place == place
-        await run.chat.attach(cast("ChatSession", other))
+        await run.chat.attach(other)
         assert transcript.reader_place is None
 
 
-async def test_the_window_is_named_once_it_is_known() -> None:
+async def test_the_window_is_named_once_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = asyncio.Event()
 
-    class Slow(FakeSession):
-        async def refresh_usage(self) -> ContextUsage:
-            await gate.wait()
-            return await super().refresh_usage()
+    def begin(session: ChatSession) -> None:
+        refresh = session.refresh_usage
 
-    async with running(FakeWorkspace(session=Slow(usage=None))) as run:
+        async def slow() -> ContextUsage:
+            await gate.wait()
+            return await refresh()
+
+        monkeypatch.setattr(session, "refresh_usage", slow)
+
+    async with running(Talk(usage=None, begin=begin)) as run:
         await run.shows("asking for its window")
         gate.set()
         await run.shows("200k token window")
 
 
-async def held(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
-    reply = session.next_id()
-    yield ReplyStarted(reply, session.provider, session.model)
-    await session.pause()
-    if not session.cancelled:
-        yield ReplyDelta(reply, "text", "so")
-    yield ReplyFinished(assistant("so", reply))
+def held() -> Talk:
+    """Before anything of an answer has arrived, it has to wait."""
+    return Talk(server=EchoProvider(gate=asyncio.Event(), before=0))
 
 
 async def test_esc_before_anything_arrived_gives_the_prompt_back_to_be_sent_in_its_place() -> None:
-    session = FakeSession(script=held, gate=asyncio.Event())
-    async with running(FakeWorkspace(session=session)) as run:
+    async with running(held()) as run:
         await run.type("a qestion")
         await run.press("enter")
-        await run.shows("answering")
+        await run.until(lambda: run.server.asked.is_set())
         await run.press("escape")
         await run.until(lambda: not run.chat.turns.busy)
         assert run.chat.composer.value == "a qestion"
         await run.shows("Stopped before the answer began")
-        asked = session.messages[0].id
+        asked = run.session.messages[0].id
         await run.press("enter")
-        await run.until(lambda: len(session.sent) == 2)
-        assert session.log == [f"rewind {asked}"]
+        await run.until(lambda: len(run.sent) == 2)
+        assert run.session.not_sent[asked] == "set aside"
 
 
 async def test_a_second_esc_lets_go_of_it() -> None:
-    session = FakeSession(script=held, gate=asyncio.Event())
-    async with running(FakeWorkspace(session=session)) as run:
+    async with running(held()) as run:
         await run.type("a question")
         await run.press("enter")
-        await run.shows("answering")
+        await run.until(lambda: run.server.asked.is_set())
         await run.press("escape")
         await run.until(lambda: not run.chat.turns.busy)
         await run.press("escape")
         assert run.chat.composer.value == ""
         await run.type("another")
         await run.press("enter")
-        await run.until(lambda: len(session.sent) == 2)
-        assert session.log == []
+        await run.until(lambda: len(run.sent) == 2)
+        assert run.session.messages[0].id not in run.session.not_sent
 
 
 @pytest.mark.slow
 async def test_once_something_arrived_esc_leaves_the_prompt_empty() -> None:
-    session = FakeSession(gate=asyncio.Event())
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(server=EchoProvider(gate=asyncio.Event()))
+    async with running(talk) as run:
         await run.type("a question")
         await run.press("enter")
         await run.until(lambda: run.chat.turns._asked is None and run.chat.turns.busy)
@@ -166,86 +169,71 @@ async def test_once_something_arrived_esc_leaves_the_prompt_empty() -> None:
 @pytest.mark.slow
 async def test_a_retry_forgets_the_message_that_was_to_be_replaced() -> None:
     messages = [user("one", "m1"), assistant("answer", "m2")]
-    async with running(FakeWorkspace(session=FakeSession(messages=messages))) as run:
+    async with running(Talk(messages=messages)) as run:
         await run.press("alt+up", "e")
-        await run.until(lambda: run.chat.turns.rewind_to == "m1")
+        await run.until(lambda: run.chat.turns.rewind_to == ident("m1"))
         await run.command("/retry")
-        await run.until(lambda: run.session.log == ["retry"] and not run.chat.turns.busy)
+        await run.until(lambda: len(run.server.requests) == 1)
+        await run.idle()
         await run.type("next")
         await run.press("enter")
-        await run.until(lambda: run.session.sent == ["next"])
-        assert run.session.log == ["retry"]
+        await run.until(lambda: run.sent == ["next"])
+        assert run.session.not_sent == {ident("m2"): "set aside"}
 
 
 async def test_context_follows_the_numbers_while_an_answer_arrives() -> None:
-    async def growing(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
-        session.usage = make_usage(60_000)
-        yield UsageChanged(session.usage)
-        await session.pause()
-        session.usage = make_usage(70_000)
-        yield UsageChanged(session.usage)
+    gate = asyncio.Event()
+    async with running() as run:
 
-    session = FakeSession(script=growing, gate=asyncio.Event())
-    async with running(FakeWorkspace(session=session)) as run:
+        async def growing() -> AsyncIterator[SessionEvent]:
+            for total in (60_000, 70_000):
+                run.session._meter.latest = usage = make_usage(total)
+                yield UsageChanged(usage)
+                await gate.wait()
+
         await run.press("f2")
         await run.shows("52,100 / 200,000")
-        run.chat.turns.ask("go on")
+        run.turn(growing())
         await run.shows("60,000 / 200,000")
         await run.press("down", "down")
-        assert session.gate is not None
-        session.gate.set()
-        await run.shows("70,120 / 200,000")
+        gate.set()
+        await run.shows("70,000 / 200,000")
 
 
 async def test_the_keys_up_and_down_of_the_prompt_can_be_changed() -> None:
-    settings = fake_settings(keys={"composer.up": "ctrl+up"})
-    async with running(FakeWorkspace(prompts=["earlier"]), settings=settings) as run:
+    async with running(Talk(prompts=["earlier"]), keys={"composer.up": "ctrl+up"}) as run:
         await run.press("up")
         assert run.chat.composer.value == ""
         await run.press("ctrl+up")
         await run.until(lambda: run.chat.composer.value == "earlier")
 
 
-async def test_attempts_that_came_to_nothing_leave_one_error_on_screen() -> None:
-    async def failing(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
-        for attempt in (1, 2, 3):
-            reply = session.next_id()
-            yield ReplyStarted(reply, session.provider, session.model)
-            message = replace(assistant("", reply), parts=(), status="failed", error="529 overloaded")
-            if attempt == 3:
-                session.messages = [*session.messages, message]
-            yield ReplyFinished(message)
-            if attempt < 3:
-                yield RetryScheduled(2.0, attempt, "529 overloaded")
-                await session.pause()
-        yield TurnFailed("529 overloaded. Your message is kept; /retry asks again.")
-
-    session = FakeSession(script=failing, gate=asyncio.Event())
-    async with running(FakeWorkspace(session=session)) as run:
+async def test_attempts_that_came_to_nothing_leave_one_error_on_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.chat.turn.recovery.MOST_WAITS", 1)
+    script: list[Answer] = [[ProviderError("overloaded", "529 overloaded", retry_after=2.0)] for _ in range(2)]
+    async with running(Talk(server=EchoProvider(script=script))) as run:
         await run.type("hi")
         await run.press("enter")
         await run.shows("asking again in 2 s", "attempt 2 · 529 overloaded")
         assert "✗" not in run.text
-        assert session.gate is not None
-        session.gate.set()
-        await run.shows("✗ 529 overloaded · /retry asks again")
-        await run.until(lambda: not run.chat.turns.busy)
+        await run.idle()
+        await run.shows("✗ 529 overloaded")
         assert run.text.count("529") == 1
         assert run.text.count("claude-x\n") == 2  # the title and one reply
 
 
 async def test_a_draft_goes_along_where_there_is_none_and_else_stays_with_its_conversation() -> None:
-    first = FakeSession(messages=[user("one")])
-    async with running(FakeWorkspace(session=first)) as run:
+    other = [stored("s2", "second"), stored("s3", "third", draft="another thought")]
+    async with running(Talk(messages=[user("one")], other=other)) as run:
+        first = run.session
         await run.type("half a thought")
-        empty = FakeSession(id="s2")
-        await run.chat.attach(cast("ChatSession", empty))
+        empty, written = await run.workspace.resume("s2"), await run.workspace.resume("s3")
+        await run.chat.attach(empty)
         assert run.chat.composer.value == "half a thought"
         await run.until(lambda: (first.draft, empty.draft) == ("", "half a thought"))
-        written = FakeSession(id="s3", draft="another thought")
-        await run.chat.attach(cast("ChatSession", written))
+        await run.chat.attach(written)
         assert run.chat.composer.value == "another thought"
         assert empty.draft == "half a thought"
-        await run.chat.attach(cast("ChatSession", empty))
+        await run.chat.attach(empty)
         assert run.chat.composer.value == "half a thought"
         assert written.draft == "another thought"

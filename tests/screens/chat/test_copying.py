@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import FakeSession, FakeWorkspace, assistant, user
 from tests.screens.conftest import Running, running
+from tests.screens.talks import Talk, assistant, user
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     return lambda: file.read_text(encoding="utf-8")
 
 
-def talk() -> FakeWorkspace:
-    return FakeWorkspace(session=FakeSession(messages=[user("one two three", "m1"), assistant("four", "m2")]))
+def talk() -> Talk:
+    return Talk(messages=[user("one two three", "m1"), assistant("four", "m2")])
 
 
 async def select(run: Running, words: str) -> None:

@@ -6,15 +6,15 @@ import pytest
 from textual import events
 from textual.binding import Binding
 
-from tests.fakes import FakeSession, FakeWorkspace, assistant, user
 from tests.screens.conftest import running
+from tests.screens.talks import Talk, assistant, user
 from tui.screens.chat.screen import ChatScreen
 from tui.screens.chat.turns import message_keys
 from tui.widgets.composer.composer import PromptArea
 
 
-def talk() -> FakeWorkspace:
-    return FakeWorkspace(session=FakeSession(messages=[user("one", "m1"), assistant("two", "m2")]))
+def talk() -> Talk:
+    return Talk(messages=[user("one", "m1"), assistant("two", "m2")])
 
 
 async def test_what_is_typed_over_a_chosen_message_goes_to_the_prompt() -> None:
@@ -23,7 +23,7 @@ async def test_what_is_typed_over_a_chosen_message_goes_to_the_prompt() -> None:
         await run.type("hello")  # e is a key of the message; not once a word has begun
         assert run.chat.composer.value == "hello"
         assert run.chat.transcript.cursor_id is None
-        assert run.session.log == []
+        assert not run.session.not_sent and not run.session.pinned
         assert "c copy" not in run.text
 
 

@@ -5,25 +5,26 @@ from __future__ import annotations
 import pytest
 from textual.app import App
 
-from tests.fakes import FakeSession, FakeWorkspace, assistant, user
 from tests.screens.conftest import running
+from tests.screens.talks import TALK, Talk, assistant, ident, user
+from tui.chat.workspace import Workspace
 from tui.messages import Message, Reasoning, Text
 from tui.screens.chat.message_actions import has_browser
 
 CODE = "First:\n\n```python\nprint(1)\n```\n\nthen\n\n```sh\nls\n```\n"
 
 
-def talk() -> FakeWorkspace:
+def talk() -> Talk:
     messages = [user("one", "m1"), assistant(CODE, "m2"), user("two", "m3"), assistant("no code here", "m4")]
-    return FakeWorkspace(session=FakeSession(messages=messages, title="a talk"))
+    return Talk(messages=messages, title="a talk")
 
 
 async def test_a_fork_is_opened_from_a_message_and_says_what_it_is() -> None:
     async with running(talk()) as run:
         await run.press("alt+up", "alt+up", "alt+up", "f")
         await run.shows("This is a fork: what you write here leaves the other conversation as it is.")
-        assert run.session.id == "s1f"
-        assert [message.id for message in run.session.messages] == ["m1", "m2"]
+        assert run.session.id != TALK
+        assert [message.id for message in run.session.messages] == [ident("m1"), ident("m2")]
         assert "two" not in run.text
         await run.type("on")
         assert run.chat.composer.value == "on"
@@ -37,10 +38,10 @@ async def test_a_fork_of_a_question_says_how_it_is_answered() -> None:
 
 
 async def test_a_fork_that_fails_is_said_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fork(self: FakeWorkspace, session_id: str, message_id: str) -> FakeSession:
+    async def fork(_self: Workspace, _session_id: str, _message_id: str) -> None:
         raise OSError("no room")
 
-    monkeypatch.setattr(FakeWorkspace, "fork", fork)
+    monkeypatch.setattr(Workspace, "fork", fork)
     async with running(talk()) as run:
         await run.press("alt+up", "f")
         await run.shows("no room")
@@ -66,7 +67,7 @@ async def test_copies_say_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None
 
 async def test_beginning_and_end_are_a_key_away_and_leave_the_draft_alone() -> None:
     messages = [user(f"message {number} of many", f"m{number:03}") for number in range(60)]
-    async with running(FakeWorkspace(session=FakeSession(messages=messages)), size=(60, 20)) as run:
+    async with running(Talk(messages=messages), size=(60, 20)) as run:
         await run.type("draft")
         await run.press("ctrl+home")
         await run.shows("message 0 of many")
@@ -85,10 +86,10 @@ async def test_the_block_cursor_moves_both_ways_from_the_prompt() -> None:
         await run.press("alt+down")
         assert chosen() is None
         await run.press("alt+up", "alt+up")
-        assert chosen() == "m3"
+        assert chosen() == ident("m3")
         run.chat.composer.focus_prompt()
         await run.press("alt+down")
-        assert chosen() == "m4"
+        assert chosen() == ident("m4")
         await run.press("alt+down")
         assert chosen() is None
         await run.type("hello")
@@ -97,8 +98,8 @@ async def test_the_block_cursor_moves_both_ways_from_the_prompt() -> None:
 
 @pytest.mark.parametrize("how", ["/fold", "f3"])
 async def test_everything_is_unfolded_and_folded(how: str) -> None:
-    thought = Message("assistant", (Reasoning("deep thoughts"), Text("so")), id="m2", provider="a", model="b")
-    async with running(FakeWorkspace(session=FakeSession(messages=[user("q"), thought]))) as run:
+    thought = Message("assistant", (Reasoning("deep thoughts"), Text("so")), id=ident("m2"), provider="a", model="b")
+    async with running(Talk(messages=[user("q"), thought])) as run:
 
         async def do() -> None:
             await (run.command(how) if how.startswith("/") else run.press(how))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.fakes import fake_settings
 from tests.screens.conftest import running
 from tui.chat import clipboard
 from tui.chat.clipboard import ClipboardError, paste_tools, read
@@ -90,9 +88,7 @@ async def test_what_is_no_picture_or_too_much_is_not_taken(tools: Path, monkeypa
 
 async def test_a_picture_is_attached_to_the_draft(tools: Path, tmp_path: Path) -> None:
     holds(tools, PNG)
-    async with running(settings=fake_settings(data_dir=tmp_path / "data")) as run:
-        session = run.session
-        session.capabilities = replace(session.capabilities, images=True)
+    async with running(data_dir=tmp_path / "data") as run:
         await run.type("what is this?")
         await run.press("ctrl+v")
         await run.until(lambda: "@" in run.chat.composer.value)
@@ -101,7 +97,7 @@ async def test_a_picture_is_attached_to_the_draft(tools: Path, tmp_path: Path) -
         assert run.chat.composer.value == f"what is this? @{kept} "
         await run.shows("draft ~", kept.name)
         await run.press("enter")
-        await run.until(lambda: run.session.attached == [[kept.name]])
+        await run.until(lambda: run.attached == [[kept.name]])
 
 
 async def test_text_is_inserted_and_without_a_tool_the_program_s_own_clipboard(tools: Path) -> None:

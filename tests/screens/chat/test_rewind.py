@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.fakes import assistant, user
+from tests.usages import assistant, user
 from tui.screens.chat.turns import rewind_line, set_aside
 
 LONG = "messages, 1,234 tokens"

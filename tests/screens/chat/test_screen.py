@@ -1,4 +1,4 @@
-"""The chat screen over a scripted session: what is typed, what is shown, what is kept."""
+"""The chat screen: what is typed, what is shown, what is kept."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from textual import events
 from textual.geometry import Size
 from textual.worker import Worker
 
-from tests.fakes import FakeSession, FakeWorkspace, assistant, fake_settings, make_usage, opener, user
-from tests.screens.conftest import SIZES, running, wait_until
+from tests.chat.fakes import answer
+from tests.screens.conftest import SIZES, Running, running
+from tests.screens.talks import EchoProvider, Talk, assistant, ident, long_talk, opener, settings_in, user
+from tests.usages import make_usage
 from tui.app import ChatApp
-from tui.chat.conversation.events import ContextTrimmed, Notice, RetryScheduled, SessionEvent, TurnFailed
+from tui.chat.conversation.events import ContextTrimmed, Notice, RetryScheduled, SessionEvent
+from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.context.usage.usage import ContextUsage
+from tui.providers.base import ProviderError
 from tui.screens.base import GuardedMouse, Panel
 from tui.screens.chat.screen import ChatScreen
 
@@ -29,7 +33,7 @@ async def test_a_message_is_answered_and_the_numbers_follow(size: tuple[int, int
         await run.press("enter")
         await run.shows("hello there", "You said: hello there.")
         await run.until(lambda: not run.chat.turns.busy)
-        assert run.session.sent == ["hello there"]
+        assert run.sent == ["hello there"]
         assert run.chat.composer.value == ""
         await run.shows("52.2k / 200k · 26 %")
         lines = run.text.splitlines()
@@ -45,7 +49,7 @@ async def test_keys_and_messages_before_the_workspace_is_there_are_not_lost() ->
         await run.press("enter")
         await run.type("and a draft")
         await run.shows("queued  first", "› and a draft", "starting …")
-        assert run.session.sent == []
+        assert run.sent == []
         gate.set()
         await run.shows("You said: first.")
         assert run.chat.composer.value == "and a draft"
@@ -53,7 +57,7 @@ async def test_keys_and_messages_before_the_workspace_is_there_are_not_lost() ->
 
 
 @pytest.mark.slow
-async def test_keys_before_the_prompt_is_there_are_not_lost() -> None:
+async def test_keys_before_the_prompt_is_there_are_not_lost(tmp_path: Path) -> None:
     class Hasty(ChatApp):
         def on_load(self) -> None:  # before there is a screen
             for key in "ahoy":
@@ -62,17 +66,18 @@ async def test_keys_before_the_prompt_is_there_are_not_lost() -> None:
             self.post_message(events.Key("enter", "\r"))
             self.post_message(events.Key("x", "x"))
 
-    workspace = FakeWorkspace()
-    async with Hasty(fake_settings(), opener(workspace)).run_test() as pilot:
-        await wait_until(pilot, lambda: workspace.session.sent == ["ahoy there"])
-        assert isinstance(pilot.app, Hasty)
-        chat = pilot.app.chat
-        await wait_until(pilot, lambda: chat.composer.value == "x")
+    settings = settings_in(tmp_path)
+    app = Hasty(settings, opener(Talk(), settings))
+    async with app.run_test() as pilot:
+        run = Running(app, pilot, Talk())
+        await run.until(lambda: app.chat.session is not None and run.sent == ["ahoy there"])
+        await run.until(lambda: app.chat.composer.value == "x")
+        await app.chat.leave()
 
 
 async def test_a_low_window_says_all_of_the_welcome() -> None:
-    session = FakeSession(provider="local", model="smol")
-    async with running(FakeWorkspace(session=session), size=(60, 12)) as run:
+    talk = Talk(provider="local", model="smol")
+    async with running(talk, size=(60, 12)) as run:
         await run.shows("smol", "enter sends", "/context", "/model", "/provider")
 
 
@@ -93,7 +98,7 @@ async def test_a_long_draft_leaves_its_cursor_and_all_else_on_screen(size: tuple
 
 async def test_what_is_typed_meanwhile_does_not_replace_the_draft_of_last_time() -> None:
     gate = asyncio.Event()
-    async with running(FakeWorkspace(session=FakeSession(draft="a long thought")), gate=gate, wait=False) as run:
+    async with running(Talk(draft="a long thought"), gate=gate, wait=False) as run:
         await run.type("new")
         gate.set()
         await run.shows("The up key brings back the draft", "› new")
@@ -104,8 +109,8 @@ async def test_what_is_typed_meanwhile_does_not_replace_the_draft_of_last_time()
 
 
 async def test_an_empty_conversation_teaches() -> None:
-    session = FakeSession(provider="local", model="smol", usage=make_usage(120, 8_192, source="estimated"))
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(provider="local", model="smol", usage=make_usage(120, 8_192, source="estimated"))
+    async with running(talk) as run:
         await run.shows("smol  8.2k token window", "It runs on this machine", "ask anything", "/context", "/model")
         await run.type("x")
         await run.press("enter")
@@ -114,36 +119,36 @@ async def test_an_empty_conversation_teaches() -> None:
 
 
 async def test_esc_stops_the_answer_and_keeps_what_arrived() -> None:
-    session = FakeSession(gate=asyncio.Event())
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(server=EchoProvider(gate=asyncio.Event()))
+    async with running(talk) as run:
         await run.type("go on")
         await run.press("enter")
         await run.shows("● answering", "esc stops")
         await run.press("escape")
         await run.until(lambda: not run.chat.turns.busy)
-        assert session.messages[-1].status == "cancelled"
+        assert run.session.messages[-1].status == "cancelled"
         assert "● answering" not in run.text
 
 
 @pytest.mark.slow
 async def test_messages_wait_for_the_running_turn_in_order() -> None:
-    session = FakeSession(gate=asyncio.Event())
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(server=EchoProvider(gate=asyncio.Event()))
+    async with running(talk) as run:
         for text in ("one", "two", "three"):
             await run.type(text)
             await run.press("enter")
         await run.shows("queued  two", "queued  three")
-        assert session.sent == ["one"]
-        assert session.gate is not None
-        session.gate.set()
-        await run.until(lambda: session.sent == ["one", "two", "three"] and not run.chat.turns.busy)
+        assert run.sent == ["one"]
+        assert run.server.gate is not None
+        run.server.gate.set()
+        await run.until(lambda: run.sent == ["one", "two", "three"] and not run.chat.turns.busy)
         await run.shows("You said: three.")
         assert "queued" not in run.text
 
 
 async def test_the_last_waiting_message_comes_back_with_up_and_esc_brings_all() -> None:
-    session = FakeSession(gate=asyncio.Event())
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(server=EchoProvider(gate=asyncio.Event()))
+    async with running(talk) as run:
         for text in ("one", "two", "three", "four"):
             await run.type(text)
             await run.press("enter")
@@ -152,69 +157,65 @@ async def test_the_last_waiting_message_comes_back_with_up_and_esc_brings_all() 
         await run.press("escape")
         await run.until(lambda: not run.chat.turns.busy)
         assert run.chat.composer.value == "two\n\nthree\n\nfour"
-        assert session.sent == ["one"]
+        assert run.sent == ["one"]
 
 
 async def test_a_failed_turn_says_so_and_does_not_send_what_waits() -> None:
-    async def fails(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
-        await session.pause()
-        yield TurnFailed("The server can't be reached. Nothing was lost: /retry when it is back.")
-
-    session = FakeSession(script=fails, gate=asyncio.Event())
-    async with running(FakeWorkspace(session=session)) as run:
+    failing = [ProviderError("not_found", "The server can't be reached. Nothing was lost")]
+    server = EchoProvider(script=[failing], gate=asyncio.Event(), before=0)
+    async with running(Talk(server=server)) as run:
         for text in ("one", "two"):
             await run.type(text)
             await run.press("enter")
-        assert session.gate is not None
-        session.gate.set()
-        await run.shows("The server can't be reached. Nothing was lost: /retry when it is back.")
-        await run.until(lambda: not run.chat.turns.busy)
+        assert server.gate is not None
+        server.gate.set()
+        await run.shows("The server can't be reached. Nothing was lost", "/retry")
+        await run.idle()
         assert run.chat.composer.value == "two"
-        assert session.sent == ["one"]
+        assert run.sent == ["one"]
 
 
-async def test_an_error_of_the_program_is_one_line_and_the_screen_lives_on() -> None:
-    async def breaks(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
-        if text == "break":
-            raise ZeroDivisionError("division by\nzero")
-        yield Notice("info", "fine again")
+async def test_an_error_of_the_program_is_one_line_and_the_screen_lives_on(tmp_path: Path) -> None:
+    async def breaks() -> AsyncIterator[SessionEvent]:
+        yield Notice("info", "so far so good")
+        raise ZeroDivisionError("division by\nzero")
 
-    settings = fake_settings(log_dir=Path("/somewhere"))
-    async with running(FakeWorkspace(session=FakeSession(script=breaks)), settings=settings) as run:
-        await run.type("break")
-        await run.press("enter")
-        await run.shows("ZeroDivisionError: division by zero", "/somewhere/chatctx.log")
+    async with running(log_dir=tmp_path) as run:
+        run.turn(breaks())
+        await run.shows("ZeroDivisionError: division by zero")
+        shown = "".join(line.strip() for line in run.text.splitlines())
+        assert str(tmp_path / "chatctx.log") in shown
         assert "Traceback" not in run.text
         await run.type("again")
         await run.press("enter")
-        await run.shows("fine again")
+        await run.shows("You said: again.")
 
 
 @pytest.mark.slow
 async def test_what_happens_on_the_way_is_shown() -> None:
-    async def script(session: FakeSession, text: str) -> AsyncIterator[SessionEvent]:
+    gate = asyncio.Event()
+
+    async def events() -> AsyncIterator[SessionEvent]:
         yield ContextTrimmed(12, 38_400, ("m1",))
         yield RetryScheduled(5, 1, "rate limit")
-        await session.pause()
+        await gate.wait()
         yield Notice("warning", "The server cut the prompt: set num_ctx.")
 
-    session = FakeSession(script=script, gate=asyncio.Event())
-    async with running(FakeWorkspace(session=session)) as run:
-        await run.type("x")
-        await run.press("enter")
+    async with running() as run:
+        run.turn(events())
         await run.shows("Context trimmed: 12 messages, 38,400 tokens left out", "attempt 2 · rate limit")
         for left in ("5 s", "4 s"):  # it counts down while one looks
             await run.shows(f"asking again in {left} · esc stops")
-        assert session.gate is not None
-        session.gate.set()
+        gate.set()
         await run.shows("The server cut the prompt: set num_ctx.")
 
 
 async def test_compaction_reports_what_it_did() -> None:
-    async with running() as run:
+    async with running(long_talk()) as run:
+        run.server.script.append(answer("Goal: learn about boats."))
         await run.command("/compact keep the plan")
-        await run.shows("Compacted 142 messages: 121,400 -> 18,300 tokens (-85 %)")
-        assert run.session.log == ["compact keep the plan"]
+        await run.shows("Compacted ", " messages: ", "-> ", "summary of the earlier")
+        assert "keep the plan" in str(run.server.requests[-1].messages[-1])
 
 
 @pytest.mark.slow
@@ -226,7 +227,7 @@ async def test_a_new_line_is_not_a_message(key: str) -> None:
         await run.type("two")
         assert run.chat.composer.value == "one\ntwo"
         await run.press("enter")
-        await run.until(lambda: run.session.sent == ["one\ntwo"])
+        await run.until(lambda: run.sent == ["one\ntwo"])
 
 
 @pytest.mark.slow
@@ -241,7 +242,7 @@ async def test_the_prompt_grows_and_the_lines_below_stay() -> None:
 
 
 async def test_up_and_down_go_through_earlier_prompts_and_keep_the_draft() -> None:
-    async with running(FakeWorkspace(prompts=["older", "two\nlines"])) as run:
+    async with running(Talk(prompts=["older", "two\nlines"])) as run:
         await run.type("draft")
         await run.press("up")
         assert run.chat.composer.value == "two\nlines"
@@ -255,22 +256,32 @@ async def test_prompts_are_remembered_for_later_runs() -> None:
     async with running() as run:
         await run.type("remember me")
         await run.press("enter")
-        await run.until(lambda: run.workspace.prompts == ["remember me"])
+        await run.until(lambda: run.workspace.store.prompts() == ["remember me"])
 
 
-async def test_the_draft_is_counted_and_its_cost_does_not_grow_with_what_was_pasted() -> None:
+async def test_the_draft_is_counted_and_its_cost_does_not_grow_with_what_was_pasted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with running() as run:
         await run.type("a" * 40)
-        await run.shows("draft ~10 tok · +0.0 %")
+        tokens = run.session.draft_tokens("a" * 40)
+        await run.shows(f"draft ~{tokens} tok · +0.0 %")
         big = "line of text\n" * 80_000
         run.chat.composer.area.post_message(events.Paste(big))
-        await run.shows("[paste 1: 80,001 lines, 1.0 MB]", "draft ~260,010 tok · +130.0 % !")
-        before = len(run.session.counted)
+        await run.shows("[paste 1: 80,001 lines, 1.0 MB]", " % !")
+        counted: list[int] = []
+        count = run.session.draft_tokens
+
+        def draft_tokens(text: str) -> int | None:
+            counted.append(len(text))
+            return count(text)
+
+        monkeypatch.setattr(run.session, "draft_tokens", draft_tokens)
         await run.type("!")
-        await run.shows("draft ~260,011 tok")
-        assert max(run.session.counted[before:]) < 100
+        await run.until(lambda: bool(counted))
+        assert max(counted) < 100
         await run.press("enter")
-        await run.until(lambda: run.session.sent == ["a" * 40 + big + "!"])
+        await run.until(lambda: run.sent == ["a" * 40 + big + "!"])
 
 
 async def test_a_chip_is_deleted_whole() -> None:
@@ -282,36 +293,33 @@ async def test_a_chip_is_deleted_whole() -> None:
 
 
 @pytest.mark.slow
-async def test_the_draft_is_kept_and_comes_back() -> None:
-    session = FakeSession()
-    async with running(FakeWorkspace(session=session)) as run:
+async def test_the_draft_is_kept_and_comes_back(tmp_path: Path) -> None:
+    async with running(folder=tmp_path) as run:
         await run.type("unfinished")
-        await run.until(lambda: session.draft == "unfinished")
-    async with running(FakeWorkspace(session=session)) as run:
+        await run.until(lambda: run.session.draft == "unfinished")
+    async with running(folder=tmp_path) as run:
         assert run.chat.composer.value == "unfinished"
         await run.press("enter")
-        await run.until(lambda: session.sent == ["unfinished"] and session.draft == "")
+        await run.until(lambda: run.sent == ["unfinished"] and run.session.draft == "")
 
 
-async def test_leaving_stops_the_answer_keeps_the_draft_and_closes() -> None:
-    session = FakeSession(gate=asyncio.Event())
-    workspace = FakeWorkspace(session=session)
-    async with running(workspace) as run:
+async def test_leaving_stops_the_answer_keeps_the_draft_and_closes(tmp_path: Path) -> None:
+    async with running(Talk(server=EchoProvider(gate=asyncio.Event())), folder=tmp_path) as run:
         await run.type("one")
         await run.press("enter")
         await run.type("two")
         await run.press("enter")
+        await run.shows("queued  two")
         await run.type("three")
         await run.press("ctrl+q")
-        await run.until(lambda: workspace.closed)
-    assert session.messages[-1].status == "cancelled"
-    assert session.draft == "two\n\nthree"
+        await run.until(lambda: not run.app.is_running)
+    async with running(folder=tmp_path) as run:
+        assert run.session.messages[-1].status == "cancelled"
+        assert run.session.draft == "two\n\nthree"
 
 
 async def test_ctrl_c_stops_then_clears_then_leaves() -> None:
-    session = FakeSession(gate=asyncio.Event())
-    workspace = FakeWorkspace(session=session)
-    async with running(workspace) as run:
+    async with running(Talk(server=EchoProvider(gate=asyncio.Event()))) as run:
         await run.type("one")
         await run.press("enter")
         await run.type("draft")
@@ -323,9 +331,9 @@ async def test_ctrl_c_stops_then_clears_then_leaves() -> None:
         await run.press("up")
         assert run.chat.composer.value == "draft"
         await run.press("ctrl+c", "ctrl+c")
-        assert not workspace.closed
+        assert run.app.is_running
         await run.press("ctrl+c")
-        await run.until(lambda: workspace.closed)
+        await run.until(lambda: not run.app.is_running)
 
 
 @pytest.mark.slow
@@ -340,24 +348,24 @@ async def test_ctrl_c_closes_a_panel_and_nothing_else() -> None:
         assert run.chat.composer.value == "draft"
 
 
-async def test_a_workspace_that_does_not_open_ends_with_one_line_and_code_1() -> None:
+async def test_a_workspace_that_does_not_open_ends_with_one_line_and_code_1(tmp_path: Path) -> None:
     async def fails() -> Workspace:
         raise OSError("disk full")
 
-    app = ChatApp(fake_settings(), fails)
+    app = ChatApp(settings_in(tmp_path), fails)
     async with app.run_test() as pilot:
         await pilot.pause(0.1)
     assert app.return_code == 1
 
 
-async def test_a_workspace_that_does_not_open_keeps_what_was_typed() -> None:
+async def test_a_workspace_that_does_not_open_keeps_what_was_typed(tmp_path: Path) -> None:
     gate = asyncio.Event()
 
     async def fails() -> Workspace:
         await gate.wait()
         raise OSError("disk full")
 
-    app = ChatApp(fake_settings(), fails)
+    app = ChatApp(settings_in(tmp_path), fails)
     async with app.run_test() as pilot:
         await pilot.press(*"precious")
         gate.set()
@@ -367,19 +375,19 @@ async def test_a_workspace_that_does_not_open_keeps_what_was_typed() -> None:
 
 
 async def test_history_shows_stored_messages_with_their_tokens() -> None:
-    session = FakeSession(messages=[user("old question"), assistant("old answer")], title="old times")
-    async with running(FakeWorkspace(session=session)) as run:
-        await run.shows("old question", "old answer", "old times", "6.0k tok", "9.6k tok")
+    talk = Talk(messages=[user("old question"), assistant("old answer")], title="old times")
+    async with running(talk) as run:
+        await run.shows("old question", "old answer", "old times", " tok")
 
 
 async def test_numbers_that_are_not_there_yet_are_fetched() -> None:
-    async with running(FakeWorkspace(session=FakeSession(usage=None))) as run:
+    async with running(Talk(usage=None)) as run:
         await run.shows("/ 200k")
 
 
 @pytest.mark.slow
 async def test_keys_can_be_changed_by_id() -> None:
-    async with running(settings=fake_settings(keys={"chat.context": "f9"})) as run:
+    async with running(keys={"chat.context": "f9"}) as run:
         await run.press("f2")
         assert run.app.screen is run.chat
         await run.press("f9")
@@ -406,33 +414,33 @@ async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: 
 
 @pytest.mark.slow
 async def test_a_message_is_edited_and_sent_in_its_place() -> None:
-    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
+    async with running(talk) as run:
         run.chat.transcript.focus()
         await run.press("alt+up", "alt+up", "e")
         await run.until(lambda: run.chat.composer.value == "first")
         await run.shows("sets aside 3 messages, ? tokens · esc keeps them")
         await run.type(" again")
         await run.press("enter")
-        await run.until(lambda: session.sent == ["first again"])
-        assert session.log == ["rewind m1"]
+        await run.until(lambda: run.sent == ["first again"])
+        assert run.session.not_sent == dict.fromkeys(map(ident, ("m1", "m2", "m3")), "set aside")
         await run.until(lambda: "sets aside" not in run.text)
 
 
 async def test_asking_an_older_message_again_waits_for_enter() -> None:
-    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
+    async with running(talk) as run:
         run.chat.transcript.focus()
         await run.press("alt+up", "alt+up", "r")
         await run.shows("Enter asks this again", "sets aside 3 messages")
-        assert session.sent == []
+        assert run.sent == []
         await run.press("enter")
-        await run.until(lambda: session.sent == ["first"])
+        await run.until(lambda: run.sent == ["first"])
 
 
 async def test_messages_are_chosen_from_the_prompt_and_the_keys_are_shown() -> None:
-    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2")])
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(messages=[user("first", "m1"), assistant("answer", "m2")])
+    async with running(talk) as run:
         await run.type("draft")
         await run.press("alt+up")
         await run.shows("c copy · e edit · r again · f fork · p pin · x leave out · y copy code · esc back")
@@ -443,8 +451,8 @@ async def test_messages_are_chosen_from_the_prompt_and_the_keys_are_shown() -> N
 
 
 async def test_esc_lets_go_of_an_edit() -> None:
-    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2")])
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(messages=[user("first", "m1"), assistant("answer", "m2")])
+    async with running(talk) as run:
         run.chat.transcript.focus()
         await run.press("alt+up", "e")
         await run.until(lambda: run.chat.composer.value == "first")
@@ -452,19 +460,20 @@ async def test_esc_lets_go_of_an_edit() -> None:
         await run.until(lambda: run.chat.composer.value == "")
         await run.type("new")
         await run.press("enter")
-        await run.until(lambda: session.sent == ["new"])
-        assert session.log == []
+        await run.until(lambda: run.sent == ["new"])
+        assert not run.session.not_sent
 
 
 async def test_a_message_is_sent_again_pinned_and_left_out_by_key() -> None:
-    session = FakeSession(messages=[user("first", "m1"), assistant("answer", "m2")])
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(messages=[user("first", "m1"), assistant("answer", "m2")])
+    async with running(talk) as run:
         run.chat.transcript.focus()
         await run.press("alt+up", "p", "x")
-        await run.until(lambda: session.log == ["pin m2 True", "exclude m2 True"])
+        await run.until(lambda: run.session.pinned == {ident("m2")})
+        await run.until(lambda: run.session.not_sent == {ident("m2"): "excluded"})
         await run.press("r")
-        await run.until(lambda: session.sent == ["first"])
-        assert session.log[-1] == "rewind m1"
+        await run.until(lambda: run.sent == ["first"])
+        assert run.session.not_sent[ident("m1")] == "set aside"
 
 
 async def test_a_long_answer_rings_only_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -473,7 +482,7 @@ async def test_a_long_answer_rings_only_where_nobody_looks(monkeypatch: pytest.M
     monkeypatch.setattr("tui.screens.chat.turns.LONG", 0.0)
     async with running() as run:
         await run.command("one")
-        await run.until(lambda: run.session.sent == ["one"] and not run.chat.turns.busy)
+        await run.until(lambda: run.sent == ["one"] and not run.chat.turns.busy)
         assert rung == []
         run.app.app_focus = False
         run.chat.turns.ask("two")
@@ -481,10 +490,10 @@ async def test_a_long_answer_rings_only_where_nobody_looks(monkeypatch: pytest.M
 
 
 async def test_what_cannot_be_stored_is_printed_for_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def full(self: FakeSession, text: str) -> None:
+    async def full(self: ChatSession, text: str) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(FakeSession, "save_draft", full)
+    monkeypatch.setattr(ChatSession, "save_draft", full)
     left: list[object] = []
     async with running() as run:
         monkeypatch.setattr(run.app, "exit", lambda **values: left.append(values))
@@ -502,53 +511,52 @@ async def test_what_cannot_be_stored_is_printed_for_the_person(monkeypatch: pyte
 async def test_a_draft_that_is_still_to_be_kept_when_the_store_closes_is_no_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    session = FakeSession()
-    workspace = FakeWorkspace(session=session)
-
     async def closed(_text: str) -> None:
         raise OSError("the store is closed")
 
-    async def close() -> None:
-        monkeypatch.setattr(session, "save_draft", closed)
-        run.chat.drafts.changed("typed while it ends", ())
-        for worker in [worker for worker in run.chat.workers if worker.group == "draft-save"]:
-            await worker.wait()
-        workspace.closed = True
-
-    monkeypatch.setattr(workspace, "close", close)
     monkeypatch.setattr("tui.screens.chat.drafts.SAVE_PAUSE", 0.1)
-    async with running(workspace) as run:
+    async with running() as run:
+        close, session = run.workspace.close, run.session
+
+        async def while_it_closes() -> None:
+            monkeypatch.setattr(session, "save_draft", closed)
+            run.chat.drafts.changed("typed while it ends", ())
+            for worker in [worker for worker in run.chat.workers if worker.group == "draft-save"]:
+                await worker.wait()
+            await close()
+
+        monkeypatch.setattr(run.workspace, "close", while_it_closes)
         await run.type("unfinished")
         await run.press("ctrl+q")
-        await run.until(lambda: workspace.closed)
-    assert session.draft == "unfinished"
+        await run.until(lambda: not run.app.is_running)
+        assert session.draft == "unfinished"
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_what_is_typed_while_a_draft_cannot_be_kept_is_kept_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.screens.chat.drafts.SAVE_PAUSE", 0.0)
-    session = FakeSession()
-    keep = session.save_draft
+    async with running() as run:
+        session = run.session
+        keep = session.save_draft
 
-    async def fails_once(_text: str) -> None:
-        monkeypatch.setattr(session, "save_draft", keep)
-        run.chat.drafts.changed("more", ())
-        raise OSError("the store is busy")
+        async def fails_once(_text: str) -> None:
+            monkeypatch.setattr(session, "save_draft", keep)
+            run.chat.drafts.changed("more", ())
+            raise OSError("the store is busy")
 
-    async with running(FakeWorkspace(session=session)) as run:
         monkeypatch.setattr(session, "save_draft", fails_once)
         await run.type("x")
         await run.until(lambda: session.draft == "x")
 
 
-async def test_without_a_workspace_a_message_stays_in_the_prompt_and_the_reason_is_said_again() -> None:
+async def test_without_a_workspace_a_message_stays_in_the_prompt_and_the_reason_is_said_again(tmp_path: Path) -> None:
     gate = asyncio.Event()
 
     async def fails() -> Workspace:
         await gate.wait()
         raise OSError("database is from a newer version")
 
-    app = ChatApp(fake_settings(), fails)
+    app = ChatApp(settings_in(tmp_path), fails)
     async with app.run_test() as pilot:
         await pilot.press(*"precious")
         gate.set()
@@ -563,30 +571,39 @@ async def test_without_a_workspace_a_message_stays_in_the_prompt_and_the_reason_
 
 async def test_draft_and_queue_outlive_a_compaction() -> None:
     """Known failures 96 and 97: what was typed and what waited were gone, or the queue stuck."""
-    async with running() as run:
-        run.session.gate = asyncio.Event()
+    async with running(long_talk()) as run:
+        run.server.gate = asyncio.Event()
         await run.command("/compact")
         await run.shows("compacting")
         for text in ("one", "two"):
             run.chat.composer.value = text
             await run.press("enter")
         await run.type("a draft")
-        assert run.session.sent == []
-        run.session.gate.set()
-        await run.until(lambda: run.session.sent == ["one", "two"])
+        assert run.sent == []
+        run.server.gate.set()
+        await run.until(lambda: run.sent == ["one", "two"])
         assert run.chat.composer.value == "a draft"
 
 
 @pytest.mark.slow
 async def test_a_number_kept_from_last_time_is_shown_at_once_and_then_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = FakeSession(messages=[user("first", "m1")], usage=make_usage(1_000))
+    gate = asyncio.Event()
 
-    async def measured() -> ContextUsage:
-        session.usage = make_usage(2_000)
-        return session.usage
+    def begin(session: ChatSession) -> None:
+        refresh = session.refresh_usage
 
-    monkeypatch.setattr(session, "refresh_usage", measured)
-    async with running(FakeWorkspace(session=session)) as run:
+        async def measured() -> ContextUsage:
+            await gate.wait()
+            session._meter.latest = None
+            monkeypatch.setattr(session._meter, "measure", lambda _request: make_usage(2_000))
+            return await refresh()
+
+        monkeypatch.setattr(session, "refresh_usage", measured)
+
+    talk = Talk(messages=[user("first", "m1")], usage=make_usage(1_000), begin=begin)
+    async with running(talk) as run:
+        await run.shows("1.0k / 200k")
+        gate.set()
         await run.shows("2.0k / 200k")
 
 
@@ -616,4 +633,4 @@ async def test_typed_text_that_prints_nothing_by_itself_is_kept() -> None:
         await run.type(words)
         await run.until(lambda: run.chat.composer.value == words)
         await run.press("enter")
-        await run.until(lambda: run.session.sent == [words])
+        await run.until(lambda: run.sent == [words])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from textual.widgets import OptionList
 
-from tests.fakes import FakeSession, FakeWorkspace, assistant, make_usage, user
 from tests.screens.conftest import Running, running
+from tests.screens.talks import Talk, assistant, ident, user, with_idents
+from tests.screens.tooling import Tooling
+from tests.usages import make_usage
 from tui.chat.memory_files import MemoryFile, MemoryFiles
 from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.rows import UsageItem, UsageRow
@@ -18,12 +20,12 @@ from tui.screens.pager import WRAPPED, Pager, TextLines, laid_out
 LONG = "\n".join(f"output line {number}" for number in range(90))
 
 
-def session() -> FakeSession:
+def talk() -> Talk:
     file = Attachment("text", "notes.txt", "text/plain", "00", 12, text="what the notes\nsay")
     messages = [
-        Message("user", (Text("the first words"), file), id="m1"),
-        Message("assistant", (ToolCall("c1", "read_file", "{}"),), id="m2", model="m"),
-        Message("tool", (ToolResult("c1", "read_file", LONG),), id="m3"),
+        Message("user", (Text("the first words"), file), id=ident("m1")),
+        Message("assistant", (ToolCall("c1", "read_file", "{}"),), id=ident("m2"), model="m"),
+        Message("tool", (ToolResult("c1", "read_file", LONG),), id=ident("m3")),
         *[user(f"filler {number}\n\n" * 4, f"n{number:02}") for number in range(20)],
         assistant("the end", "z"),
     ]
@@ -36,11 +38,14 @@ def session() -> FakeSession:
         UsageRow("tool_results", "Results", 50, "derived", (UsageItem("m3", 50, "derived", "m3"),)),
         UsageRow("attachments", "Attachments", 60, "derived", (UsageItem("the first words", 60, "derived", "m1"),)),
     )  # fmt: skip
-    found = FakeSession(messages=messages, usage=make_usage(210, rows=rows), system="Be brief,\nplease.")
-    found.memory = MemoryFiles((MemoryFile("/x/AGENTS.md", "AGENTS.md", "# Rules\nNever guess.", "00"),))
     parameters = '{"properties":{"path":{"type":"string"}},"type":"object"}'
-    found.tools.plan = ToolPlan((ToolSchema("read_file", "Reads a file.", parameters),))
-    return found
+    tooling = Tooling(plan=ToolPlan((ToolSchema("read_file", "Reads a file.", parameters),)))
+    return tooling.talk(
+        messages=messages,
+        usage=with_idents(make_usage(210, rows=rows)),
+        system="Be brief,\nplease.",
+        memory=MemoryFiles((MemoryFile("/x/AGENTS.md", "AGENTS.md", "# Rules\nNever guess.", "00"),)),
+    )
 
 
 async def unfold(run: Running, row: str, item: str) -> None:
@@ -75,7 +80,7 @@ SHOWN_OF = (
 
 @pytest.mark.slow
 async def test_a_text_is_shown_and_esc_leads_back() -> None:
-    async with running(FakeWorkspace(session=session())) as run:
+    async with running(talk()) as run:
         for row, item, shown in SHOWN_OF:
             await unfold(run, row, item)
             await run.press("enter")
@@ -86,19 +91,19 @@ async def test_a_text_is_shown_and_esc_leads_back() -> None:
 
 
 async def test_a_message_is_shown_where_it_was_said_and_its_result_unfolded() -> None:
-    async with running(FakeWorkspace(session=session())) as run:
+    async with running(talk()) as run:
         await unfold(run, "tool results", "m3")
         await run.press("enter")
         await run.until(lambda: run.app.screen is run.chat)
         await run.shows("output line 0", "output line 9", "c copy")
-        assert run.chat.transcript.cursor_id == "m3"
+        assert run.chat.transcript.cursor_id == ident("m3")
         await run.press("escape")
         await run.until(lambda: run.chat.transcript.cursor_id is None)
 
 
 @pytest.mark.slow
 async def test_a_click_opens_too_and_what_is_gone_is_said() -> None:
-    async with running(FakeWorkspace(session=session())) as run:
+    async with running(talk()) as run:
         await unfold(run, "tools", "gone")
         await run.press("enter")
         await run.shows("not part of the next request any more")

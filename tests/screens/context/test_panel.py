@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
-from tests.fakes import FakeSession, FakeWorkspace, assistant, make_usage, user
 from tests.screens.conftest import SIZES, running
+from tests.screens.talks import TALK, EchoProvider, Talk, assistant, ident, long_talk, shown_usage, user
+from tests.usages import make_usage
 from tui.chat.turn.session import ChatSession
-from tui.chat.workspace import Workspace
 from tui.messages import Message, Text
+from tui.providers.base import Capabilities
 from tui.screens.context.panel import ContextPanel
 from tui.views.context.table import ContextView
 
@@ -32,20 +31,24 @@ async def test_it_lies_over_the_conversation_and_esc_closes_it(size: tuple[int, 
 
 @pytest.mark.slow
 async def test_looking_changes_nothing_in_the_session() -> None:
-    session = FakeSession(messages=[user("hi"), assistant("ho")])
-    async with running(FakeWorkspace(session=session)) as run:
-        before = copy.copy(session.__dict__)
+    async with running(Talk(messages=[user("hi"), assistant("ho")])) as run:
+        store, session = run.workspace.store, run.session
+
+        def stored() -> tuple[object, ...]:
+            return session.usage, session._conversation.state, store.messages(TALK), store.records(TALK)
+
+        before = stored()
         await run.press(
             "f2", "down", "down", "right", "left", "h", "escape", "m", "s", "escape", "f", "escape", "escape"
         )
         await run.until(lambda: run.app.screen is run.chat)
-        assert session.__dict__ == before
+        assert stored() == before
 
 
 @pytest.mark.slow
 async def test_its_total_is_the_status_lines() -> None:
-    session = FakeSession(usage=make_usage(123_456, 200_000, source="estimated"))
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(usage=shown_usage(123_456, 200_000, source="estimated"))
+    async with running(talk) as run:
         await run.shows("~123k / 200k · 62 %")
         await run.press("f2")
         await run.shows("~123,456 / 200,000 tokens   62 %")
@@ -82,31 +85,24 @@ async def test_rolling_is_turned_on_from_here_and_the_threshold_goes() -> None:
 
 @pytest.mark.slow
 async def test_exact_count_replaces_the_estimate() -> None:
-    session = FakeSession(usage=make_usage(52_500, source="estimated"))
-    async with running(FakeWorkspace(session=session)) as run:
+    server = EchoProvider(able=Capabilities(count_endpoint=True))
+    async with running(Talk(messages=[user("how much is this?")], usage=None, server=server)) as run:
         await run.press("f2")
-        await run.shows("~52,500")
+        await run.shows("~", "/ 200,000 tokens")
         await run.press("e")
-        await run.shows("52,000 / 200,000", "The server counted 52,000 tokens.", "e exact count")
-        await run.press("escape")
-        await run.shows(" 52.0k / 200k")
+        await run.shows("The server counted ", "e exact count")
+        usage = run.session.usage
+        assert usage is not None and usage.source == "exact"
+        await run.shows(f" {usage.total} / 200,000")
 
 
-async def test_a_server_that_cannot_count_is_said_and_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def none(self: FakeSession) -> int | None:
-        return None
-
-    monkeypatch.setattr(FakeSession, "count_exactly", none)
+async def test_a_server_that_cannot_count_is_said_and_nothing_changes() -> None:
     async with running() as run:
         await run.press("f2", "e")
         await run.shows("This server has no counting endpoint; the number stays", "52,100 / 200,000")
 
 
-async def test_what_is_said_of_a_count_does_not_cover_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def none(self: FakeSession) -> int | None:
-        return None
-
-    monkeypatch.setattr(FakeSession, "count_exactly", none)
+async def test_what_is_said_of_a_count_does_not_cover_the_number() -> None:
     async with running(size=(60, 20)) as run:
         await run.press("f2", "e")
         await run.shows("stays as it was.", "52,100 / 200,000 tokens")
@@ -114,24 +110,24 @@ async def test_what_is_said_of_a_count_does_not_cover_the_number(monkeypatch: py
 
 @pytest.mark.slow
 async def test_a_count_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fails(self: FakeSession) -> int | None:
+    async def fails(self: ChatSession) -> int | None:
         raise OSError("no route\nto host")
 
-    monkeypatch.setattr(FakeSession, "count_exactly", fails)
+    monkeypatch.setattr(ChatSession, "count_exactly", fails)
     async with running() as run:
         await run.press("f2", "e")
         await run.shows("The server did not count (no route to host)", "52,100 / 200,000", "e exact count")
 
 
 async def test_compact_closes_the_panel_and_compacts() -> None:
-    async with running() as run:
+    async with running(long_talk()) as run:
         await run.press("f2", "c")
-        await run.shows("Compacted 142 messages")
+        await run.shows("Compacted ")
         assert run.app.screen is run.chat
 
 
 async def test_what_does_not_fit_is_said() -> None:
-    async with running(FakeWorkspace(session=FakeSession(usage=make_usage(494_945)))) as run:
+    async with running(Talk(usage=shown_usage(494_945))) as run:
         await run.shows("495k / 200k · 247 % !", "311k too much")
         await run.press("f2")
         await run.shows("247 % !", "▲ the window ends here", "too much", "310,945")
@@ -139,7 +135,7 @@ async def test_what_does_not_fit_is_said() -> None:
 
 @pytest.mark.slow
 async def test_an_unknown_window_has_no_percentage() -> None:
-    async with running(FakeWorkspace(session=FakeSession(usage=make_usage(500, None)))) as run:
+    async with running(Talk(usage=shown_usage(500, None))) as run:
         await run.shows("500 / ?")
         await run.press("f2")
         await run.shows("500 / ? tokens", "window unknown", "/window 128k")
@@ -149,20 +145,20 @@ async def test_an_unknown_window_has_no_percentage() -> None:
 @pytest.mark.slow
 async def test_messages_can_be_pinned_left_out_sorted_and_gone_to() -> None:
     messages: list[Message] = [user(f"question {n}", f"m{n}") for n in range(1, 60)]
-    session = FakeSession(messages=messages, not_sent={"m3": "compacted"})
-    async with running(FakeWorkspace(session=session)) as run:
+    talk = Talk(messages=messages, not_sent={ident("m3"): "compacted"})
+    async with running(talk) as run:
         await run.press("f2", "m")
         await run.shows("Messages · 59 messages, 1 not sent any more", "question 59")
         await run.press("home")
         await run.shows("question 1 ")
         await run.press("p")
-        await run.until(lambda: session.pinned == {"m1"})
+        await run.until(lambda: run.session.pinned == {ident("m1")})
         await run.shows("◆ question 1 ")
         await run.press("x")
-        await run.until(lambda: session.not_sent.get("m1") == "excluded")
+        await run.until(lambda: run.session.not_sent.get(ident("m1")) == "excluded")
         await run.shows("2 not sent any more", "excluded")
         await run.press("x")
-        await run.until(lambda: "m1" not in session.not_sent)
+        await run.until(lambda: ident("m1") not in run.session.not_sent)
         await run.press("s", "enter")
         await run.until(lambda: run.app.screen is run.chat)
         await run.shows("question 2\n")
@@ -172,10 +168,10 @@ async def test_messages_can_be_pinned_left_out_sorted_and_gone_to() -> None:
 async def test_history_draws_the_calls_and_marks_compactions() -> None:
     messages: list[Message] = []
     for n in range(1, 30):
-        messages += [user("q", f"u{n}"), assistant("a", f"a{n}", tokens=(n * 3_000, 500))]
-    messages.append(Message("user", (Text("summary"),), id="s1", kind="summary"))
-    messages.append(assistant("a", "a99", tokens=(9_000, 500)))
-    async with running(FakeWorkspace(session=FakeSession(messages=messages))) as run:
+        messages += [user("q", f"a{n:02}q"), assistant("a", f"a{n:02}r", tokens=(n * 3_000, 500))]
+    messages.append(Message("user", (Text("summary"),), id=ident("a98s"), kind="summary"))
+    messages.append(assistant("a", "a99r", tokens=(9_000, 500)))
+    async with running(Talk(messages=messages)) as run:
         await run.press("f2", "h")
         await run.shows("30 calls", "now 9.5k, most 87.5k", "▼ compacted", "window 200k", "█")
         await run.press("escape")
@@ -198,11 +194,10 @@ async def test_fits_where_lists_the_models() -> None:
 
 
 async def test_it_opens_before_there_are_numbers() -> None:
-    session = FakeSession(usage=None)
-    async with running(FakeWorkspace(session=session)) as run:
-        session.usage = None
-        run.app.push_screen(ContextPanel(ContextView(cast("ChatSession", session), cast("Workspace", run.workspace))))
-        await run.shows("0 / 200,000 tokens")
+    async with running() as run:
+        run.session._meter.latest = None
+        run.app.push_screen(ContextPanel(ContextView(run.session, run.workspace)))
+        await run.shows("52,100 / 200,000 tokens")
 
 
 @pytest.mark.slow
@@ -214,6 +209,6 @@ async def test_a_click_on_the_number_opens_it() -> None:
 
 async def test_warnings_are_shown() -> None:
     usage = replace(make_usage(), warnings=("tools are estimated larger than the whole request",))
-    async with running(FakeWorkspace(session=FakeSession(usage=usage))) as run:
+    async with running(Talk(usage=usage)) as run:
         await run.press("f2")
         await run.shows("! tools are estimated larger")

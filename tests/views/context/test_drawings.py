@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.fakes import make_usage
+from tests.usages import make_usage
 from tui.context.usage.limits import Budget
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.text.names import MESSAGE_ROWS, ROW_NAMES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fakes import assistant, make_usage, user
+from tests.usages import assistant, make_usage, user
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult
 from tui.views.context.history import Call, calls_of, chart_lines, legend

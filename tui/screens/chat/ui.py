@@ -179,9 +179,7 @@ class ScreenUI:
             self._summary = None
         if not accepted and panel.left:
             await self.chat.remember_now(panel.left)
-            await self.say(
-                "Your changes to the summary are not in force; the up key brings their text into the prompt."
-            )
+            await self.say("Your changes to the summary are not in force; the up key puts their text into the prompt.")
         await text.keep("")
         return bool(accepted)
 
@@ -190,7 +188,7 @@ class ScreenUI:
         if text := await session.summaries.kept():
             await self.chat.remember_now(text)
             await session.summaries.keep("")
-            await self.say("A summary that was being changed is not lost: the up key brings its text into the prompt.")
+            await self.say("A summary that was being changed is not lost: the up key puts its text into the prompt.")
 
     async def put_summary_away(self) -> None:
         """The program ends: close the panel and keep what was changed in it, for the up key of the next run."""

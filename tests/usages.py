@@ -1,0 +1,70 @@
+"""Numbers and messages as plain values, for tests of what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tui.context.usage.limits import Budget, ModelLimits
+from tui.context.usage.rows import UsageItem, UsageRow
+from tui.context.usage.usage import Basis, ContextUsage
+from tui.messages import Message, Text, Usage
+
+
+def make_usage(
+    total: int = 52_100,
+    window: int | None = 200_000,
+    *,
+    source: str = "exact",
+    rows: Sequence[UsageRow] | None = None,
+    rolling: bool = False,
+) -> ContextUsage:
+    """Numbers that keep the promises of `ContextUsage`, for any total and window."""
+    if rows is None:
+        system, tools = min(4_000, total), min(8_000, max(0, total - 4_000))
+        rest = max(0, total - system - tools)
+        shares = [rest * part // 100 for part in (15, 24, 8, 5, 46)]
+        rows = (
+            UsageRow("system", "System prompt", system, "estimated"),
+            UsageRow(
+                "tools", "Tools", tools, "estimated",
+                (UsageItem("read_file", tools // 3, "estimated", "read_file"),
+                 UsageItem("search", tools - tools // 3, "estimated", "search", "github")),
+            ),
+            UsageRow("user", "User messages", shares[0], "derived", (UsageItem("hi", shares[0], "derived", "m1"),)),
+            UsageRow("assistant", "Assistant", shares[1], "derived", (UsageItem("ho", shares[1], "derived", "m2"),)),
+            UsageRow("reasoning", "Reasoning sent back", shares[2], "derived"),
+            UsageRow("tool_calls", "Tool calls", shares[3], "derived"),
+            UsageRow("tool_results", "Tool results", shares[4], "derived"),
+            UsageRow("attachments", "Attachments", rest - sum(shares), "estimated"),
+        )  # fmt: skip
+    limits = ModelLimits(window, source="probe" if window else "unknown", detail="models API" if window else "")
+    basis = Basis(total - 2_100, 2_000, 2_000, 100, 1, 0.1, 1.31, 0.6, 31, 1, 84_000) if total > 2_100 else Basis()
+    if not window:
+        return ContextUsage(
+            "s1", "anthropic", "claude-x", limits, Budget(None, None, None, None), total, total + 180,
+            "exact" if source == "exact" else "estimated", basis, tuple(rows), None, None, None, None, None, None,
+        )  # fmt: skip
+    reserve = min(16_000, window // 4)
+    most = window - reserve
+    threshold = None if rolling else most * 85 // 100
+    mark = most if threshold is None else threshold
+    over = max(0, total - most)
+    buffer = 0 if over else most - max(mark, total)
+    return ContextUsage(
+        "s1", "anthropic", "claude-x", limits, Budget(window, most, reserve, threshold), total, total + 180,
+        "exact" if source == "exact" else "estimated", basis, tuple(rows), reserve, buffer,
+        max(0, mark - total), over, None if threshold is None else max(0, threshold - total), 100 * total / window,
+    )  # fmt: skip
+
+
+def user(text: str, message_id: str = "m1") -> Message:
+    """A message of the person."""
+    return Message("user", (Text(text),), id=message_id, created_at=1.0)
+
+
+def assistant(text: str, message_id: str = "m2", *, tokens: tuple[int | None, int | None] = (50_000, 2_000)) -> Message:
+    """A measured answer; `tokens` are input and output."""
+    return Message(
+        "assistant", (Text(text),), id=message_id, created_at=2.0, provider="anthropic", model="claude-x",
+        usage=Usage(*tokens),
+    )  # fmt: skip
