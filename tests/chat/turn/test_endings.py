@@ -8,14 +8,14 @@ import pytest
 
 from tests.chat.calling.tool_calls import Source as Tools
 from tests.chat.calling.tool_calls import results, well_formed
-from tests.chat.fakes import ScriptedProvider, answer, drain, of, open_workspace
+from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, of, open_workspace
 from tui.chat.conversation.events import ReplyDelta, TurnFailed
 from tui.messages import ProviderItem, Refusal, Source, Text
 from tui.providers.base import ItemReceived, RefusalDelta, SourceCited, StreamEnd, TextDelta, ToolCallDelta
 from tui.text.endings import finish_kind
 
 
-def ended(reason: str, *names: str) -> list[object]:
+def ended(reason: str, *names: str) -> Answer:
     """An answer that calls tools and ends for `reason`."""
     deltas = [ToolCallDelta(number, f"c{number}", name, "{}") for number, name in enumerate(names)]
     return [TextDelta("Let me see."), *deltas, StreamEnd(finish_kind(reason), reason)]
@@ -27,7 +27,7 @@ def tools() -> Tools:
 
 @pytest.mark.parametrize("reason", ["length", "max_tokens", "model_context_window_exceeded", "MALFORMED_FUNCTION_CALL"])
 async def test_the_last_call_of_a_cut_answer_is_not_run(tmp_path: Path, reason: str) -> None:
-    provider = ScriptedProvider([ended(reason, "look", "find"), answer("done")])  # type: ignore[list-item]
+    provider = ScriptedProvider([ended(reason, "look", "find"), answer("done")])
     source = tools()
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -42,7 +42,7 @@ async def test_the_last_call_of_a_cut_answer_is_not_run(tmp_path: Path, reason: 
 
 
 async def test_an_answer_that_is_cut_each_time_ends_after_two_requests(tmp_path: Path) -> None:
-    provider = ScriptedProvider(fallback=lambda _: ended("length", "look"))  # type: ignore[arg-type,return-value]
+    provider = ScriptedProvider(fallback=lambda _: ended("length", "look"))
     source = tools()
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -53,7 +53,7 @@ async def test_an_answer_that_is_cut_each_time_ends_after_two_requests(tmp_path:
 
 async def test_cuts_that_are_not_in_a_row_end_nothing(tmp_path: Path) -> None:
     script = [ended("length", "look"), ended("tool_calls", "look"), ended("length", "look"), answer("done")]
-    provider = ScriptedProvider(script)  # type: ignore[arg-type]
+    provider = ScriptedProvider(script)
     source = tools()
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -64,7 +64,7 @@ async def test_cuts_that_are_not_in_a_row_end_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reason", ["refusal", "content_filter", "SAFETY"])
 async def test_no_call_of_an_answer_that_was_stopped_is_run(tmp_path: Path, reason: str) -> None:
-    provider = ScriptedProvider([ended(reason, "look", "find"), answer("next")])  # type: ignore[list-item]
+    provider = ScriptedProvider([ended(reason, "look", "find"), answer("next")])
     source = tools()
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -75,8 +75,8 @@ async def test_no_call_of_an_answer_that_was_stopped_is_run(tmp_path: Path, reas
 
 
 async def test_a_pause_of_the_server_is_gone_over(tmp_path: Path) -> None:
-    script = [[TextDelta("Searching"), StreamEnd("paused", "pause_turn")], answer("found")]
-    async with open_workspace(tmp_path, ScriptedProvider(script)) as workspace:  # type: ignore[arg-type]
+    script: list[Answer] = [[TextDelta("Searching"), StreamEnd("paused", "pause_turn")], answer("found")]
+    async with open_workspace(tmp_path, ScriptedProvider(script)) as workspace:
         session = await workspace.new_session()
         await drain(session.send("go"))
         assert [message.text for message in session.messages] == ["go", "Searching", "found"]
@@ -92,7 +92,7 @@ async def test_a_server_that_pauses_for_ever_is_left(tmp_path: Path) -> None:
 
 async def test_what_only_explains_an_answer_is_stored_and_never_sent(tmp_path: Path) -> None:
     """And the number is that of what goes out."""
-    odd = [
+    odd: Answer = [
         TextDelta("So."),
         SourceCited("https://example.com/a", "A"),
         SourceCited("https://example.com/a"),
@@ -101,8 +101,9 @@ async def test_what_only_explains_an_answer_is_stored_and_never_sent(tmp_path: P
         StreamEnd("refusal", "refusal"),
     ]
     sizes: list[int] = []
-    for first in (odd, [TextDelta("So."), StreamEnd("stop", "stop")]):
-        provider = ScriptedProvider([first, answer("next")])  # type: ignore[list-item]
+    plain: Answer = [TextDelta("So."), StreamEnd("stop", "stop")]
+    for first in (odd, plain):
+        provider = ScriptedProvider([first, answer("next")])
         async with open_workspace(tmp_path / str(len(sizes)), provider) as workspace:
             session = await workspace.new_session()
             events = await drain(session.send("go"))
