@@ -16,6 +16,8 @@ LEVELS = EFFORTS
 USUAL = ("low", "medium", "high")  # what every model that takes a level at all has
 
 _O_SERIES = re.compile(r"^(?:o\d|gpt-oss|codex-mini)")
+# The only ones from gpt-6 on that take "none" (OpenAI's pages of each model, November 2026).
+_CAN_BE_OFF = re.compile(r"gpt-6-(sol|luna)|gpt-6\.1-terra")
 _GPT = re.compile(r"gpt-(?P<major>\d+)(?:\.(?P<minor>\d+))?")
 # "Supported values are: 'none', 'low' and 'high'", "must be one of [low, high]", "Input should be 'low' or 'high'".
 _LISTED = re.compile(
@@ -67,7 +69,7 @@ def openai_levels(model: str, *, chat: bool = False) -> tuple[str, ...] | None:
     if "-pro" in name:
         return ("high",) if version < (5, 2) else ("medium", "high", "xhigh")
     if version >= (6, 0):
-        least = () if "astra" in name else ("off",)
+        least = ("off",) if _CAN_BE_OFF.fullmatch(name) else ()
         return (*least, *USUAL, "xhigh") if chat else (*least, *USUAL, "xhigh", "max")
     if version == (5, 0):
         return USUAL if "codex" in name else ("minimal", *USUAL)

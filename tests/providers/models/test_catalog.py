@@ -210,21 +210,32 @@ def test_what_is_written_for_an_hour_and_what_is_searched_for_has_its_own_price(
 
 
 @pytest.mark.parametrize(
-    ("terms", "factor", "left_out"),
+    ("provider", "model", "terms", "factor", "left_out"),
     [
-        ((), "1", ""),
-        (("flex",), "0.5", ""),
-        (("batch",), "0.5", ""),
-        (("us",), "1.1", ""),
-        (("priority",), "1", "priority"),
-        (("fast", "us"), "1", "fast, us"),
+        ("openai", "gpt-5", (), "1", ""),
+        ("openai", "gpt-5", ("flex",), "0.5", ""),
+        ("openai", "gpt-6.1-sol", ("batch",), "0.5", ""),
+        ("openai", "gpt-5", ("priority",), "2", ""),
+        ("openai", "gpt-5.5", ("fast",), "2.5", ""),
+        ("openai", "gpt-4o", ("priority",), "1", "priority"),
+        ("openai", "gpt-5", ("us",), "1", "us"),
+        ("anthropic", "claude-opus-5", ("us",), "1.1", ""),
+        ("anthropic", "claude-opus-5", ("fast",), "2", ""),
+        ("anthropic", "claude-opus-5", ("batch", "us"), "0.55", ""),
+        ("anthropic", "claude-opus-5", ("priority", "us"), "1", "priority, us"),
+        ("anthropic", "claude-sonnet-5", ("flex",), "1", "flex"),
     ],
 )
 def test_terms_change_the_price_or_it_is_called_the_list_price(
-    terms: tuple[str, ...], factor: str, left_out: str
+    provider: str, model: str, terms: tuple[str, ...], factor: str, left_out: str
 ) -> None:
-    plain = price(Usage(1000, 1000), "openai", "gpt-5")
+    plain = price(Usage(1000, 1000), provider, model)
     usage = Usage(1000, 1000, terms=terms)
-    assert plain is not None and price(usage, "openai", "gpt-5") == plain * Decimal(factor)
-    assert unpriced_terms(usage) == left_out
-    assert unpriced_terms(replace(usage, cost=1.0)) == ""
+    assert plain is not None and price(usage, provider, model) == plain * Decimal(factor)
+    assert unpriced_terms(usage, provider, model) == left_out
+    assert unpriced_terms(replace(usage, cost=1.0), provider, model) == ""
+
+
+def test_a_model_that_is_too_new_for_the_price_data_has_the_price_of_its_page() -> None:
+    usage = Usage(100_000, 1_000, input_cached=50_000)
+    assert price(usage, "openai", "gpt-6.2-sol") == Decimal("0.115")

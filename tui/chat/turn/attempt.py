@@ -136,7 +136,7 @@ class Attempt:
             finish_reason=reply.finish_reason,
             error=None if reply.status == "complete" else reply.error or reply.status,
             cost=self._cost(reply),
-            unpriced=unpriced_terms(reply.usage) if reply.usage else "",
+            unpriced=unpriced_terms(reply.usage, reply.provider, reply.model) if reply.usage else "",
             verdict=self._verdict,
         )
 

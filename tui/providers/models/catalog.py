@@ -7,6 +7,7 @@ off the event loop.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -49,9 +50,22 @@ _TABLE: tuple[tuple[re.Pattern[str], int, int, bool], ...] = tuple(
 
 # Our provider names where `genai-prices` has another.
 _PRICE_IDS: Mapping[str, str] = {"gemini": "google", "xai": "x-ai", "moonshot": "moonshotai"}
-# What terms do to a list price: OpenAI's and Anthropic's pages of prices, autumn 2026. What "priority" and "fast" do
-# depends on the model.
-_FACTORS: Mapping[str, Decimal] = {"flex": Decimal("0.5"), "batch": Decimal("0.5"), "us": Decimal("1.1")}
+# Models that `genai-prices` does not have yet, at the price of another one (OpenAI's pages of both, November 2026).
+_PRICED_AS: Mapping[str, str] = {"gpt-6.2-sol": "gpt-6.1-sol"}
+# (provider, models, terms, factor of the list price): OpenAI's pages of prices and of fast mode, Anthropic's of prices
+# and of fast mode, November 2026. OpenAI calls the same tier "priority" and "fast".
+_FACTORS: tuple[tuple[str, re.Pattern[str], frozenset[str], Decimal], ...] = tuple(
+    (provider, re.compile(models), frozenset(terms.split()), Decimal(factor))
+    for provider, models, terms, factor in (
+        ("openai", r".*", "flex batch", "0.5"),
+        ("openai", r"gpt-5\.5.*", "priority fast", "2.5"),
+        ("openai", r"gpt-5(\.[1246])?(-codex|-mini|-sol|-terra|-luna)?|gpt-6.*", "priority fast", "2"),
+        ("anthropic", r".*", "batch", "0.5"),
+        ("anthropic", r".*", "us", "1.1"),
+        ("anthropic", r"claude-opus-4-[67].*", "fast", "6"),
+        ("anthropic", r"claude-opus-(4-8|5).*|claude-fable-5-2.*", "fast", "2"),
+    )
+)
 _FREE = frozenset({"local", "demo", "llamacpp", "lmstudio", "vllm", "ollama"})
 
 
@@ -103,17 +117,26 @@ def price(usage: Usage, provider: str, model: str) -> Decimal | None:
         web_searches=usage.searches or None,
     )
     try:
-        listed = calc_price(counted, model, provider_id=_price_id(provider)).total_price
+        listed = calc_price(counted, _PRICED_AS.get(model, model), provider_id=_price_id(provider)).total_price
     except (LookupError, ValueError):  # not listed, or counts that cannot be
         return None
-    return listed * _FACTORS.get(usage.terms[0], Decimal(1)) if len(usage.terms) == 1 else listed
+    factors = [_factor(provider, model, term) for term in usage.terms]
+    return listed if None in factors else math.prod((factor for factor in factors if factor is not None), start=listed)
 
 
-def unpriced_terms(usage: Usage) -> str:
-    """The terms of a call that `price` knows no factor for, so that it is the list price; "" for none."""
-    if usage.cost is not None or (len(usage.terms) == 1 and usage.terms[0] in _FACTORS):
+def unpriced_terms(usage: Usage, provider: str, model: str) -> str:
+    """The terms of a call where `price` lacks the factor of one, so that it is the list price; "" for none."""
+    if usage.cost is not None or all(_factor(provider, model, term) is not None for term in usage.terms):
         return ""
     return ", ".join(usage.terms)
+
+
+def _factor(provider: str, model: str, term: str) -> Decimal | None:
+    """What a term multiplies the list price of a model by; None where that is unknown."""
+    for of_provider, models, terms, factor in _FACTORS:
+        if provider == of_provider and term in terms and models.fullmatch(model):
+            return factor
+    return None
 
 
 def _alone(one: BilledPass) -> Usage:
