@@ -15,7 +15,7 @@ from tests.chat.fakes import Answer, FakeWorkspace, ScriptedProvider, answer
 from tests.tools.mcp.mcp_running import NAUGHTY, START, until
 from tui.chat.attachments import AttachmentError
 from tui.chat.conversation.events import ApprovalAsked
-from tui.chat.servers import KNOWN, Servers, fingerprint
+from tui.chat.servers import CACHED_TOOLS, Servers, fingerprint
 from tui.config.settings import ProviderSettings, Settings
 from tui.config.tools import ToolSettings
 from tui.messages import ToolResult
@@ -107,7 +107,7 @@ async def test_a_projects_servers_start_once_agreed_to_and_are_known_the_next_ti
 
     async with opened(data) as servers:  # nothing is started: what was known is offered, in the same order
         assert offered(servers) == names
-        assert servers.lines[0].status.known
+        assert servers.lines[0].status.cached
         assert servers.news() == []
         assert SECRET not in json.dumps([row[0] for row in servers._store.query("SELECT value FROM state", ())])
         await servers.switch("own", False)
@@ -146,9 +146,9 @@ async def test_what_can_not_be_read_of_last_time_is_asked_anew(tmp_path: Path) -
     entry = {"command": sys.executable, "args": [NAUGHTY]}
     async with opened(tmp_path, mcp_servers={"own": entry}) as servers:
         kept = {"of": fingerprint(servers.lines[0].config), "tools": [{"nome": "x"}]}
-        servers._store.put_state(KNOWN + "own", json.dumps(kept))
+        servers._store.put_state(CACHED_TOOLS + "own", json.dumps(kept))
     async with opened(tmp_path, mcp_servers={"own": entry}) as servers:
-        assert (offered(servers), servers.lines[0].status.known) == ([], False)
+        assert (offered(servers), servers.lines[0].status.cached) == ([], False)
 
 
 def test_another_command_is_another_server_and_no_secret_is_in_its_mark() -> None:

@@ -52,7 +52,7 @@ def test_an_unknown_price_makes_the_sum_unknown() -> None:
 def test_what_was_stopped_is_priced_by_its_estimate_and_marked() -> None:
     stopped = replace(CALL, status="failed", usage_source="estimated", cost=0.1)
     cost = cost_of([CALL, stopped])
-    assert spent(cost.total, cost.known, estimated=cost.estimated) == "~$0.35"
+    assert spent(cost.total, cost.priced, estimated=cost.estimated) == "~$0.35"
     nothing = replace(CALL, cost=None, input_total=None, output_total=None, status="failed")
     assert totals("x", [nothing]).cost is None  # not $0.00
     assert spent(*cost_of([replace(CALL, cost=None)])[:2]) == "?"
@@ -83,9 +83,9 @@ def test_every_sum_of_costs_is_the_sum_over_its_calls(calls: list[CallRow]) -> N
     assert (whole.cost, whole.priced, whole.estimated) == cost
     assert (totals_to_json(whole)["cost"], totals_to_json(whole)["known_cost"]) == cost[:2]
     done = [call for call in calls if call.status != "pending"]
-    assert cost.known == pytest.approx(sum(call.cost or 0.0 for call in done))
+    assert cost.priced == pytest.approx(sum(call.cost or 0.0 for call in done))
     models = by_model(calls)
-    assert sum(model.priced for model in models) == pytest.approx(cost.known)
+    assert sum(model.priced for model in models) == pytest.approx(cost.priced)
     unpriced = [call for call in done if call.cost is None and call.input_total]
     assert (cost.total is None) == bool(unpriced or (done and all(call.cost is None for call in done)))
 

@@ -236,19 +236,19 @@ async def test_what_is_written_survives_a_kill_until_it_is_decided_on() -> None:
         kept = ""
         while kept != f"mine {GOAL}":
             await run.pilot.pause(0.05)
-            kept = await run.session.summaries.kept()
+            kept = await run.session.summaries.saved_draft()
         await run.press("ctrl+s")
         await run.shows("Compacted ")
         await run.idle()
-        assert await run.session.summaries.kept() == ""
-        await run.session.summaries.keep("mine")
+        assert await run.session.summaries.saved_draft() == ""
+        await run.session.summaries.save_draft("mine")
         await run.command("/new")
         await run.shows("new conversation")
         await run.chat.attach(await run.workspace.resume("s1"))
         await run.shows("the up key puts its text into the prompt")
         await run.press("up")
         assert run.chat.composer.value == "mine"
-        assert await run.session.summaries.kept() == ""
+        assert await run.session.summaries.saved_draft() == ""
 
 
 async def test_control_characters_of_a_model_are_shown_and_act_on_nothing() -> None:

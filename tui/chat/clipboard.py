@@ -114,17 +114,17 @@ def paste_tools(environ: Mapping[str, str], platform: str = sys.platform) -> tup
         shell = ("powershell.exe", "-NoProfile", "-NonInteractive", "-STA", "-Command")
         pictures.append(Tool((*shell, _POWERSHELL_IMAGE), _from_base64))
         texts.append(Tool((*shell, _POWERSHELL_TEXT)))
-    found = [tool for tool in pictures if shutil.which(tool.command[0])]
-    if not found:
+    for_pictures = [tool for tool in pictures if shutil.which(tool.command[0])]
+    if not for_pictures:
         todo = f"install {missing}, or" if missing else "there is no display here;"
         raise ClipboardError(f"The clipboard can't be read: {todo} save the picture and name it @path.")
-    return found, [tool for tool in texts if shutil.which(tool.command[0])]
+    return for_pictures, [tool for tool in texts if shutil.which(tool.command[0])]
 
 
 def _from_osascript(output: bytes) -> bytes:
     """`«data PNGf8950…»`, as AppleScript writes bytes."""
-    found = re.search(rb"PNGf([0-9A-Fa-f]+)", output)
-    return binascii.unhexlify(found.group(1)) if found else b""
+    match = re.search(rb"PNGf([0-9A-Fa-f]+)", output)
+    return binascii.unhexlify(match.group(1)) if match else b""
 
 
 def _from_base64(output: bytes) -> bytes:

@@ -136,10 +136,10 @@ def _text(data: bytes) -> str:
         raise ValueError
     if len(data) <= LARGEST:
         return data.decode("utf-8-sig")
-    kept = data[:LARGEST]
-    while kept and kept[-1] & 0xC0 == 0x80:
-        kept = kept[:-1]
-    return kept[:-1].decode("utf-8-sig") + "\n[The rest of this file was left out.]"
+    head = data[:LARGEST]
+    while head and head[-1] & 0xC0 == 0x80:
+        head = head[:-1]
+    return head[:-1].decode("utf-8-sig") + "\n[The rest of this file was left out.]"
 
 
 def project_folders(folder: Path, home: Path) -> list[Path]:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 def mentioned(text: str, folder: Path) -> list[Path]:
     """The files named in `text` that are there, each once. What is no file is only text."""
-    found: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     for candidates in mentioned_names(text):
         for name in candidates:
             path = folder / at_home(name)
             if is_file(path):
-                found[path] = None
+                paths[path] = None
                 break
-    return list(found)
+    return list(paths)
 
 
 async def named_attachments(text: str, workspace: Workspace, session: ChatSession, folder: Path) -> list[Attachment]:
@@ -50,16 +50,16 @@ def resources_named(text: str, servers: Servers) -> list[ServerResource]:
 
     A URI need not be among those the server lists: servers also have resources by pattern.
     """
-    found: dict[str, ServerResource] = {}
+    mentioned_resources: dict[str, ServerResource] = {}
     resources = servers.resources
-    known = {f"{r.server}:{r.name}": r for r in reversed(resources)} | {f"{r.server}:{r.uri}": r for r in resources}
+    by_name = {f"{r.server}:{r.name}": r for r in reversed(resources)} | {f"{r.server}:{r.uri}": r for r in resources}
     for candidates in mentioned_names(text):
-        named = next((known[name] for name in candidates if name in known), None) or _by_pattern(
+        named = next((by_name[name] for name in candidates if name in by_name), None) or _by_pattern(
             candidates[-1], servers
         )
         if named is not None:
-            found[f"{named.server} {named.uri}"] = named
-    return list(found.values())
+            mentioned_resources[f"{named.server} {named.uri}"] = named
+    return list(mentioned_resources.values())
 
 
 def _by_pattern(name: str, servers: Servers) -> ServerResource | None:

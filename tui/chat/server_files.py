@@ -42,22 +42,22 @@ class Configured:
 
 
 def find_servers(
-    table: Mapping[str, object], config_file: Path, folder: Path, words: Mapping[str, tuple[str, bool]]
+    table: Mapping[str, object], config_file: Path, folder: Path, answers: Mapping[str, tuple[str, bool]]
 ) -> Configured:
     """The servers of the config file's `table`, of the files beside it, and of the project in `folder`.
 
-    `words` are a person's answers: a project file's path -> (hash of the content it was given for, yes or no). A name
+    `answers` are a person's: a project file's path -> (hash of the content it was given for, yes or no). A name
     counts where it comes first. Reads files: not on the event loop.
     """
-    found: dict[str, ServerConfig] = {}
+    servers_by_name: dict[str, ServerConfig] = {}
     problems: list[str] = []
 
     def take(servers: tuple[ServerConfig, ...]) -> None:
         for server in servers:
-            if first := found.get(server.name):
+            if first := servers_by_name.get(server.name):
                 problems.append(f"{server.where}: {server.name} is in {first.where} already; that one counts")
             else:
-                found[server.name] = server
+                servers_by_name[server.name] = server
 
     def read(path: Path) -> tuple[str, tuple[ServerConfig, ...]] | None:
         try:
@@ -73,21 +73,21 @@ def find_servers(
         take(read_servers(dict(table), str(config_file)))
     except McpConfigError as error:
         problems.append(str(error))
-    own = [config_file.absolute().parent / name for name in FILES] if config_file.name else []
-    for path in own:
+    config_files = [config_file.absolute().parent / name for name in FILES] if config_file.name else []
+    for path in config_files:
         if (file := read(path)) is not None:
             take(file[1])
     project = None
     place = _project_folder(folder.absolute())
     path = place / PROJECT_FILE
-    if path not in own and (file := read(path)) is not None:
+    if path not in config_files and (file := read(path)) is not None:
         text, servers = file
         # What a project's file says is not the person's word on what may run unasked.
         servers = tuple(replace(s, trust_read_only=False, cwd=_own_folder(s.cwd, place)) for s in servers)
-        project = ProjectFile(path, content_hash(text), servers, _word(words.get(str(path)), content_hash(text)))
+        project = ProjectFile(path, content_hash(text), servers, _word(answers.get(str(path)), content_hash(text)))
         if project.word == "yes":
             take(servers)
-    return Configured(tuple(found.values()), project, tuple(problems))
+    return Configured(tuple(servers_by_name.values()), project, tuple(problems))
 
 
 def _own_folder(cwd: str | None, place: Path) -> str:
@@ -107,10 +107,10 @@ def _project_folder(folder: Path) -> Path:
     return next((place for place in places if is_file(place / PROJECT_FILE)), folder)
 
 
-def _word(said: tuple[str, bool] | None, sha256: str) -> Word:
-    if said is None or said[0] != sha256:
+def _word(answer: tuple[str, bool] | None, sha256: str) -> Word:
+    if answer is None or answer[0] != sha256:
         return "unsaid"
-    return "yes" if said[1] else "no"
+    return "yes" if answer[1] else "no"
 
 
 def _text(path: Path) -> str | None:

@@ -20,7 +20,7 @@ from tui.config.settings import Settings
 from tui.messages import Attachment
 from tui.tools.base import ToolError
 from tui.tools.mcp.config import ServerConfig, content_hash
-from tui.tools.mcp.hub import McpHub, known_from_json, known_to_json
+from tui.tools.mcp.hub import McpHub, tools_from_json, tools_to_json
 from tui.tools.mcp.patterns import Gap, ServerPattern
 from tui.tools.mcp.results import Content, ServerPrompt, ServerResource, ServerTool
 from tui.tools.mcp.status import ServerStatus
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 SWITCHED = "mcp_switched"  # key in the store's state: {server: on}
 AGREED = "mcp_agreed"  # key in the store's state: {path of a project's file: [hash of its content, yes or no]}
-KNOWN = "mcp_known:"  # + server: {"of": fingerprint, "tools": [...]}: offered until it says what it has now
-MOST_KNOWN = 1_000_000  # characters of that
+CACHED_TOOLS = "mcp_known:"  # + server: {"of": fingerprint, "tools": [...]}: offered until it lists its current ones
+MOST_CACHED = 1_000_000  # characters of that
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +52,19 @@ class Servers:
         self._toolbox = toolbox
         self._hub = McpHub(self._heard, settings.log_dir if settings.log_dir.name else None)
         self._listeners: list[Callable[[str], None]] = []
-        self._known: dict[str, tuple[ServerTool, ...]] = {}
+        self._cached_tools: dict[str, tuple[ServerTool, ...]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._told: set[str] = set()
+        self._announced: set[str] = set()
         self._ended = False
         self.configured = Configured()
 
     async def load(self, folder: Path) -> None:
-        """Read the configuration, with what a project in `folder` adds; tools known from last time are offered."""
-        configured, switched, known = await asyncio.to_thread(self._read, folder)
-        self.configured, self._known = configured, known
+        """Read the configuration, with what a project in `folder` adds; tools of the last run are offered."""
+        configured, switched, cached = await asyncio.to_thread(self._read, folder)
+        self.configured, self._cached_tools = configured, cached
         for config in configured.servers:
             on = switched.get(config.name, not config.disabled)
-            self._toolbox.add_source(self._hub.add(config, known.get(config.name, ()), on=on))
+            self._toolbox.add_source(self._hub.add(config, cached.get(config.name, ()), on=on))
         if configured.servers:
             self._toolbox.wait_with(lambda: self._hub.settle(self._settings.tools.wait))
 
@@ -108,8 +108,8 @@ class Servers:
         for line in self.lines:
             if line.status.state == "failed":
                 lines.append(f"MCP server {line.status.name}: {line.status.reason.rstrip('.')}. /mcp shows more.")
-        new = [line for line in lines if line not in self._told]
-        self._told.update(new)
+        new = [line for line in lines if line not in self._announced]
+        self._announced.update(new)
         return new
 
     # -- changing ----------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class Servers:
     async def restart(self, name: str) -> None:
         """End a server and start it anew. Raises `ToolError`."""
         self._find(name)
-        self._told = {line for line in self._told if not line.startswith(f"MCP server {name}:")}
+        self._announced = {line for line in self._announced if not line.startswith(f"MCP server {name}:")}
         await self._hub.restart(name)
 
     def _find(self, name: str) -> None:
@@ -170,11 +170,11 @@ class Servers:
         """The patterns of what all servers that are ready have beside that."""
         return [p for line in self.lines if line.status.state == "ready" for p in line.status.patterns]
 
-    async def complete(self, pattern: ServerPattern, found: Gap) -> Sequence[str]:
+    async def complete(self, pattern: ServerPattern, gap: Gap) -> Sequence[str]:
         """What a server offers for the gap in an address; nothing where it does not say."""
         try:
             self._find(pattern.server)
-            return await self._hub.servers[pattern.server].complete(pattern.template, found)
+            return await self._hub.servers[pattern.server].complete(pattern.template, gap)
         except ToolError as error:
             log.info("no endings from %s: %s", pattern.server, error)
             return ()
@@ -192,12 +192,12 @@ class Servers:
         except ToolError as error:
             raise AttachmentError(str(error).rstrip(".")) from None
         name = f"{resource.server}:{resource.name}"
-        found = [make_attachment(name, image.data) for image in content.images]
-        for attachment, image in zip(found, content.images, strict=True):
+        attachments = [make_attachment(name, image.data) for image in content.images]
+        for attachment, image in zip(attachments, content.images, strict=True):
             await asyncio.to_thread(self._store.put_blob, attachment.sha256, image.data)
-        if content.text or not found:
-            found.insert(0, make_attachment(name, content.text.encode("utf-8", "replace")))
-        return found
+        if content.text or not attachments:
+            attachments.insert(0, make_attachment(name, content.text.encode("utf-8", "replace")))
+        return attachments
 
     async def prompt(self, prompt: ServerPrompt, arguments: Mapping[str, str]) -> Content:
         """A prompt's messages as one text. Raises `ToolError`."""
@@ -212,8 +212,12 @@ class Servers:
             return
         self._toolbox.changed()
         server = self._hub.servers.get(name)
-        if server is not None and server.status.state == "ready" and server.status.tools != self._known.get(name):
-            self._known[name] = server.status.tools
+        if (
+            server is not None
+            and server.status.state == "ready"
+            and server.status.tools != self._cached_tools.get(name)
+        ):
+            self._cached_tools[name] = server.status.tools
             self._later(asyncio.to_thread(self._keep, server.config, server.status.tools))
         for listener in self._listeners:
             listener(name)
@@ -225,33 +229,33 @@ class Servers:
 
     def _read(self, folder: Path) -> tuple[Configured, Mapping[str, bool], dict[str, tuple[ServerTool, ...]]]:
         settings = self._settings
-        words = {path: (said[0], bool(said[1])) for path, said in self._state(AGREED).items()}
-        found = find_servers(settings.mcp_servers, settings.config_file, folder, words)
-        known = {config.name: self._known_of(config) for config in found.servers}
-        return found, self._state(SWITCHED), known
+        answers = {path: (answer[0], bool(answer[1])) for path, answer in self._state(AGREED).items()}
+        configured = find_servers(settings.mcp_servers, settings.config_file, folder, answers)
+        cached = {config.name: self._cached_tools_of(config) for config in configured.servers}
+        return configured, self._state(SWITCHED), cached
 
-    def _known_of(self, config: ServerConfig) -> tuple[ServerTool, ...]:
-        kept = self._state(KNOWN + config.name)
-        if kept.get("of") != fingerprint(config):
+    def _cached_tools_of(self, config: ServerConfig) -> tuple[ServerTool, ...]:
+        stored = self._state(CACHED_TOOLS + config.name)
+        if stored.get("of") != fingerprint(config):
             return ()
         off = set(config.disabled_tools)
         try:
-            return tuple(tool for tool in known_from_json(kept["tools"]) if tool.name not in off)
+            return tuple(tool for tool in tools_from_json(stored["tools"]) if tool.name not in off)
         except (KeyError, TypeError) as error:
             log.info("what is remembered of %s can't be read (%s): it is asked anew", config.name, error)
             return ()
 
     def _keep(self, config: ServerConfig, tools: Sequence[ServerTool]) -> None:
-        text = json.dumps({"of": fingerprint(config), "tools": known_to_json(tools)})
+        text = json.dumps({"of": fingerprint(config), "tools": tools_to_json(tools)})
         try:
-            self._store.put_state(KNOWN + config.name, text if len(text) <= MOST_KNOWN else None)
+            self._store.put_state(CACHED_TOOLS + config.name, text if len(text) <= MOST_CACHED else None)
         except StoreError as error:
             log.info("the tools of %s are not remembered: %s", config.name, error)
 
     def _state(self, key: str) -> dict[str, Any]:
         text = self._store.get_state(key)
-        found: dict[str, Any] = json.loads(text) if text else {}
-        return found
+        state: dict[str, Any] = json.loads(text) if text else {}
+        return state
 
     def _put(self, key: str, name: str, value: object) -> None:
         self._store.change_state(key, lambda values: {**values, name: value})

@@ -20,11 +20,11 @@ def cost_of(calls: Iterable[CallRow]) -> Cost:
     nothing.
     """
     done = [call for call in calls if call.status != "pending"]
-    known = [call.cost for call in done if call.cost is not None]
+    prices = [call.cost for call in done if call.cost is not None]
     unpriced = any(call.cost is None and (_input(call) or _output(call)) for call in done)
-    nothing = bool(done) and not known
+    nothing = bool(done) and not prices
     estimated = any(call.cost and call.usage_source == "estimated" for call in done)
-    return Cost(None if unpriced or nothing else sum(known), sum(known), estimated)
+    return Cost(None if unpriced or nothing else sum(prices), sum(prices), estimated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def totals(name: str, calls: Iterable[CallRow]) -> Totals:
         output=_sum(map(_output, done)),
         reasoning=_sum(call.reasoning for call in done),
         cost=cost.total,
-        priced=cost.known,
+        priced=cost.priced,
         estimated=cost.estimated,
         list_priced=tuple(sorted({call.unpriced for call in done if call.unpriced})),
         predictions=len(errors),
@@ -85,12 +85,12 @@ def totals(name: str, calls: Iterable[CallRow]) -> Totals:
 def inherited(calls: Iterable[CallRow], session: str, messages: Iterable[str]) -> list[CallRow]:
     """The calls that made `messages` (ids) of a fork before it was one. They count where they were made."""
     wanted = set(messages)
-    made: dict[str, list[CallRow]] = defaultdict(list)
+    by_message: dict[str, list[CallRow]] = defaultdict(list)
     for call in calls:
         if call.message in wanted:
-            made[call.message].append(call)
+            by_message[call.message].append(call)
     inherited_calls = []
-    for answers in made.values():
+    for answers in by_message.values():
         if all(call.session != session for call in answers):  # else this is where they were made
             inherited_calls += [call for call in answers if call.session == answers[0].session]
     return inherited_calls
@@ -135,8 +135,8 @@ def _either(passes: int | None, one: int | None) -> int | None:
 def _sum(values: Iterable[int | None]) -> int | None:
     """The known ones added up; None where there are some and none is known."""
     every = list(values)
-    known = [value for value in every if value is not None]
-    return sum(known) if known or not every else None
+    present = [value for value in every if value is not None]
+    return sum(present) if present or not every else None
 
 
 def _errors(calls: Iterable[CallRow]) -> list[float]:

@@ -118,7 +118,7 @@ class Command(click.Command):
             raise click.UsageError(
                 "--continue and --resume go with the chat, with ask and with serve; here name the session's ID.", ctx
             )
-        settings = {name: inherited[name] if (own := ctx.params.get(name)) is None else own for name in SETTINGS}
+        settings = {name: inherited[name] if (flag := ctx.params.get(name)) is None else flag for name in SETTINGS}
         arguments = {name: value for name, value in ctx.params.items() if name not in SETTINGS}
         passed = {name: (inherited | settings)[name] for name in self.inherits}
         return Invocation(f"subcommands.{self.runs}", arguments | passed, settings)

@@ -34,9 +34,9 @@ def run(invocation: Invocation) -> int:
     except ConfigError as error:
         return complain(str(error), BAD_USAGE)
     except Exception as error:
-        known = known_error(error)
-        if known is not None:
-            return complain(str(error), known)
+        exit_code = known_error(error)
+        if exit_code is not None:
+            return complain(str(error), exit_code)
         if streams.unwritable(error) is not None:
             raise
         if isinstance(error, FileNotFoundError) and error.filename is None:  # of os.getcwd()

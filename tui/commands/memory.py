@@ -30,7 +30,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
             return
     file = session.memory.find(args)
     if file is None:
-        names = ", ".join(known.name for known in session.memory.files)
+        names = ", ".join(memory_file.name for memory_file in session.memory.files)
         raise CommandError(f"No single memory file matches {args!r}: there is {names}.")
     await session.switch_memory(file.name, not file.on)
     await ui.changed()

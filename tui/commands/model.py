@@ -62,11 +62,11 @@ async def _learned(session: ChatSession, *, forget: bool) -> str:
     name, lines = f"{session.provider}/{session.model}", session.learned
     if not lines:
         return f"Nothing was learned of {name}."
-    told = ". ".join(lines)
+    facts = ". ".join(lines)
     if not forget:
-        return f"Learned of {name}: {told}. /model {FORGET} forgets it."
+        return f"Learned of {name}: {facts}. /model {FORGET} forgets it."
     await session.forget_learned()
-    return f"Forgotten of {name}: {told}."
+    return f"Forgotten of {name}: {facts}."
 
 
 def too_small(session: ChatSession, full_name: str, usage: ContextUsage) -> Question:

@@ -56,7 +56,7 @@ async def _options(setup: ProviderSetup, present: str) -> Sequence[Option]:
 
 
 def _form(name: str, choice: ProviderChoice | None, submit: Submit) -> Form:
-    own = (
+    fields = (
         Field("name", "Name for it", hint="work", required=True),
         Field("address", "Address", hint="http://127.0.0.1:8080/v1", required=True),
     )
@@ -64,7 +64,7 @@ def _form(name: str, choice: ProviderChoice | None, submit: Submit) -> Form:
         choice.title if choice else f"Add {OWN[name]}",
         "chatctx keeps no keys: it notes where yours comes from, and asks there each time.",
         (
-            *(() if choice else own),
+            *(() if choice else fields),
             Field("variable", "Key: environment variable", choice.variable if choice else "", "none"),
             Field("command", "or a command that prints the key", hint="pass show llm/key"),
         ),
@@ -80,7 +80,7 @@ def _draft(name: str, choice: ProviderChoice | None, values: Mapping[str, str]) 
 
     return Draft(
         name=values["name"].lower() if choice is None else choice.name,
-        own=choice is None,
+        custom=choice is None,
         kind=name.removeprefix("+") if choice is None else "openai-compatible",
         base_url=values.get("address", ""),
         api_key_env=values["variable"],

@@ -25,8 +25,10 @@ NO_COMMANDS = frozenset({"registry", "ui"})
 def all_commands() -> tuple[Command, ...]:
     """Every command, by section and name."""
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg)
-    found = [import_module(f"{package.__name__}.{name}").COMMAND for name in names if name not in NO_COMMANDS]
-    return tuple(sorted(found, key=lambda command: (SECTIONS.index(command.section), not command.first, command.name)))
+    commands = [import_module(f"{package.__name__}.{name}").COMMAND for name in names if name not in NO_COMMANDS]
+    return tuple(
+        sorted(commands, key=lambda command: (SECTIONS.index(command.section), not command.first, command.name))
+    )
 
 
 @cache

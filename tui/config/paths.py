@@ -49,14 +49,14 @@ def new_file(name: str) -> Path:
     """Where a file of that name may be written, over none that is there. Raises ValueError with a one-line reason."""
     path = at_home(name)
     try:
-        taken = path.exists()
+        exists = path.exists()
     except PermissionError:  # what writing will say better
-        taken = False
+        exists = False
     except (OSError, ValueError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or error
         shown = name if len(name) <= 40 else f"{name[:40]}…"
         raise ValueError(f"no file can be called {shown!r} ({reason}): name another") from None
-    if taken:
+    if exists:
         raise ValueError(f"{path} is there already: name another file")
     return path
 
@@ -67,10 +67,10 @@ class TooLargeError(Exception):
 
 def read_all(path: Path, most: int) -> bytes:
     """The bytes of a file or a pipe. Raises `TooLargeError` over `most` bytes, and OSError also for a device."""
-    found = path.stat()  # first: to open some devices is to use them
-    if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
+    status = path.stat()  # first: to open some devices is to use them
+    if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
         raise OSError(errno.EINVAL, "it is a device")
-    if found.st_size > most:
+    if status.st_size > most:
         raise TooLargeError
     with path.open("rb") as file:
         data = file.read(most + 1)

@@ -129,13 +129,13 @@ class Settings:
 
     def for_model(self, full_name: str) -> ModelSettings:
         """The settings of one model ("provider/model"), general values filled in."""
-        own = self.models.get(full_name, ModelSettings())
+        model = self.models.get(full_name, ModelSettings())
         return ModelSettings(
-            window=own.window,
-            compaction=self.compaction if own.compaction is None else own.compaction,
-            compaction_target=self.compaction_target if own.compaction_target is None else own.compaction_target,
-            preserve_recent_turns=own.preserve_recent_turns or self.preserve_recent_turns,
-            reserve_output=self.reserve_output if own.reserve_output is None else own.reserve_output,
+            window=model.window,
+            compaction=self.compaction if model.compaction is None else model.compaction,
+            compaction_target=self.compaction_target if model.compaction_target is None else model.compaction_target,
+            preserve_recent_turns=model.preserve_recent_turns or self.preserve_recent_turns,
+            reserve_output=self.reserve_output if model.reserve_output is None else model.reserve_output,
         )
 
     @property
@@ -185,8 +185,8 @@ def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> 
         model=env.get("CHATCTX_MODEL") or settings.model,
         theme=env.get("CHATCTX_THEME") or settings.theme,
     )
-    given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
-    return replace(settings, asked_model=given.get("model"), **given)
+    overrides: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
+    return replace(settings, asked_model=overrides.get("model"), **overrides)
 
 
 def _placed(env: Mapping[str, str], name: str, otherwise: Path) -> Path:
@@ -235,8 +235,8 @@ def _from_file(path: Path, defaults: Settings, *, named: bool) -> Settings:
 def check_targets(settings: Settings) -> None:
     """Raise `SettingError` for a compaction that would leave as much as it starts at."""
     for model in ("", *settings.models):
-        own = settings.for_model(model)
-        at, target = own.compaction, own.compaction_target
+        model_settings = settings.for_model(model)
+        at, target = model_settings.compaction, model_settings.compaction_target
         if at == "off" or target is None or type(at) is not type(target):
             continue
         if target.value >= at.value:

@@ -65,8 +65,8 @@ class Claude:
     @property
     def thinking_types(self) -> frozenset[str]:
         """The values of `thinking.type` it takes, where the server does not say."""
-        taken = {"adaptive": self.adaptive, "enabled": self.budgeted}
-        types = {name for name, takes in taken.items() if takes}
+        supported = {"adaptive": self.adaptive, "enabled": self.budgeted}
+        types = {name for name, takes in supported.items() if takes}
         return frozenset(types if self.off_switch is None else types | {self.off_switch})
 
     @property

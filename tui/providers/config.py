@@ -179,9 +179,9 @@ class ProviderConfig:
             efforts=kind.efforts if types is None else None,
         )
 
-    def adjust(self, known: Capabilities) -> Capabilities:
+    def adjust(self, capabilities: Capabilities) -> Capabilities:
         """`known` corrected by what this server is known to lack."""
-        return replace(known, images=False) if self.name in ("local", "cerebras") else known
+        return replace(capabilities, images=False) if self.name in ("local", "cerebras") else capabilities
 
 
 _EFFORT_STYLES: Mapping[str, EffortStyle] = {

@@ -32,18 +32,18 @@ _LABELLED = re.compile(
 _URL_PASSWORD = re.compile(r"(://)[^/\s:@]*:[^/\s]+@")
 
 # Keys this process has read. They live here only, so that `redact` can strike them out.
-_held: set[str] = set()
+_secrets: set[str] = set()
 
 
 def hold_secret(secret: str) -> None:
     """Remember a key so that `redact` removes it. Values under 6 characters are no secrets worth the damage."""
     if len(secret) >= 6:
-        _held.add(secret)
+        _secrets.add(secret)
 
 
 def redact(text: str) -> str:
     """`text` without keys: those this process holds, and everything that looks like one."""
-    for secret in sorted(_held, key=len, reverse=True):
+    for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, "[key]")
     text = _LOOKS_SECRET.sub("[key]", text)
     text = _LABELLED.sub(r"\1\2[key]", text)

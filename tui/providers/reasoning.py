@@ -35,14 +35,14 @@ _NOT_AT_ALL = re.compile(
 _LEVEL_WORD = re.compile(r"\b(none|off|minimal|low|medium|high|xhigh|max)\b", re.IGNORECASE)
 
 
-def nearest(wish: str | None, taken: Collection[str] | None) -> str | None:
+def nearest(wish: str | None, accepted: Collection[str] | None) -> str | None:
     """What is asked of a model that takes `taken` (None: unknown): the wish, the next level above it, or the highest.
 
     None where nothing is wished, and where the model takes no level.
     """
-    if wish is None or taken is None or wish in taken:
+    if wish is None or accepted is None or wish in accepted:
         return wish
-    ordered = [level for level in LEVELS if level in taken]
+    ordered = [level for level in LEVELS if level in accepted]
     above = [level for level in ordered if LEVELS.index(level) > LEVELS.index(wish)]
     return above[0] if above else ordered[-1] if ordered else None
 
@@ -78,7 +78,7 @@ def openai_levels(model: str, *, chat: bool = False) -> tuple[str, ...] | None:
     return (*(() if "codex" in name else ("off",)), *USUAL, *more, *most)
 
 
-def levels_after_refusal(taken: Collection[str] | None, sent: str, refusal: str) -> tuple[str, ...]:
+def levels_after_refusal(accepted: Collection[str] | None, sent: str, refusal: str) -> tuple[str, ...]:
     """The levels left where a server refused `sent`: those its words list, else what may still be taken.
 
     () where they refuse the field itself, and where they refuse "low", "medium" or "high" without listing others.
@@ -88,6 +88,6 @@ def levels_after_refusal(taken: Collection[str] | None, sent: str, refusal: str)
         named = words - {"none"} | ({"off"} if "none" in words else set())
         if named and sent not in named:
             return tuple(level for level in LEVELS if level in named)
-    if _NOT_AT_ALL.search(refusal) or sent in USUAL or taken == USUAL:
+    if _NOT_AT_ALL.search(refusal) or sent in USUAL or accepted == USUAL:
         return ()
-    return USUAL if taken is None else tuple(level for level in taken if level != sent)
+    return USUAL if accepted is None else tuple(level for level in accepted if level != sent)

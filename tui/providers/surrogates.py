@@ -22,32 +22,32 @@ class SurrogateJoiner:
     """Holds back a high surrogate at a piece's end until the low one comes; left alone it becomes U+FFFD."""
 
     def __init__(self) -> None:
-        self._held: _Piece | None = None
+        self._pending: _Piece | None = None
 
     def read(self, event: StreamEvent) -> Iterator[StreamEvent]:
         """`event`, with whole characters."""
-        held = self._held
-        if held is None and (not isinstance(event, _Piece) or _text(event).isascii()):
+        pending = self._pending
+        if pending is None and (not isinstance(event, _Piece) or _text(event).isascii()):
             yield event
             return
-        if held is not None and not (isinstance(event, _Piece) and _place(held) == _place(event)):
+        if pending is not None and not (isinstance(event, _Piece) and _place(pending) == _place(event)):
             yield from self.rest()
-            held = None
+            pending = None
         if not isinstance(event, _Piece):
             yield event
             return
-        self._held = None
-        text = (_text(held) if held is not None else "") + _text(event)
+        self._pending = None
+        text = (_text(pending) if pending is not None else "") + _text(event)
         if "\ud800" <= text[-1:] <= "\udbff":
-            self._held, text = _with_text(event, text[-1]), text[:-1]
+            self._pending, text = _with_text(event, text[-1]), text[:-1]
         if text or isinstance(event, ToolCallDelta):  # that one may bring the call's name
             yield _with_text(event, whole_text(text))
 
     def rest(self) -> Iterator[StreamEvent]:
         """What is still held back, when the answer ends or goes on otherwise."""
-        held, self._held = self._held, None
-        if held is not None:
-            yield _with_text(held, "\ufffd")
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            yield _with_text(pending, "\ufffd")
 
 
 async def whole_characters(stream: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:

@@ -31,7 +31,7 @@ class ThinkTags:
     """
 
     def __init__(self) -> None:
-        self._held = ""  # text that may be a mark, or a part of one
+        self._pending = ""  # text that may be a mark, or a part of one
         self._close = ""  # the mark that ends the thought that is open
         self._begun = False  # something of the thought was said
         self._done = False  # from here on it is text
@@ -42,45 +42,45 @@ class ThinkTags:
         if self._done and not self._blank:
             yield TextDelta(text)
             return
-        self._held += text
+        self._pending += text
         if not self._done and not self._close:
             self._open()
         if self._close and not self._done:
             yield from self._think()
         if self._done:
-            held = self._held.lstrip() if self._blank else self._held
-            self._blank = self._blank and not held
-            self._held = ""
-            if held:
-                yield TextDelta(held)
+            text_left = self._pending.lstrip() if self._blank else self._pending
+            self._blank = self._blank and not text_left
+            self._pending = ""
+            if text_left:
+                yield TextDelta(text_left)
 
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
         """What was held back when the answer ended, or something else than text came."""
-        held, self._held = self._held, ""
-        if held and self._close and not self._done:
-            yield ReasoningDelta(held)
-        elif held and not self._blank:
-            yield TextDelta(held)
+        pending, self._pending = self._pending, ""
+        if pending and self._close and not self._done:
+            yield ReasoningDelta(pending)
+        elif pending and not self._blank:
+            yield TextDelta(pending)
         if not self._close:
             self._done = True
 
     def _open(self) -> None:
-        start = self._held.lstrip()
+        start = self._pending.lstrip()
         for mark, close in MARKS.items():
             if start.startswith(mark):
-                self._close, self._held = close, start[len(mark) :]
+                self._close, self._pending = close, start[len(mark) :]
                 return
         self._done = not any(mark.startswith(start) for mark in MARKS)
 
     def _think(self) -> Iterator[ReasoningDelta]:
-        held = self._held if self._begun else self._held.lstrip("\n")
-        thought, mark, rest = held.partition(self._close)
+        pending = self._pending if self._begun else self._pending.lstrip("\n")
+        thought, mark, rest = pending.partition(self._close)
         if mark:
-            self._held, self._done, self._blank = rest, True, True
+            self._pending, self._done, self._blank = rest, True, True
             thought = thought.rstrip()
         else:
             keep = _beginning_of(self._close, thought)
-            thought, self._held = thought[: len(thought) - keep], thought[len(thought) - keep :]
+            thought, self._pending = thought[: len(thought) - keep], thought[len(thought) - keep :]
         if thought:
             self._begun = True
             yield ReasoningDelta(thought)

@@ -177,13 +177,13 @@ def _context_iteration(body: Body) -> Body | None:
     return None
 
 
-def _separate_cache(body: Body, given: str, output: str, read: str, written: str) -> Usage:
+def _separate_cache(body: Body, input_key: str, output_key: str, read_key: str, write_key: str) -> Usage:
     """Dialects whose input leaves the cached tokens out: the whole input is the sum."""
-    fresh, cached, stored = _count(body, given), _count(body, read), _count(body, written)
+    fresh, cached, stored = _count(body, input_key), _count(body, read_key), _count(body, write_key)
     total = (
         None if fresh is None and cached is None and stored is None else (fresh or 0) + (cached or 0) + (stored or 0)
     )
-    return Usage(total, _count(body, output), cached, stored)
+    return Usage(total, _count(body, output_key), cached, stored)
 
 
 def _gemini(body: Body) -> Usage:

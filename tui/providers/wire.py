@@ -42,13 +42,13 @@ def own_reasoning(part: Reasoning, request: Request) -> bool:
 
 def results_with_parts(message: Message) -> list[tuple[ToolResult, list[Part]]]:
     """The results of a tool message, each with what follows it there: its images, or words in their place."""
-    found: list[tuple[ToolResult, list[Part]]] = []
+    results: list[tuple[ToolResult, list[Part]]] = []
     for part in message.parts:
         if isinstance(part, ToolResult):
-            found.append((part, []))
-        elif found:
-            found[-1][1].append(part)
-    return found
+            results.append((part, []))
+        elif results:
+            results[-1][1].append(part)
+    return results
 
 
 def result_text(result: ToolResult, more: list[Part]) -> str:

@@ -174,12 +174,12 @@ def _task(item: Sequence[Token]) -> tuple[Sequence[Token], bool | None]:
     if len(item) < 2 or item[0].type != "paragraph_open" or not item[1].children:
         return item, None
     lead = item[1].children[0]
-    found = _TASK.match(lead.content) if lead.type == "text" else None
-    if found is None:
+    mark = _TASK.match(lead.content) if lead.type == "text" else None
+    if mark is None:
         return item, None
-    text = lead.copy(content=lead.content[found.end() :])
+    text = lead.copy(content=lead.content[mark.end() :])
     inline = item[1].copy(children=[text, *item[1].children[1:]])
-    return [item[0], inline, *item[2:]], found.group(1) != " "
+    return [item[0], inline, *item[2:]], mark.group(1) != " "
 
 
 def _quote(tokens: Sequence[Token], width: int, palette: Palette, depth: int) -> list[Row]:

@@ -156,10 +156,10 @@ class LiveReply:
 
     def _streamed(self, index: int) -> list[Row]:
         assert self._stream is not None
-        chunks, taken = self.parts[index].chunks, 0
-        while self._fed < len(chunks) and taken + len(chunks[self._fed]) <= self._most:
+        chunks, size = self.parts[index].chunks, 0
+        while self._fed < len(chunks) and size + len(chunks[self._fed]) <= self._most:
             self._stream.feed(chunks[self._fed])
-            taken += len(chunks[self._fed])
+            size += len(chunks[self._fed])
             self._fed += 1
         self.behind = self._fed < len(chunks)
         frozen, tail = self._stream.update()

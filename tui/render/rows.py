@@ -89,7 +89,7 @@ def restyled(segments: Iterable[Segment], spans: Sequence[tuple[int, int]], styl
     """`segments` with `style` laid over the character ranges `spans` (ascending, not overlapping)."""
     result: list[Segment] = []
     position = 0
-    for text, own, control in segments:
+    for text, base, control in segments:
         begin, position = position, position + len(text)
         cut = begin
         for start, end in spans:
@@ -97,11 +97,11 @@ def restyled(segments: Iterable[Segment], spans: Sequence[tuple[int, int]], styl
             if low >= high:
                 continue
             if low > cut:
-                result.append(Segment(text[cut - begin : low - begin], own, control))
-            result.append(Segment(text[low - begin : high - begin], style if own is None else own + style, control))
+                result.append(Segment(text[cut - begin : low - begin], base, control))
+            result.append(Segment(text[low - begin : high - begin], style if base is None else base + style, control))
             cut = high
         if cut < position:
-            result.append(Segment(text[cut - begin :], own, control))
+            result.append(Segment(text[cut - begin :], base, control))
     return result
 
 

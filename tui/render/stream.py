@@ -93,12 +93,12 @@ class StreamRenderer:
 
     def _take(self) -> None:
         text = "".join(self._arrived)
-        held = "\r" if text.endswith("\r") else ""  # half of a CR LF, perhaps
+        unfinished = "\r" if text.endswith("\r") else ""  # half of a CR LF, perhaps
         self._pending += clean_text(text.removesuffix("\r"))
         line = self._pending.rfind("\n") + 1
         if "]:" in self._pending[line:] and _HALF_DEFINITION.match(self._pending, line):
-            self._pending, held = self._pending[:line], self._pending[line:] + held
-        self._arrived = [held] if held else []
+            self._pending, unfinished = self._pending[:line], self._pending[line:] + unfinished
+        self._arrived = [unfinished] if unfinished else []
 
     def _parse(self) -> list[Token]:
         env = {"references": dict(self._references)}
@@ -168,12 +168,12 @@ class StreamRenderer:
         position = 0
         for _ in range(count):
             position = self._pending.index("\n", position) + 1
-        gone = self._pending[:position]
-        if "[" in gone:
-            self._used.update(normalizeReference(match.group(1)) for match in _LABEL.finditer(gone))
-        if "]:" in gone:
+        dropped = self._pending[:position]
+        if "[" in dropped:
+            self._used.update(normalizeReference(match.group(1)) for match in _LABEL.finditer(dropped))
+        if "]:" in dropped:
             env = {"references": self._references}
-            parse(gone, env)
+            parse(dropped, env)
             self._references = env["references"]
         self._pending = self._pending[position:]
 

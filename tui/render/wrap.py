@@ -59,12 +59,12 @@ class Line:
 
     def add(self, runs: Iterable[Run]) -> None:
         """Append `runs`, those of one style as one: each run is written to the terminal with its colours."""
-        own = self.runs
+        line = self.runs
         for run in runs:
-            if own and own[-1].style is run.style:
-                own[-1] = Run(own[-1].text + run.text, run.style)
+            if line and line[-1].style is run.style:
+                line[-1] = Run(line[-1].text + run.text, run.style)
             else:
-                own.append(run)
+                line.append(run)
 
     def row(self) -> Row:
         """The line as a row, all of it copied."""
@@ -148,7 +148,7 @@ def _words(runs: Sequence[Run]) -> Iterable[tuple[list[Run], list[Run], int]]:
 def _split(text: str) -> Iterable[str]:
     if len(text) <= AT_ONCE:
         return _atoms().findall(text)
-    return (found.group() for found in _atoms().finditer(text))
+    return (match.group() for match in _atoms().finditer(text))
 
 
 def _may_break(before: str, after: str) -> bool:

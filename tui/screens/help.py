@@ -93,35 +93,35 @@ def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -
 
 def keys_of(nodes: Iterable[type[DOMNode]], keymap: Mapping[str, str]) -> list[Key]:
     """The named keys of some classes, as the person has set them."""
-    found = []
+    named = []
     for node in nodes:
         for binding in node.BINDINGS:
             if isinstance(binding, Binding) and binding.id:
                 keys = keymap.get(binding.id, binding.key)
-                found.append(Key(keys.replace(",", "  "), binding.description, binding.id))
-    return found
+                named.append(Key(keys.replace(",", "  "), binding.description, binding.id))
+    return named
 
 
 def is_key(text: str) -> bool:
     """Whether a terminal may send it, as Textual writes it: `f2`, `ctrl+s`, `ctrl+slash`, `question_mark` (or `?`)."""
     *modifiers, key = text.split("+") if text != "+" else [text]
     if len(key) == 1 and modifiers:  # a sign goes by its name there
-        known = key.isalnum() or key in _NAMED
+        named = key.isalnum() or key in _NAMED
     else:
-        known = len(key) == 1 or key in _NAMED or key_to_character(key) is not None
-    return known and MODIFIERS.issuperset(modifiers)
+        named = len(key) == 1 or key in _NAMED or key_to_character(key) is not None
+    return named and MODIFIERS.issuperset(modifiers)
 
 
 def keymap_problems(keymap: Mapping[str, str], names: Collection[str]) -> list[str]:
     """A line for a person for each entry that can't be meant; `names` are those that keys have."""
-    found = []
+    problems = []
     for name, keys in sorted(keymap.items()):
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1)
             step = f"did you mean {near[0]}?" if near else "/help lists them."
-            found.append(f"The config file sets keys.{name}, but no key has that name: {step}")
+            problems.append(f"The config file sets keys.{name}, but no key has that name: {step}")
         elif wrong := [key for key in map(str.strip, keys.split(",")) if not is_key(key)]:
-            found.append(
+            problems.append(
                 f"The config file sets keys.{name} to {wrong[0]!r}, which is no key; write it like ctrl+s or f2."
             )
-    return found
+    return problems

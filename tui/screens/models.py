@@ -60,8 +60,10 @@ class ModelPicker(Picker):
         self.listing = fresh
         options, query = self.query_one(OptionList), self.query_one(Input).value
         if options.highlighted is not None and options.highlighted < len(self.items):
-            known = any(item.current for item in self.items)
-            untouched = not known and not query and options.highlighted == 0  # there was nothing else to begin with
+            has_current = any(item.current for item in self.items)
+            untouched = (
+                not has_current and not query and options.highlighted == 0
+            )  # there was nothing else to begin with
             self.wanted = self.present if untouched else self.items[options.highlighted].key
         self.empty = self.menu.empty
         self._title_says(self.heading)

@@ -47,7 +47,7 @@ class TerminalParser(XTermParser):
     def __init__(self, debug: bool = False) -> None:
         self._paste: list[str] | None = None  # what arrived of a paste whose end has not
         self._after_escape = False  # whether Textual's parser was given an ESC last
-        self._held = ""  # the beginning of a key, but for an ESC that Textual's parser has
+        self._partial_key = ""  # the beginning of a key, but for an ESC that Textual's parser has
         self._tail = ""  # the end of the input so far, which may be the beginning of a bracket
         super().__init__(debug)
 
@@ -62,12 +62,12 @@ class TerminalParser(XTermParser):
         """The events up to the beginning of a paste, whose bracket Textual's parser reads too. Returns the rest."""
         at = (self._tail + data).find(PASTE_START)
         end = len(data) if at < 0 else at + len(PASTE_START) - len(self._tail)
-        keys, rest = self._held + data[:end], data[end:]
+        keys, rest = self._partial_key + data[:end], data[end:]
         escape = "\x1b" if self._timeout_time is not None and self._after_escape else ""  # waits for its rest
         self._tail = (self._tail + data[:end])[1 - len(PASTE_START) :]
         half = _HALF_ALT_KEY.search(escape + keys) if at < 0 else None
-        self._held = half.group(1) if half else ""
-        keys = keys[: len(keys) - len(self._held)]
+        self._partial_key = half.group(1) if half else ""
+        keys = keys[: len(keys) - len(self._partial_key)]
         if keys:
             self._after_escape = keys.endswith("\x1b")
             yield from super().feed(_with_new_encodings(escape + keys)[len(escape) :])
@@ -81,9 +81,9 @@ class TerminalParser(XTermParser):
         data = self._tail + data
         text, end, rest = data.partition(PASTE_END)
         if not end:
-            held = next(size for size in range(len(PASTE_END) - 1, -1, -1) if data.endswith(PASTE_END[:size]))
-            self._paste.append(data[: len(data) - held])
-            self._tail = PASTE_END[:held]
+            partial = next(size for size in range(len(PASTE_END) - 1, -1, -1) if data.endswith(PASTE_END[:size]))
+            self._paste.append(data[: len(data) - partial])
+            self._tail = PASTE_END[:partial]
             return ""
         self._paste.append(text)
         pasted, self._paste, self._tail = "".join(self._paste), None, ""
@@ -96,8 +96,8 @@ class TerminalParser(XTermParser):
     def tick(self) -> Iterable[Message]:
         """An escape that nothing followed is a key, and so is what was held back for it."""
         yield from super().tick()
-        if self._held and self._timeout_time is None:
-            keys, self._held = self._held, ""
+        if self._partial_key and self._timeout_time is None:
+            keys, self._partial_key = self._partial_key, ""
             self._after_escape = keys == "\x1b"
             yield from super().feed(keys)
 

@@ -68,5 +68,5 @@ def cluster_boundary(text: str, index: int) -> int:
 def _clusters(text: str) -> list[str]:
     import regex  # not before the first frame
 
-    found: list[str] = regex.findall(r"\X", text)
-    return found
+    clusters: list[str] = regex.findall(r"\X", text)
+    return clusters

@@ -14,5 +14,5 @@ def mention_of(path: str) -> str:
 
 def mentioned_names(text: str) -> list[tuple[str, ...]]:
     """What `text` mentions with `@`: each as it may be meant, whole or without the punctuation after it."""
-    found = _MENTION.findall(text)
-    return [(quoted,) if quoted else (plain, plain.rstrip(".,;:!?)]}'\"")) for quoted, plain in found]
+    mentions = _MENTION.findall(text)
+    return [(quoted,) if quoted else (plain, plain.rstrip(".,;:!?)]}'\"")) for quoted, plain in mentions]

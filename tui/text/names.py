@@ -43,12 +43,12 @@ def short_model(model: str) -> str:
     name = clean_line(model).rsplit("/", 1)[-1].split(":", 1)[0]
     name = re.sub(r"\.(gguf|bin|safetensors)$", "", name, flags=re.I)
     words = re.split(r"[-_ ]", name)
-    kept = [words[0]]
+    parts = [words[0]]
     for index, word in enumerate(words[1:], 1):
         if not word or _NOISE.match(word) or (re.fullmatch(r"\d{2}", word) and index > 2):
             break
-        kept.append(word)
-    return "-".join(kept)[:32] or "assistant"
+        parts.append(word)
+    return "-".join(parts)[:32] or "assistant"
 
 
 def label_of(message: Message) -> str:

@@ -99,13 +99,13 @@ def money(dollars: float | None) -> str:
 
 
 class Cost(NamedTuple):
-    """What calls cost in US dollars: `total` is None where the price of some is unknown, `known` what is known of it.
+    """What calls cost in US dollars: `total` is None where the price of some is unknown, `priced` sums the others.
 
     `estimated`: some calls were stopped, and are priced by what was sent and arrived.
     """
 
     total: float | None
-    known: float
+    priced: float
     estimated: bool
 
 

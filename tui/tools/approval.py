@@ -42,10 +42,10 @@ def matches(name: str, patterns: Sequence[str]) -> bool:
 
 def rule_of(name: str, rules: Mapping[str, Rule]) -> Rule | None:
     """The config's rule for a tool: "never" wins, then the most exact (longest) pattern. None where none fits."""
-    found = [(pattern, rule) for pattern, rule in rules.items() if fnmatchcase(name, pattern)]
-    if any(rule == "never" for _, rule in found):
+    matching = [(pattern, rule) for pattern, rule in rules.items() if fnmatchcase(name, pattern)]
+    if any(rule == "never" for _, rule in matching):
         return "never"
-    return max(found, key=lambda pair: (pair[0] == name, len(pair[0])))[1] if found else None
+    return max(matching, key=lambda pair: (pair[0] == name, len(pair[0])))[1] if matching else None
 
 
 def verdict(
@@ -62,12 +62,12 @@ def verdict(
     conversation. `must_ask`: this call asks in any case (of a file that probably holds a secret).
     """
     name = tool.schema.name
-    said, set_rule = remembered.get(name), rule_of(name, rules)
-    if set_rule == "never" or (said is not None and said.rule == "never"):
+    answer, set_rule = remembered.get(name), rule_of(name, rules)
+    if set_rule == "never" or (answer is not None and answer.rule == "never"):
         return "never"
     if must_ask:
         return "ask"
-    if (name, fingerprint(tool)) in session or (said is not None and said.fingerprint == fingerprint(tool)):
+    if (name, fingerprint(tool)) in session or (answer is not None and answer.fingerprint == fingerprint(tool)):
         return "allow"
     if set_rule is not None:
         return set_rule

@@ -81,9 +81,9 @@ class _Check:
         for key in ("anyOf", "oneOf"):
             options = schema.get(key)
             if isinstance(options, list) and options:
-                found = [list(self.problems(value, option, path, depth + 1)) for option in options]
-                if all(found):
-                    yield min(found, key=len)[0]
+                problems = [list(self.problems(value, option, path, depth + 1)) for option in options]
+                if all(problems):
+                    yield min(problems, key=len)[0]
                     return
         kinds = schema.get("type")
         allowed = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
@@ -103,8 +103,8 @@ class _Check:
         self, value: dict[str, Any], schema: Mapping[str, Any], path: str, depth: int
     ) -> Iterator[str]:
         prefix = f"{path}." if path else ""
-        found = schema.get("properties")
-        properties = found if isinstance(found, dict) else {}
+        declared = schema.get("properties")
+        properties = declared if isinstance(declared, dict) else {}
         needed = schema.get("required")
         for name in needed if isinstance(needed, list) else ():
             if isinstance(name, str) and name not in value:
@@ -120,10 +120,10 @@ class _Check:
 
 
 def _hint(name: str, properties: Mapping[str, Any]) -> str:
-    known = [str(known)[:80] for known in itertools.islice(properties, MOST_COMPARED)]
-    if near := difflib.get_close_matches(name[:80], known, n=1):
+    names = [str(name)[:80] for name in itertools.islice(properties, MOST_COMPARED)]
+    if near := difflib.get_close_matches(name[:80], names, n=1):
         return f"did you mean {near[0]}?"
-    return f"it takes {', '.join(known[:MOST_NAMED]) or 'none'}{', ...' if len(known) > MOST_NAMED else ''}"
+    return f"it takes {', '.join(names[:MOST_NAMED]) or 'none'}{', ...' if len(names) > MOST_NAMED else ''}"
 
 
 def _is(value: Any, kind: object) -> bool:
@@ -145,9 +145,9 @@ def _kind(value: Any) -> str:
 
 def _resolve(reference: str, root: Mapping[str, Any]) -> Any:
     """What "#/$defs/name" means; other references are not followed."""
-    found: Any = root
+    target: Any = root
     if not reference.startswith("#"):
         return None
     for step in reference[1:].strip("/").split("/"):
-        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-    return found
+        target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+    return target

@@ -63,13 +63,13 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
     """Stretches that may be base64: those in lines, and those that a window cut, are joined."""
     start = end = 0
     for at in range(0, len(text), _WINDOW):
-        for found in _RUN.finditer(text, at, at + _WINDOW):
-            if end and not text[end : found.start()].strip("\r\n") and found.start() - end <= 2:
-                end = found.end()
+        for match in _RUN.finditer(text, at, at + _WINDOW):
+            if end and not text[end : match.start()].strip("\r\n") and match.start() - end <= 2:
+                end = match.end()
                 continue
             if end:
                 yield start, end
-            start, end = found.span()
+            start, end = match.span()
     if end:
         yield start, end
 

@@ -53,7 +53,7 @@ def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT) -> lis
     wanted = list(dict.fromkeys(word for word in _words(query) if word not in _EMPTY))
     names = [_words(tool.name) for tool in tools]
     texts = [_words(f"{tool.description} {' '.join(_properties(tool))}") for tool in tools]
-    found = []
+    scored = []
     rarity = {
         word: math.log(1 + len(tools) / (1 + sum(word in n or word in t for n, t in zip(names, texts, strict=True))))
         for word in wanted
@@ -64,21 +64,21 @@ def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT) -> lis
         for word in wanted:
             score += rarity[word] * max(2 * _fit(word, name), _fit(word, text))
         if score > 0:
-            found.append((score, tool))
-    found.sort(key=lambda pair: (-pair[0], pair[1].name))
-    return [tool for _, tool in found[:limit]]
+            scored.append((score, tool))
+    scored.sort(key=lambda pair: (-pair[0], pair[1].name))
+    return [tool for _, tool in scored[:limit]]
 
 
-def answer(query: str, found: Sequence[ToolSchema], tools: Sequence[ToolSchema], loaded: Sequence[str]) -> str:
+def answer(query: str, matches: Sequence[ToolSchema], tools: Sequence[ToolSchema], loaded: Sequence[str]) -> str:
     """What the model reads: the tools it can call from now on, or what there is where nothing was found."""
-    if not found:
+    if not matches:
         listed = ", ".join(sorted(tool.name for tool in tools)[:NAMED])
         rest = f" and {len(tools) - NAMED} more" if len(tools) > NAMED else ""
         return f"Nothing fits {query!r}. Other words may. There are {len(tools)} tools: {listed}{rest}."
-    lines = [f"{tool.name}: {_short(tool.description)}" for tool in found]
-    new = sum(tool.name not in loaded for tool in found)
+    lines = [f"{tool.name}: {_short(tool.description)}" for tool in matches]
+    new = sum(tool.name not in loaded for tool in matches)
     return "\n".join(
-        [f"{len(found)} of {len(tools)} tools, {new} of them new. They can be called from your next step on:", *lines]
+        [f"{len(matches)} of {len(tools)} tools, {new} of them new. They can be called from your next step on:", *lines]
     )
 
 

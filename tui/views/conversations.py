@@ -71,10 +71,10 @@ class FindView:
     async def lines(self, width: int) -> Sequence[Content]:
         """Each behind the role of who wrote it, then how many there are."""
         wanted = self.words.lower()
-        found = [
+        matches = [
             f"{message.role}: {plain(line)}"
             for message in self.messages
             for line in message.text.splitlines()
             if wanted in line.lower()
         ]
-        return [*map(Content, found), Content(f"{plural(len(found), 'line')}.")]
+        return [*map(Content, matches), Content(f"{plural(len(matches), 'line')}.")]

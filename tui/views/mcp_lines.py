@@ -129,8 +129,8 @@ def _project(project: ProjectFile | None, width: int) -> list[Row]:
         return []
     names = ", ".join(plain(server.name) for server in project.servers) or "nothing"
     if project.word != "unsaid":
-        said = "not started, you said no" if project.word == "no" else "started, you agreed"
-        text = f"{plain(project.path.name)} ({names}): {said}. /mcp project asks again."
+        decision = "not started, you said no" if project.word == "no" else "started, you agreed"
+        text = f"{plain(project.path.name)} ({names}): {decision}. /mcp project asks again."
         return [Row(Content.styled(clip(text, width), "$text-muted"), "project")]
     text = f"! {plain(project.path.name)} would start: {names}. /mcp project shows it and asks."
     return [Row(Content.styled(clip(text, width), "$text-warning"), "project")]

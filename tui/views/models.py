@@ -49,9 +49,9 @@ def effort_text(effort: str | None, sent: str | None) -> str:
 def about_model(info: ModelInfo, able: Capabilities, used: str) -> str:
     """One line on what the model takes and how it is counted."""
     kinds = (("images", info.images), ("PDFs", info.pdfs), ("tools", info.tools))
-    takes = [name for name, known in kinds if known]
-    lacks = [name for name, known in kinds if known is False]
-    unknown = [name for name, known in kinds if known is None]
+    takes = [name for name, supported in kinds if supported]
+    lacks = [name for name, supported in kinds if supported is False]
+    unknown = [name for name, supported in kinds if supported is None]
     words = [
         *([info.name] if info.name else []),
         *([f"takes {', '.join(takes)}"] if takes else []),

@@ -52,7 +52,7 @@ class SummaryText(ABC):
 
     async def keep(self, text: str) -> None:
         """Store what the person has written so far, for after a crash; "" forgets it."""
-        await self.session.summaries.keep(text)
+        await self.session.summaries.save_draft(text)
 
 
 class SummaryPreview(SummaryText):

@@ -70,7 +70,7 @@ def tool_rows(
 
     `waiting` are deferred tools: not sent until the model searches for them.
     """
-    said = {answer.tool: answer.rule for answer in answers}
+    rules = {answer.tool: answer.rule for answer in answers}
     rows: list[Row] = []
     for origin in dict.fromkeys(line.origin for line in lines):
         group = [line for line in lines if line.origin == origin]
@@ -79,9 +79,9 @@ def tool_rows(
         rows.append(
             Row(Content.styled(clip(f"{name}: {on} of {len(group)} on", width), "$text-muted"), f"source:{origin}")
         )
-        rows += [_tool(line, said.get(line.name), width, now, line.name in waiting) for line in group]
-    known = {line.name for line in lines}
-    if other := [answer for answer in answers if answer.tool not in known]:
+        rows += [_tool(line, rules.get(line.name), width, now, line.name in waiting) for line in group]
+    names = {line.name for line in lines}
+    if other := [answer for answer in answers if answer.tool not in names]:
         rows.append(Row(Content.styled(clip("answers for tools that are not here now", width), "$text-muted")))
         rows += [
             Row(
@@ -95,11 +95,11 @@ def tool_rows(
     return rows
 
 
-def _tool(line: ToolLine, said: str | None, width: int, now: float, waits: bool) -> Row:
+def _tool(line: ToolLine, remembered: str | None, width: int, now: float, waits: bool) -> Row:
     mark = approx(line.source) if line.tokens is not None else ""
     cost = f"{mark}{tokens_short(line.tokens)}" if line.on and not waits else "waits" if line.on else "off"
-    rule = _rule(line.rule, said is not None)
-    if line.rule == "allow" and not line.read_only and said is None:
+    rule = _rule(line.rule, remembered is not None)
+    if line.rule == "allow" and not line.read_only and remembered is None:
         rule = "runs, as allowed"  # by the config file, or for this conversation
     used = f"used {clock_time(line.used_at, now)}" if line.used_at else ""
     aside = f"  {pad(rule, 22)}{pad(used, 18)}" if width >= ASIDE else f"  {pad(rule, 12)}"
@@ -116,9 +116,9 @@ def _tool(line: ToolLine, said: str | None, width: int, now: float, waits: bool)
     )
 
 
-def _rule(rule: str, said: bool) -> str:
+def _rule(rule: str, by_user: bool) -> str:
     words = {"allow": "runs", "ask": "asks first", "never": "never runs"}[rule]
-    return f"{words}, you said" if said else words
+    return f"{words}, you said" if by_user else words
 
 
 def summary(

@@ -68,23 +68,23 @@ def _tokens(usage: ContextUsage, keys: tuple[str, ...]) -> int:
 
 
 def _sentences(followed: Followed) -> list[str]:
-    found = []
+    sentences = []
     if followed.compacts_at is not None:
-        found.append(f"its compaction at ~{tokens_short(followed.compacts_at)}")
+        sentences.append(f"its compaction at ~{tokens_short(followed.compacts_at)}")
     if followed.calls_left is not None:
-        found.append(f"about {plural(followed.calls_left, 'call')} away at this pace")
+        sentences.append(f"about {plural(followed.calls_left, 'call')} away at this pace")
     if followed.cached_share is not None:
-        found.append(f"{percent(100 * followed.cached_share)} of the last request from the cache")
+        sentences.append(f"{percent(100 * followed.cached_share)} of the last request from the cache")
     if followed.cost_today is not None:
-        found.append(f"today {money(followed.cost_today)}")
+        sentences.append(f"today {money(followed.cost_today)}")
     forecast = f"forecasts: {plural(len(followed.forecasts), 'call')}"
     if followed.within_percent is not None:
         forecast += f", 95 % within {percent(followed.within_percent, digits=1)}"
-    found.append(forecast)
+    sentences.append(forecast)
     if followed.subagents:
         tokens = tokens_exact(followed.subagent_tokens)
-        found.append(f"{plural(followed.subagents, 'subagent')}, {tokens} tokens of their own")
-    return found
+        sentences.append(f"{plural(followed.subagents, 'subagent')}, {tokens} tokens of their own")
+    return sentences
 
 
 def _filled(sentences: list[str], width: int) -> list[str]:

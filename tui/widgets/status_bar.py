@@ -56,9 +56,9 @@ def status_line(status: Status, width: int) -> Content:
         pieces["until"] = Content.assemble(
             ("until compaction ", "$text-muted"), (tokens_short(usage.until_compaction), "$foreground")
         )
-    if status.cost is not None and status.cost.known:  # a model that costs nothing needs no figure
-        total, known, estimated = status.cost
-        pieces["cost"] = Content.styled(spent(total, known, estimated=estimated), "$text-muted")
+    if status.cost is not None and status.cost.priced:  # a model that costs nothing needs no figure
+        total, priced, estimated = status.cost
+        pieces["cost"] = Content.styled(spent(total, priced, estimated=estimated), "$text-muted")
     if usage is not None:
         rolling = "rolling on" if status.rolling else "rolling off"
         pieces["rolling"] = Content.styled(rolling, "$text-accent" if status.rolling else "$text-muted")

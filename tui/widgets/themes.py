@@ -114,7 +114,7 @@ def parse_theme(name: str, data: Mapping[str, Any]) -> Theme:
     context = _table(data, "context", COLOURS)
     variables = _table(data, "variables", None)
     muted, border = colors.pop("muted", colors["foreground"]), colors.pop("border", colors["primary"])
-    own = {
+    settings = {
         "text-muted": muted,
         "text-error": colors.get("error", colors["primary"]),
         "text-warning": colors.get("warning", colors["primary"]),
@@ -127,10 +127,10 @@ def parse_theme(name: str, data: Mapping[str, Any]) -> Theme:
         "scrollbar-background": colors["background"],
         "scrollbar-corner-color": colors["background"],
     }
-    own |= _cursor(colors["background"], colors["primary"], colors["foreground"], ansi=ansi)
+    settings |= _cursor(colors["background"], colors["primary"], colors["foreground"], ansi=ansi)
     if ansi:
-        own |= {"ansi-background": "ansi_black", "ansi-foreground": "ansi_white"}
-    palette = context_variables(dark=dark, ansi=ansi, background=colors["background"], own=context)
+        settings |= {"ansi-background": "ansi_black", "ansi-foreground": "ansi_white"}
+    palette = context_variables(dark=dark, ansi=ansi, background=colors["background"], overrides=context)
     return Theme(
         name=name,
         primary=colors["primary"],
@@ -145,7 +145,7 @@ def parse_theme(name: str, data: Mapping[str, Any]) -> Theme:
         panel=colors.get("panel"),
         dark=dark,
         ansi=ansi,
-        variables={**own, **palette, **variables},
+        variables={**settings, **palette, **variables},
     )
 
 
@@ -164,11 +164,11 @@ def _cursor(background: str, primary: str, foreground: str, *, ansi: bool) -> di
 
 
 def context_variables(
-    *, dark: bool, ansi: bool, background: str, own: Mapping[str, str] | None = None
+    *, dark: bool, ansi: bool, background: str, overrides: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """The variables `context-<colour>` and `context-<colour>-back` (a shade of it to lie behind) of a theme."""
     base = _ANSI if ansi else _DARK if dark else _LIGHT
-    colours = {**base, **(own or {})}
+    colours = {**base, **(overrides or {})}
     result = {f"context-{key}": value for key, value in colours.items()}
     for key, value in colours.items():
         back = "ansi_default" if ansi else Color.parse(background).blend(Color.parse(value), 0.22).hex
@@ -176,15 +176,15 @@ def context_variables(
     return result
 
 
-def _table(data: Mapping[str, Any], name: str, known: tuple[str, ...] | None) -> dict[str, str]:
+def _table(data: Mapping[str, Any], name: str, allowed: tuple[str, ...] | None) -> dict[str, str]:
     """A table of colours with known names; without names, any variables of Textual: colours or text styles."""
     table = data.get(name, {})
     if not isinstance(table, dict):
         raise ThemeError(f"{name} is a table: write it as [{name}]")
     for key, value in table.items():
-        if known is not None and key not in known:
-            raise ThemeError(f"unknown colour {name}.{key}; known: {', '.join(known)}")
-        if known is None and isinstance(value, str) and set(value.split()) <= _STYLES:
+        if allowed is not None and key not in allowed:
+            raise ThemeError(f"unknown colour {name}.{key}; known: {', '.join(allowed)}")
+        if allowed is None and isinstance(value, str) and set(value.split()) <= _STYLES:
             continue
         try:
             Color.parse(value)

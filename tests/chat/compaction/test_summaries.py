@@ -247,14 +247,14 @@ async def test_what_a_person_writes_outlives_the_program_until_it_is_forgotten(t
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
         await drain(session.send("hi"))
-        assert await session.summaries.kept() == ""
-        await session.summaries.keep("Boats, 港")
+        assert await session.summaries.saved_draft() == ""
+        await session.summaries.save_draft("Boats, 港")
     async with open_workspace(tmp_path, provider) as workspace:
-        assert await (await workspace.new_session()).summaries.kept() == ""
+        assert await (await workspace.new_session()).summaries.saved_draft() == ""
         session = await workspace.resume()
-        assert await session.summaries.kept() == "Boats, 港"
-        await session.summaries.keep("")
-        assert await session.summaries.kept() == ""
+        assert await session.summaries.saved_draft() == "Boats, 港"
+        await session.summaries.save_draft("")
+        assert await session.summaries.saved_draft() == ""
 
 
 async def test_what_was_compacted_is_found_and_so_is_the_summary(tmp_path: Path) -> None:

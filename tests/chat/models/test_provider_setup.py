@@ -39,7 +39,7 @@ def setup(folder: Path, tables: dict[str, ProviderSettings] | None = None) -> tu
 
 
 def own(server: ReplayServer, **values: str) -> Draft:
-    return Draft("work", own=True, base_url=f"{server.url}/v1", **values)
+    return Draft("work", custom=True, base_url=f"{server.url}/v1", **values)
 
 
 @pytest.mark.parametrize("source", ["variable", "command", "none"])
@@ -80,14 +80,14 @@ async def test_what_is_wrong_is_said_without_the_key(server: ReplayServer, tmp_p
         await found.test(own(server, api_key_env="WORK_KEY"))
     assert refused.value.kind == "auth" and "401" in str(refused.value) and SECRET not in str(refused.value)
     with pytest.raises(ProviderError, match="cannot reach"):
-        await found.test(Draft("work", own=True, base_url="http://127.0.0.1:9/v1"))
+        await found.test(Draft("work", custom=True, base_url="http://127.0.0.1:9/v1"))
     for draft, words in (
         (own(server, api_key_env=SECRET), "keeps|kept"),  # the key itself, in the wrong field
         (own(server, api_key_env="AIzaSyA1234567890abcdefghij"), "kept"),
         (own(server, api_key_env="NOT_SET_HERE"), "NOT_SET_HERE is not set"),
-        (Draft("groq", own=True, base_url="http://x"), "your own"),
-        (Draft("My Box", own=True, base_url="http://x"), "your own"),
-        (Draft("work", own=True, base_url="localhost:80"), "http://"),
+        (Draft("groq", custom=True, base_url="http://x"), "your own"),
+        (Draft("My Box", custom=True, base_url="http://x"), "your own"),
+        (Draft("work", custom=True, base_url="localhost:80"), "http://"),
     ):
         with pytest.raises(SetupError, match=words) as caught:
             await found.test(draft)

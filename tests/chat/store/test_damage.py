@@ -137,7 +137,7 @@ def test_repair_saves_what_can_be_read_and_keeps_the_old_file(path: Path, damage
     damage(path)
     old = path.read_bytes()
     done = repair(path)
-    assert done.kept is not None and done.kept.read_bytes() == old
+    assert done.backup is not None and done.backup.read_bytes() == old
     with closing(SessionStore(path)) as store:
         assert store.query("PRAGMA quick_check")[0][0] == "ok"
         saved = everything(store)

@@ -26,7 +26,7 @@ def test_what_does_not_follow_the_template_or_is_whole_has_no_gap(template: str,
 
 def test_modifiers_and_further_names_of_a_variable_are_no_part_of_its_name() -> None:
     found = gap("x://{/path*}?{id:3,more}", "x://a?")
-    assert found is not None and (found.variable, found.known) == ("id", {"path": "a"})
+    assert found is not None and (found.variable, found.filled_in) == ("id", {"path": "a"})
 
 
 def test_templates_that_never_close_take_no_time_that_grows_with_their_square() -> None:

@@ -73,8 +73,8 @@ class Compactor:
         summary: Message | None = None
         cut = False
         if isinstance(plan, Summarise):
-            made = await self._summary(plan, usage, instructions, trigger)
-            summary, cut = self.message(made.outgoing), made.cut
+            result = await self._summary(plan, usage, instructions, trigger)
+            summary, cut = self.message(result.outgoing), result.cut
         record = await asyncio.to_thread(self.record, plan, summary, usage)
         accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
         await self._conversation.add_checkpoint(record, summary)
@@ -132,23 +132,23 @@ class Compactor:
         )
 
     def _config(self, budget: Budget) -> CompactionConfig:
-        own = self._meter.settings.for_model(self._meter.full_name)
-        target, most = own.compaction_target, budget.max_input
+        settings = self._meter.settings.for_model(self._meter.full_name)
+        target, most = settings.compaction_target, budget.max_input
         if target is None or (most is None and isinstance(target, Percent)):
             config = DEFAULT_COMPACTION
         else:
             config = replace(DEFAULT_COMPACTION, target=target.of(most or 0))
-        turns = own.preserve_recent_turns
+        turns = settings.preserve_recent_turns
         return config if turns is None else replace(config, preserve_recent_turns=turns)
 
     async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
         """By the model in use, also where another one is to go on with it: `usage` is what it has to fit."""
         conversation = self._conversation
         sent = conversation.request()
-        own = await Meter(conversation, self._services).usage() if self._meter.elsewhere else usage
-        budget, goal = own.budget, usage.budget
-        fits = budget.max_input is not None and own.upper_bound + PREFIX_MARGIN <= budget.max_input
-        factor = own.basis.factor or 1.0  # learned of this model: its tokens for one of our tokenizer's
+        summariser = await Meter(conversation, self._services).usage() if self._meter.elsewhere else usage
+        budget, goal = summariser.budget, usage.budget
+        fits = budget.max_input is not None and summariser.upper_bound + PREFIX_MARGIN <= budget.max_input
+        factor = summariser.basis.factor or 1.0  # learned of this model: its tokens for one of our tokenizer's
         counter = self._services.counter
         prefix = None
         if fits and trigger != "overflow":

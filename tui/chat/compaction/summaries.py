@@ -171,16 +171,16 @@ class Summaries:
                 budget = self._meter.measure(self._conversation.request()).budget
                 accept_edit(before, after, budget.compaction_at or budget.max_input)
 
-    async def keep(self, text: str) -> None:
-        """Keep what a person has written so far, for after a crash; "" forgets it. Raises `StoreError`."""
-        await asyncio.to_thread(self._conversation.store.put_state, self._kept_key, text or None)
+    async def save_draft(self, text: str) -> None:
+        """Save an edited summary that is not decided on yet, for after a crash; "" forgets it. Raises `StoreError`."""
+        await asyncio.to_thread(self._conversation.store.put_state, self._draft_key, text or None)
 
-    async def kept(self) -> str:
-        """What was kept and never decided on; "" for nothing."""
-        return await asyncio.to_thread(self._conversation.store.get_state, self._kept_key) or ""
+    async def saved_draft(self) -> str:
+        """The text last passed to `save_draft`; "" for none."""
+        return await asyncio.to_thread(self._conversation.store.get_state, self._draft_key) or ""
 
     @property
-    def _kept_key(self) -> str:
+    def _draft_key(self) -> str:
         return f"summary:{self._conversation.info.id}"
 
     def _message(self, text: str) -> Message:

@@ -219,8 +219,8 @@ class Conversation:
 
     def last_question(self) -> Message | None:
         """The person's last message that stands. None without one, and where a summary stands for it."""
-        gone = self._state.set_aside | self._state.excluded
-        questions = (m for m in reversed(self.messages) if m.role == "user" and m.kind == "chat" and m.id not in gone)
+        hidden = self._state.set_aside | self._state.excluded
+        questions = (m for m in reversed(self.messages) if m.role == "user" and m.kind == "chat" and m.id not in hidden)
         last = next(questions, None)
         return last if last is not None and any(m.id == last.id for m in self.active()) else None
 

@@ -165,8 +165,8 @@ class Meter:
     def note_trim(self, utilisation: float, trim: TrimRecord | None) -> None:
         """Add a request under rolling context to the log that `/usage` shows. Not on the event loop."""
 
-        def added(kept: dict[str, Any]) -> dict[str, Any]:
-            trims = TrimLog.from_json(kept) if kept else TrimLog()
+        def added(stored: dict[str, Any]) -> dict[str, Any]:
+            trims = TrimLog.from_json(stored) if stored else TrimLog()
             return dict(trims.add(utilisation, trim).to_json())
 
         self._services.store.change_state(TRIM_LOG, added)

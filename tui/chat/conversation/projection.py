@@ -55,8 +55,8 @@ def build_request(messages: Sequence[Message], state: HistoryState, target: Targ
 
 def trimmed_request(request: Request, state: HistoryState, target: Target) -> Request:
     """`request` without what rolling context leaves out; the same object where that is nothing."""
-    kept = apply_trim(request.messages, state.trim, prefix_bound=target.capabilities.prefix_bound)
-    return request if kept == request.messages else replace(request, messages=kept)
+    messages = apply_trim(request.messages, state.trim, prefix_bound=target.capabilities.prefix_bound)
+    return request if messages == request.messages else replace(request, messages=messages)
 
 
 def active_messages(messages: Sequence[Message], state: HistoryState, target: Target) -> tuple[Message, ...]:
@@ -75,16 +75,16 @@ def _wanted(active: Sequence[Message], state: HistoryState) -> list[Message]:
 
     After the compactions: an excluded message may be where the range of one begins or ends.
     """
-    kept = list(active)
+    included = list(active)
     if state.excluded:
-        gone = {
+        excluded = {
             i
-            for group in group_messages(kept)
-            if any(kept[i].id in state.excluded for i in group.indices)
+            for group in group_messages(included)
+            if any(included[i].id in state.excluded for i in group.indices)
             for i in group.indices
         }
-        kept = [m for i, m in enumerate(kept) if i not in gone]
-    return [_without_attachments(message, state.left_out) for message in kept] if state.left_out else kept
+        included = [m for i, m in enumerate(included) if i not in excluded]
+    return [_without_attachments(message, state.left_out) for message in included] if state.left_out else included
 
 
 def _without_attachments(message: Message, left_out: frozenset[tuple[str, str]]) -> Message:
@@ -111,13 +111,13 @@ def _without_kinds(message: Message, able: Capabilities) -> Message:
 def request_for(active: Iterable[Message], target: Target) -> Request:
     """A request from messages that are to go out: what the model takes, empty messages and pairing are seen to here."""
     able = target.capabilities
-    kept = _reasoning_rules(tuple(active), target)
+    messages = _reasoning_rules(tuple(active), target)
     if not able.images or not able.pdfs:
-        kept = [_without_kinds(message, able) for message in kept]
+        messages = [_without_kinds(message, able) for message in messages]
     return Request(
         provider=target.provider,
         model=target.model,
-        messages=opened(_paired(message for message in kept if message.parts)),
+        messages=opened(_paired(message for message in messages if message.parts)),
         system=target.system,
         tools=target.tools,
         max_output=target.max_output,

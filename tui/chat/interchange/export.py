@@ -39,16 +39,16 @@ def export_session(path: Path, store: SessionStore, session: str) -> None:
     if path.suffix == ".jsonl":  # all of results that were cut: nobody reads megabytes on a page
         hashes |= {part.full for part in parts if isinstance(part, ToolResult) and part.full}
     blobs = ((sha256, store.blob(sha256)) for sha256 in sorted(hashes))
-    kept = ((sha256, data) for sha256, data in blobs if data is not None)
+    readable = ((sha256, data) for sha256, data in blobs if data is not None)
     if path.suffix == ".md":
         text = markdown(info, messages)
     elif path.suffix == ".html":
         from tui.chat.interchange.export_html import html_page
 
-        text = html_page(info, messages, dict(kept))
+        text = html_page(info, messages, dict(readable))
     else:
         calls = CallLog(store).rows(session)
-        text = "\n".join(jsonl(info, messages, store.records(session), calls, kept)) + "\n"
+        text = "\n".join(jsonl(info, messages, store.records(session), calls, readable)) + "\n"
     with open_private(path, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)
 

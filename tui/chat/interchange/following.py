@@ -260,12 +260,12 @@ def _cost(recording: Recording, since: float) -> float | None:
 
 def _subagents(path: Path) -> list[int]:
     """The last input of each sub-agent of a Claude Code session, in tokens: their context is their own."""
-    found = []
+    last_inputs = []
     for file in sorted((path.with_suffix("") / "subagents").glob("agent-*.jsonl")):
         tail = _Tail()
         if tail.appended(file):
             inputs = [
                 m.usage.input_total for m in tail.recording(file.stem).messages if m.usage and m.usage.input_total
             ]
-            found += inputs[-1:]
-    return found
+            last_inputs += inputs[-1:]
+    return last_inputs

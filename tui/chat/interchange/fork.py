@@ -68,24 +68,24 @@ def forked_records(
     not so in the fork. What the person wants (pins, instructions, a compaction taken back) holds as it does now. A
     message that was set aside goes out again where it is the one to go on from.
     """
-    kept: list[Record] = []
-    made: set[str] = set()  # the records and compactions kept so far
+    forked: list[Record] = []
+    forked_ids: set[str] = set()  # the records and compactions kept so far
     for record in records:
         data, early = record.data, not after or record.id < after
         match record.kind:
             case "trim" | "loaded":
                 keep = early
             case "checkpoint" if data["type"] == "undo":
-                keep = data["compaction"] in made
+                keep = data["compaction"] in forked_ids
             case "checkpoint":
                 keep = early and (not data["summary"] or data["summary"] in copied)
-                made.add(data["id"] if keep else "")
+                forked_ids.add(data["id"] if keep else "")
             case "set_aside":
                 ids = [ident for ident in data["ids"] if ident in copied]
                 keep = early and bool(ids) and message_id not in ids
                 record = replace(record, data={**data, "ids": ids})
             case "restore":
-                keep = data["record"] in made
+                keep = data["record"] in forked_ids
             case "pin" | "exclude":
                 keep = data["id"] in copied
             case "leave_out":
@@ -93,6 +93,6 @@ def forked_records(
             case _:
                 keep = True
         if keep:
-            made.add(record.id)
-            kept.append(record)
-    return kept
+            forked_ids.add(record.id)
+            forked.append(record)
+    return forked

@@ -35,17 +35,17 @@ def chained(messages: Sequence[Message]) -> list[str]:
     return [digest.hex() for digest in chain(CHAIN_START, digests)]
 
 
-def check_new(store: SessionStore, own: SessionInfo | None, messages: Sequence[Message]) -> None:
+def check_new(store: SessionStore, exported: SessionInfo | None, messages: Sequence[Message]) -> None:
     """Raises `AlreadyHereError` if the conversation, or a beginning of it, was imported or exported here.
 
     `own` is the session that was exported.
     """
     links = chained(messages)
-    if own is not None and _is_here(store, own.id):
-        stored = chained(store.messages(own.id))
+    if exported is not None and _is_here(store, exported.id):
+        stored = chained(store.messages(exported.id))
         both = min(len(stored), len(links))
         if both and stored[both - 1] == links[both - 1]:
-            _say(store, own.id, len(links) - both)
+            _say(store, exported.id, len(links) - both)
     for session, (count, digest) in reversed(_imported(store).items()):
         if 0 < count <= len(links) and links[count - 1] == digest and _is_here(store, session):
             _say(store, session, len(links) - count)
@@ -71,4 +71,4 @@ def _imported(store: SessionStore) -> dict[str, tuple[int, str]]:
 def remember(store: SessionStore, session: str, messages: Sequence[Message]) -> None:
     """A file with these `messages` is `session` from now on."""
     entry = (len(messages), chained(messages)[-1])
-    store.change_state(IMPORTED, lambda known: {**known, session: entry})
+    store.change_state(IMPORTED, lambda imported: {**imported, session: entry})

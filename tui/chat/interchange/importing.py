@@ -80,33 +80,33 @@ def import_measured(
     it is wanted `again`, `StoreError`.
     """
     messages = checked_messages(recording.messages)
-    read = tuple(messages)
-    own = None if recording.info is None else checked_row(recording.info)
+    original = tuple(messages)
+    exported = None if recording.info is None else checked_row(recording.info)
     recording = replace(
         recording,
-        info=own,
+        info=exported,
         records=checked_records(recording.records),
         calls=tuple(map(checked_row, recording.calls)),
     )
     if not again:
-        check_new(store, recording.info, read)
+        check_new(store, recording.info, original)
     for digest, data in recording.blobs.items():
         if hashlib.sha256(data).hexdigest() != digest:
             raise RecordingError(f"damaged: attachment {digest[:12]} does not have the content its hash names")
-    if own is None:
+    if exported is None:
         messages = [_without_missing(_renamed(message, providers)) for message in messages]
     recording = replace(recording, messages=tuple(messages), title=storable(recording.title) or "")
-    if own is None and not recording.model[1]:
+    if exported is None and not recording.model[1]:
         raise RecordingError("no model has answered in it")
     reader = _Reader(store, recording, system=system, price=price)
     reader.measure(progress)
-    if own is None:
+    if exported is None:
         recording = replace(recording, calls=tuple(reader.calls))
     with store.transaction():
         info = import_recording(recording, store)
         reader.remember(store, info.id, estimator)
-        remember(store, info.id, read)
-    copy_of = own.id if own is not None and own.id != info.id else ""
+        remember(store, info.id, original)
+    copy_of = exported.id if exported is not None and exported.id != info.id else ""
     return Imported(info, len(recording.calls), recording.source, reader.unsent, copy_of)
 
 
@@ -129,12 +129,12 @@ def import_recording(recording: Recording, store: SessionStore) -> SessionInfo:
             [(info.id, r.id, r.kind, r.at, json.dumps(r.data, separators=(",", ":"))) for r in recording.records],
         )
         names = [field.name for field in fields(CallRow)]
-        taken = {
+        used_ids = {
             call.id for call in recording.calls if db.execute("SELECT 1 FROM calls WHERE id = ?", (call.id,)).fetchone()
         }
         db.executemany(
             f"INSERT INTO calls ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
-            [astuple(_call(call, info, recording, taken)) for call in recording.calls],
+            [astuple(_call(call, info, recording, used_ids)) for call in recording.calls],
         )
     return replace(info, messages=len(recording.messages))
 
@@ -147,9 +147,9 @@ def _info(recording: Recording) -> SessionInfo:
     return SessionInfo(new_id(), recording.title, provider, model, min(times, default=0.0), max(times, default=0.0))
 
 
-def _call(call: CallRow, info: SessionInfo, recording: Recording, taken: AbstractSet[str]) -> CallRow:
+def _call(call: CallRow, info: SessionInfo, recording: Recording, used_ids: AbstractSet[str]) -> CallRow:
     """A call of the session it is now in; where that is a second copy, or the id is taken, under an id of its own."""
-    if recording.info is not None and recording.info.id == info.id and call.id not in taken:
+    if recording.info is not None and recording.info.id == info.id and call.id not in used_ids:
         return call
     return replace(call, id=new_id(), session=info.id)
 
@@ -271,10 +271,10 @@ class _Reader:
         self._recording, self._price = recording, price
         state = fold_records(recording.records)
         # Memory files are not in the export either: their part is found like another program's system prompt.
-        self._own = recording.info is not None and not state.memory
+        self._from_chatctx = recording.info is not None and not state.memory
         text = state.system
         text = system if text is None else text
-        self._system = (SystemSection("system", "system prompt", text),) if self._own and text.strip() else ()
+        self._system = (SystemSection("system", "system prompt", text),) if self._from_chatctx and text.strip() else ()
         self._collected, self._taught = _Collected(), _Taught(StoredCalibrations(store))
         self._counts = _Counts(StoredCounts(store))
         self._estimator = HybridTokenEstimator(
@@ -316,14 +316,14 @@ class _Reader:
     ) -> CallRow:
         """A call as it would stand here; the first after a start or a compaction could not be predicted."""
         name = (reply.provider, reply.model)
-        known = predicted.known_tokens if predicted else None
+        known_tokens = predicted.known_tokens if predicted else None
         passes = passes_of(usage)
         return CallRow(
             new_id(), "", reply.id, kind, *name, reply.created_at, "success",
             predicted.tokens if predicted else None,
             predicted.upper_bound if predicted else None,
             predicted.source if predicted else None,
-            known, predicted.estimated_tokens if predicted else None,
+            known_tokens, predicted.estimated_tokens if predicted else None,
             usage.input_total, usage.input_cached, usage.input_cache_write, usage.output_total, usage.reasoning,
             usage.source, finish_reason=storable(reply.finish_reason), cost=self._price(usage, *name),
             passes_input=passes.input, passes_cached=passes.cached, passes_output=passes.output,
@@ -336,7 +336,7 @@ class _Reader:
         book = running.calibrations if running else CalibrationBook(StoredCalibrations(store))
         now = time.time()
         for measurement, epoch in self._collected.measurements[-KEPT_MEASUREMENTS:]:
-            if not self._own:
+            if not self._from_chatctx:
                 preamble = hashlib.sha256(f"preamble {epoch} of {session}".encode()).digest()
                 tokens = measurement.preamble_tokens + self._epochs[epoch]
                 measurement = replace(measurement, preamble=preamble, preamble_tokens=tokens)

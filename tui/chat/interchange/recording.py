@@ -55,18 +55,18 @@ class Recording:
         return "", ""
 
 
-def compaction(at: float, first: str, last: str, summary: str, kept: Sequence[str], messages: int) -> Record:
-    """A record saying that `summary` stands for the messages from `first` to `last`, less those `kept` verbatim."""
+def compaction(at: float, first: str, last: str, summary: str, verbatim: Sequence[str], messages: int) -> Record:
+    """A record saying that `summary` stands for the messages from `first` to `last`, except those kept `verbatim`."""
     ident = new_id()
-    made = CompactionRecord(ident, at, 0, 0, messages, first, last, summary, tuple(kept))
-    return Record(ident, RecordKind.CHECKPOINT, at, dict(checkpoint_to_json(made)))
+    record = CompactionRecord(ident, at, 0, 0, messages, first, last, summary, tuple(verbatim))
+    return Record(ident, RecordKind.CHECKPOINT, at, dict(checkpoint_to_json(record)))
 
 
 def clearing(at: float, cleared: Sequence[tuple[str, str]]) -> Record:
     """A record saying that tool results (message id, call id) go out as a fixed line from now on."""
     ident = new_id()
-    made = CompactionRecord(ident, at, 0, 0, 0, cleared=tuple(cleared))
-    return Record(ident, RecordKind.CHECKPOINT, at, dict(checkpoint_to_json(made)))
+    record = CompactionRecord(ident, at, 0, 0, 0, cleared=tuple(cleared))
+    return Record(ident, RecordKind.CHECKPOINT, at, dict(checkpoint_to_json(record)))
 
 
 def seconds(stamp: Any) -> float:

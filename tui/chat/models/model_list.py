@@ -115,12 +115,12 @@ class ModelList:
 
     def _with_key(self) -> list[str]:
         """Providers that can be asked without looking whether they are there, in the order of the configuration."""
-        found = []
+        names = []
         for name, config in self._configs().items():
             own_server = name not in LOCAL_SERVERS and not config.needs_key
             if config.has_key() or own_server or config.dialect in ("local", "demo"):
-                found.append(name)
-        return found
+                names.append(name)
+        return names
 
     async def _ask_one(self, name: str) -> tuple[list[ModelInfo] | None, str]:
         if self._configs()[name].dialect == "local":
@@ -146,7 +146,7 @@ class ModelList:
             asked: float | None = time.time()
             infos: list[ModelInfo] | None = fresh
             if infos is None:
-                infos, asked = self._kept(name)
+                infos, asked = self._stored(name)
             if infos and asked is not None:
                 at = asked if at is None else min(at, asked)
             provider = self._provider(name) if infos else None
@@ -154,34 +154,34 @@ class ModelList:
         models.sort(key=lambda model: -(model.used_at or 0.0))  # stable: the others stay in the servers' order
         return Listing(tuple(models), at, problems)
 
-    def _kept(self, name: str) -> tuple[list[ModelInfo], float | None]:
+    def _stored(self, name: str) -> tuple[list[ModelInfo], float | None]:
         config = self._configs()[name]
         if config.dialect == "local":
             window = ModelLimits(config.window or DEFAULT_WINDOW, source="table", detail="as it is started")
-            found = [] if missing_part(config.gguf) else [ModelInfo(config.default_model, limits=window)]
-            return [_priced(name, info) for info in found], time.time()
+            infos = [] if missing_part(config.gguf) else [ModelInfo(config.default_model, limits=window)]
+            return [_priced(name, info) for info in infos], time.time()
         if config.dialect == "demo":
             return [_priced(name, ModelInfo(config.default_model))], time.time()
         text = self._store.get_state(_KEY + name)
         if text is None:
             return [], None
         if self._decoded.get(name, ("",))[0] != text:
-            kept: dict[str, Any] = json.loads(text)
-            self._decoded[name] = (text, [_info(entry) for entry in kept["models"]], kept["at"])
+            stored: dict[str, Any] = json.loads(text)
+            self._decoded[name] = (text, [_info(entry) for entry in stored["models"]], stored["at"])
         _, infos, at = self._decoded[name]
         return infos, at
 
     def _listed(self, provider: Provider, info: ModelInfo, used: Mapping[str, float]) -> ListedModel:
-        known = self._windows.limits(provider.name, info.id)
+        limits = self._windows.limits(provider.name, info.id)
         if info.limits is not None and (
-            known.context is None or (info.limits.source == "probe" and known.source not in ("setting", "learned"))
+            limits.context is None or (info.limits.source == "probe" and limits.source not in ("setting", "learned"))
         ):
-            known = info.limits
+            limits = info.limits
         able = provider.capabilities(info.id)
         sure = known_to_see_and_call(info.id)
         info = replace(
             info,
-            limits=known if known.context else None,
+            limits=limits if limits.context else None,
             images=_sure(info.images, sure, able.images),
             pdfs=info.pdfs if info.pdfs is not None else able.pdfs or None,
             tools=_sure(_first(self._takes_tools(provider.name, info.id), info.tools), sure, able.tools),
@@ -201,8 +201,8 @@ def best_match(name: str, models: Sequence[ListedModel]) -> str:
     return near[0] if len(near) == 1 else ""
 
 
-def _first(*known: bool | None) -> bool | None:
-    return next((value for value in known if value is not None), None)
+def _first(*values: bool | None) -> bool | None:
+    return next((value for value in values if value is not None), None)
 
 
 def _sure(listed: bool | None, family: bool | None, able: bool) -> bool | None:
@@ -212,11 +212,11 @@ def _sure(listed: bool | None, family: bool | None, able: bool) -> bool | None:
 
 def _priced(provider: str, info: ModelInfo) -> ModelInfo:
     """With price and window from the offline data where the list has none. Slow at first use."""
-    found = info.price or list_price(provider, info.id)
+    price = info.price or list_price(provider, info.id)
     limits = info.limits or known_limits(provider, info.id)
     return replace(
         info,
-        price=(float(found[0]), float(found[1])) if found else None,
+        price=(float(price[0]), float(price[1])) if price else None,
         limits=limits if limits != UNKNOWN_LIMITS else None,
     )
 

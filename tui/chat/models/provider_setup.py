@@ -30,7 +30,7 @@ class Draft:
     """What a person filled in. `own`: a server of theirs, with `name`, `base_url` and `kind`; else a preset's name."""
 
     name: str
-    own: bool = False
+    custom: bool = False
     kind: str = "openai-compatible"
     base_url: str = ""
     api_key_env: str = ""
@@ -38,8 +38,8 @@ class Draft:
 
     def values(self) -> dict[str, str]:
         """What the config file has to say: nothing for a preset with its usual variable."""
-        usual = () if self.own or self.name not in PRESETS else PRESETS[self.name].key_env
-        lines = {"kind": self.kind, "base_url": self.base_url} if self.own else {}
+        usual = () if self.custom or self.name not in PRESETS else PRESETS[self.name].key_env
+        lines = {"kind": self.kind, "base_url": self.base_url} if self.custom else {}
         if self.api_key_command:
             lines["api_key_command"] = self.api_key_command
         elif self.api_key_env and self.api_key_env not in usual:
@@ -136,7 +136,7 @@ class ProviderSetup:
         return f"{draft.name} is ready. {self._config_file} says where its key comes from; the key is kept nowhere."
 
     def _config(self, draft: Draft) -> ProviderConfig:
-        if draft.own:
+        if draft.custom:
             if not _NAME.fullmatch(draft.name) or draft.name in PRESETS:
                 raise SetupError("The name is short and your own: lower-case letters and digits, like work or lab-2.")
             if not draft.base_url.startswith(("http://", "https://")):
@@ -150,8 +150,8 @@ class ProviderSetup:
 
     def _table(self, draft: Draft) -> ProviderSettings:
         """What the config file will say of the provider: the person's own table with the draft laid over it."""
-        own = ProviderSettings(kind=draft.kind, base_url=draft.base_url)
-        before = own if draft.own else self._tables.get(draft.name, ProviderSettings())
+        new = ProviderSettings(kind=draft.kind, base_url=draft.base_url)
+        before = new if draft.custom else self._tables.get(draft.name, ProviderSettings())
         return replace(
             before,
             api_key_env=(draft.api_key_env or None) if not draft.api_key_command else before.api_key_env,

@@ -129,23 +129,23 @@ class ToolSupport:
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
-        self._known: dict[str, bool | None] = {}
+        self._support: dict[str, bool | None] = {}
         self._asked: set[str] = set()
 
     def takes_tools(self, provider: str, model: str) -> bool | None:
         """What is known without asking; None is nothing."""
         name = f"{provider}/{model}"
-        if name not in self._known:
+        if name not in self._support:
             text = self._store.get_state(SUPPORT + name)
-            self._known[name] = None if text is None else json.loads(text)
-        return self._known[name]
+            self._support[name] = None if text is None else json.loads(text)
+        return self._support[name]
 
     def forget(self, provider: str, model: str) -> None:
         """Nothing is known of this model, and its server is asked again. Raises `StoreError`. Not on the event loop."""
         name = f"{provider}/{model}"
         if self.takes_tools(provider, model) is not None:
             self._store.put_state(SUPPORT + name, json.dumps(None))
-        self._known[name] = None
+        self._support[name] = None
         self._asked.discard(name)
 
     async def find(self, provider: Provider, model: str) -> None:
@@ -167,4 +167,4 @@ class ToolSupport:
         name = f"{provider}/{model}"
         if self.takes_tools(provider, model) is not takes_tools:
             self._store.put_state(SUPPORT + name, json.dumps(takes_tools))
-            self._known[name] = takes_tools
+            self._support[name] = takes_tools

@@ -36,26 +36,26 @@ class Windows:
         self._memory: dict[str, dict[str, Any]] = {}
         self._silent: set[tuple[str, str]] = set()  # asked in this run, and nothing was said
         self._asked_again: set[tuple[str, str]] = set()
-        self._told: set[tuple[str, str, str]] = set()
+        self._announced: set[tuple[str, str, str]] = set()
 
     def limits(self, provider: str, model: str) -> ModelLimits:
         """What is known without asking anybody."""
         limits = self._window(provider, model)
-        most = self._kept(provider, model).get("answer")
+        most = self._stored(provider, model).get("answer")
         return replace(limits, output=min(most, limits.output or most)) if most else limits
 
     def _window(self, provider: str, model: str) -> ModelLimits:
         base = self._looked_up.get((provider, model)) or self._asked_before(provider, model)
-        kept = self._kept(provider, model)
-        set_window = kept.get("set") or self._settings.for_model(f"{provider}/{model}").window
+        stored = self._stored(provider, model)
+        set_window = stored.get("set") or self._settings.for_model(f"{provider}/{model}").window
         if set_window:
             return with_window(base, set_window, "setting", "set by you")
-        cut = kept.get("cut")
-        if cut and kept.get("cut_of") == base.context:  # the server may have been set up anew since
+        cut = stored.get("cut")
+        if cut and stored.get("cut_of") == base.context:  # the server may have been set up anew since
             return with_window(base, cut, "learned", "the server cut a longer prompt")
-        learned = kept.get("learned")
-        if learned and (kept.get("raised") or base.context is None or learned < base.context):
-            return with_window(base, learned, "learned", str(kept.get("how", "learned from the server")))
+        learned = stored.get("learned")
+        if learned and (stored.get("raised") or base.context is None or learned < base.context):
+            return with_window(base, learned, "learned", str(stored.get("how", "learned from the server")))
         return base
 
     async def find(self, provider: str, model: str) -> ModelLimits:
@@ -92,8 +92,8 @@ class Windows:
             log.warning("window not remembered: %s", error)
 
     def _asked_before(self, provider: str, model: str) -> ModelLimits:
-        kept = self._read(_key(provider, model, "asked"))
-        return ModelLimits(**kept) if kept else UNKNOWN_LIMITS
+        stored = self._read(_key(provider, model, "asked"))
+        return ModelLimits(**stored) if stored else UNKNOWN_LIMITS
 
     def forget_lookup(self, provider: str, model: str) -> None:
         """Ask again next time: the server may have been restarted with another window."""
@@ -101,7 +101,7 @@ class Windows:
 
     def set(self, provider: str, model: str, window: int) -> None:
         """A person's word on the window, in tokens. Raises `StoreError`."""
-        self._change(provider, model, lambda kept: {**kept, "set": window})
+        self._change(provider, model, lambda stored: {**stored, "set": window})
 
     def reset(self, provider: str, model: str) -> None:
         """Forget what was set and learned. Raises `StoreError`."""
@@ -109,35 +109,35 @@ class Windows:
         self._memory.pop(_key(provider, model), None)
         self.forget_lookup(provider, model)
 
-    def told(self, provider: str, model: str) -> tuple[str, ...]:
+    def lessons(self, provider: str, model: str) -> tuple[str, ...]:
         """What a server's refusals, answers or cut prompts taught of a window, a line each for a person."""
-        kept = self._kept(provider, model)
+        stored = self._stored(provider, model)
         lines = []
-        if kept.get("cut"):
-            lines.append(f"Its server cuts prompts that are longer than {kept['cut']:,} tokens")
-        if kept.get("learned"):
-            lines.append(f"Its window is {kept['learned']:,} tokens ({kept.get('how', 'learned from the server')})")
-        if kept.get("answer"):
-            lines.append(f"Its answers have {kept['answer']:,} tokens at most")
+        if stored.get("cut"):
+            lines.append(f"Its server cuts prompts that are longer than {stored['cut']:,} tokens")
+        if stored.get("learned"):
+            lines.append(f"Its window is {stored['learned']:,} tokens ({stored.get('how', 'learned from the server')})")
+        if stored.get("answer"):
+            lines.append(f"Its answers have {stored['answer']:,} tokens at most")
         return tuple(lines)
 
     def forget(self, provider: str, model: str) -> None:
         """Forget what was learned; what a person set stays. Raises `StoreError`."""
-        self._change(provider, model, lambda kept: {key: value for key, value in kept.items() if key == "set"})
+        self._change(provider, model, lambda stored: {key: value for key, value in stored.items() if key == "set"})
         self.forget_lookup(provider, model)
 
     def learn(self, provider: str, model: str, limit: int) -> None:
         """A server named its limit in an overflow error: `limit` tokens. Never below an input that it has taken."""
-        floor = int(self._kept(provider, model).get("taken", 0))
+        floor = int(self._stored(provider, model).get("taken", 0))
         if limit < floor:
             log.warning("limit of %d tokens not believed for %s/%s: %d fitted", limit, provider, model, floor)
             return
         learned = {"learned": limit, "raised": False, "how": "named by the server's refusal"}
-        self._change(provider, model, lambda kept: kept | learned)
+        self._change(provider, model, lambda stored: stored | learned)
 
     def learn_answer(self, provider: str, model: str, most: int) -> None:
         """A server named the longest answer of a model, `most` tokens, when it was asked for more."""
-        self._change(provider, model, lambda kept: {**kept, "answer": most})
+        self._change(provider, model, lambda stored: {**stored, "answer": most})
 
     def learn_cut(self, provider: str, model: str, window: int) -> bool:
         """The server cuts prompts that are longer than `window` tokens. False where a person's setting stands."""
@@ -146,13 +146,13 @@ class Windows:
             return False
         base = self._looked_up.get((provider, model)) or self._asked_before(provider, model)
         if limits.context is None or window < limits.context:
-            self._change(provider, model, lambda kept: {**kept, "cut": window, "cut_of": base.context})
+            self._change(provider, model, lambda stored: {**stored, "cut": window, "cut_of": base.context})
         return True
 
     def tell_once(self, provider: str, model: str, what: str) -> bool:
         """Whether this is the first time in this run that `what` is to be told of a model."""
-        new = (provider, model, what) not in self._told
-        self._told.add((provider, model, what))
+        new = (provider, model, what) not in self._announced
+        self._announced.add((provider, model, what))
         return new
 
     def seen(
@@ -170,17 +170,17 @@ class Windows:
         if above and limits.source == "setting":
             return "against setting" if self.tell_once(provider, model, "against setting") else ""
 
-        def taken(kept: dict[str, Any]) -> dict[str, Any]:
+        def taken(stored: dict[str, Any]) -> dict[str, Any]:
             if above:
-                kept = {key: value for key, value in kept.items() if key not in ("cut", "cut_of")}
-                kept |= {"learned": whole, "raised": True, "how": "a request of that size was answered"}
-            return {**kept, "taken": max(read, int(kept.get("taken", 0)))}
+                stored = {key: value for key, value in stored.items() if key not in ("cut", "cut_of")}
+                stored |= {"learned": whole, "raised": True, "how": "a request of that size was answered"}
+            return {**stored, "taken": max(read, int(stored.get("taken", 0)))}
 
-        if above or read > int(self._kept(provider, model).get("taken", 0)):
+        if above or read > int(self._stored(provider, model).get("taken", 0)):
             self._change(provider, model, taken)
         return "raised" if above else ""
 
-    def _kept(self, provider: str, model: str) -> dict[str, Any]:
+    def _stored(self, provider: str, model: str) -> dict[str, Any]:
         return self._read(_key(provider, model))
 
     def _read(self, key: str) -> dict[str, Any]:

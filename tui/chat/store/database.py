@@ -139,11 +139,11 @@ class Database:
     def _check_pages(self) -> None:
         """Look for damage before anything is written: takes a second for a few hundred megabytes."""
         try:
-            (found,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
+            (verdict,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
         except sqlite3.DatabaseError as error:
-            found = str(error)
-        if found != "ok":
-            self.damage["pages"] = f"{self.path} is damaged ({' '.join(found.split())})"
+            verdict = str(error)
+        if verdict != "ok":
+            self.damage["pages"] = f"{self.path} is damaged ({' '.join(verdict.split())})"
 
     # -- errors --------------------------------------------------------------------------------------------------
 

@@ -106,8 +106,10 @@ class StoredMeasurements:
                 " VALUES (?, ?, ?, ?, ?, ?)",
                 (*model, measurement.sent, measurement.preamble, measurement.at, json.dumps(data)),
             )
-            (held,) = db.execute("SELECT count(*) FROM measurements WHERE provider = ? AND model = ?", model).fetchone()
-            if held > 2 * REMEMBERED:
+            (count,) = db.execute(
+                "SELECT count(*) FROM measurements WHERE provider = ? AND model = ?", model
+            ).fetchone()
+            if count > 2 * REMEMBERED:
                 db.execute(
                     "DELETE FROM measurements WHERE provider = ? AND model = ? AND at < (SELECT at FROM measurements"
                     " WHERE provider = ? AND model = ? ORDER BY at DESC LIMIT 1 OFFSET ?)",

@@ -63,8 +63,8 @@ class PartsBuilder:
                 part.pieces.append(text)
                 part.meta |= {"category": category or part.meta.get("category"), "from_server": from_server}
             case SourceCited(url, title, quote):
-                known = self._sources.get(url)
-                if known is None or (title and not known.title):
+                source = self._sources.get(url)
+                if source is None or (title and not source.title):
                     self._sources[url] = Source(url, title, quote)
             case ItemReceived(kind, data):
                 self._open.append(_Open("item", -1, meta={"kind": kind, "data": data}))

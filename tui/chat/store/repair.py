@@ -34,7 +34,7 @@ class Repaired:
     sessions: int = 0
     messages: int = 0
     lost: list[str] = field(default_factory=list)
-    kept: Path | None = None
+    backup: Path | None = None
 
 
 def repair(path: Path) -> Repaired:
@@ -51,7 +51,7 @@ def repair(path: Path) -> Repaired:
                 _copy(old, db, done)
             if not done.sessions:
                 raise StoreError(f"nothing in {path} can be read: move it away, and a new one is made")
-            done.kept = _swap(path, new)
+            done.backup = _swap(path, new)
         except (sqlite3.Error, OSError) as error:
             raise StoreError(f"{path} can't be repaired ({error}); it is as it was") from None
         finally:
@@ -62,13 +62,17 @@ def repair(path: Path) -> Repaired:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """While no other chatctx has the database open. Raises `StoreError` where one has."""
-    own = Liveness(path.parent / "running")
+    liveness = Liveness(path.parent / "running")
     try:
-        if any(own.is_alive(mark.stem) for mark in (path.parent / "running").glob("*.lock") if mark.stem != own.owner):
+        if any(
+            liveness.is_alive(mark.stem)
+            for mark in (path.parent / "running").glob("*.lock")
+            if mark.stem != liveness.owner
+        ):
             raise StoreError(f"{path} is open in another chatctx: end it, then repair")
         yield
     finally:
-        own.close()
+        liveness.close()
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -164,12 +168,12 @@ def _count(old: sqlite3.Connection, session: str) -> int:
 def _swap(path: Path, new: Path) -> Path:
     """Put the new database in the place of the old one. Returns where that is now."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    kept = path.with_name(f"{path.stem}.damaged-{stamp}{path.suffix}")
+    damaged = path.with_name(f"{path.stem}.damaged-{stamp}{path.suffix}")
     for file in database_files(path):
         if file.exists():
-            file.rename(kept.with_name(file.name.replace(path.name, kept.name, 1)))
+            file.rename(damaged.with_name(file.name.replace(path.name, damaged.name, 1)))
     new.rename(path)
-    return kept
+    return damaged
 
 
 def _forget(path: Path) -> None:

@@ -107,8 +107,8 @@ class SessionStore(Database):
         rows = self.readable(Rows("sessions", "id", columns), {})
         parts = Rows("messages", "id", "parts", "session = :session")
         infos = []
-        for ident, title, provider, model, created_at, updated_at, rolling, draft, parent, gone in rows:
-            if gone is not None:
+        for ident, title, provider, model, created_at, updated_at, rolling, draft, parent, deleted_at in rows:
+            if deleted_at is not None:
                 continue
             messages = self.readable(parts, {"session": ident})
             words = query.casefold()

@@ -107,12 +107,12 @@ class Recovery:
 
     def _without(self, request: Request, why: str, *, newest: bool = False) -> Action | None:
         """Without the newest picture or PDF, which must be the one that is new to the server, or the largest file."""
-        held = [(m.id, part) for m in request.messages for part in m.parts if isinstance(part, Attachment)]
+        attachments = [(m.id, part) for m in request.messages for part in m.parts if isinstance(part, Attachment)]
         if newest:
-            held = [(owner, part) for owner, part in held if part.kind != "text"][-1:]
-        if not held:
+            attachments = [(owner, part) for owner, part in attachments if part.kind != "text"][-1:]
+        if not attachments:
             return None
-        owner, part = max(held, key=lambda item: item[1].size)
+        owner, part = max(attachments, key=lambda item: item[1].size)
         return self._once(WithoutAttachment(owner, part, why))
 
     def _once(self, action: Action) -> Action | None:

@@ -87,8 +87,8 @@ class ChatSession:
     def _emit(self, event: SessionEvent) -> None:
         self._events.put_nowait(event)
 
-    async def _told(self, action: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[SessionEvent]:
-        """Run `action` as the session's task and yield what it tells. Leaving the iterator early cancels it."""
+    async def _events_of(self, action: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[SessionEvent]:
+        """Run `action` as the session's task and yield its events. Leaving the iterator early cancels it."""
         if self._task is not None:
             raise RuntimeError("a turn is running")
         events: asyncio.Queue[SessionEvent | None] = asyncio.Queue()
@@ -120,7 +120,7 @@ class ChatSession:
             else:
                 await self._answer()
 
-        return self._told(action)
+        return self._events_of(action)
 
     async def _add(self, message: Message, text: str) -> None:
         if not self.title and text.strip():
@@ -145,7 +145,7 @@ class ChatSession:
             else:
                 await self._answer()
 
-        return self._told(action)
+        return self._events_of(action)
 
     async def _answer(self) -> None:
         turn = Turn(
@@ -176,7 +176,7 @@ class ChatSession:
             await self._compact_with(self._compactor, self._meter, instructions)
             self._emit(UsageChanged(await self._meter.usage()))
 
-        return self._told(action)
+        return self._events_of(action)
 
     def compact_for(self, full_name: str) -> AsyncIterator[SessionEvent]:
         """Let the model in use summarise the older part so that the rest fits another one, then go on with that.
@@ -192,7 +192,7 @@ class ChatSession:
                 self._emit(Notice("info", f"{full_name} answers from now on."))
             self._emit(UsageChanged(await self._meter.usage()))
 
-        return self._told(action)
+        return self._events_of(action)
 
     async def _compact_with(self, compactor: Compactor, meter: Meter, instructions: str) -> bool:
         try:
@@ -398,8 +398,8 @@ class ChatSession:
             lines.append("Its server says that it calls no tools: it is offered none")
         if provider.capabilities(self.model).images and not able.images:
             lines.append("It refused images: it is sent words for them")
-        lines += self._services.windows.told(self.provider, self.model)
-        lines += self._services.estimator.calibrations.get(self.provider, self.model).told
+        lines += self._services.windows.lessons(self.provider, self.model)
+        lines += self._services.estimator.calibrations.get(self.provider, self.model).lessons
         return tuple(lines)
 
     async def forget_learned(self) -> None:

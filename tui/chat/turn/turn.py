@@ -152,10 +152,10 @@ class Turn:
 
     async def _ask(self, request: Request, usage: ContextUsage) -> Message | None:
         """Send it. The reply, which is in the history; None where the request is to be made anew."""
-        known = self._learned(request)
+        learned = self._learned(request)
         attempt = Attempt(self._conversation, self._meter, self._services, self._emit, request, usage)
         reply = await attempt.run()
-        action = await uninterrupted(self._received(attempt, reply, known))
+        action = await uninterrupted(self._received(attempt, reply, learned))
         if action is not None:
             await self._remedy(action, attempt)
             self._refused = isinstance(action, Reduce)
@@ -166,7 +166,7 @@ class Turn:
             raise TurnError(failure_text(error) if error else unknown)
         return reply
 
-    async def _received(self, attempt: Attempt, reply: Message, known: Sequence[str]) -> Action | None:
+    async def _received(self, attempt: Attempt, reply: Message, learned: Sequence[str]) -> Action | None:
         """Keep what came, unless there is a remedy: then nothing came, and no message stays behind.
 
         `known` is what had been learned of the model before.
@@ -179,7 +179,7 @@ class Turn:
             await self._keep(reply)
             self.answered = self.answered or answered
         for lesson in self._learned(attempt.request):
-            if lesson not in known:
+            if lesson not in learned:
                 self._emit(Notice("info", f"{attempt.request.model}: {lesson}"))
         self._emit(ReplyFinished(reply))
         if answered:

@@ -32,11 +32,11 @@ class Lines:
             except OSError:
                 data = b""
             *whole, rest = (rest + data).split(b"\n")
-            found: list[str | None] = [line.decode("utf-8", "replace").removesuffix("\r") for line in whole]
+            lines: list[str | None] = [line.decode("utf-8", "replace").removesuffix("\r") for line in whole]
             if not data:
-                found += [rest.decode("utf-8", "replace"), None] if rest else [None]
+                lines += [rest.decode("utf-8", "replace"), None] if rest else [None]
             try:
-                for line in found:
+                for line in lines:
                     self._loop.call_soon_threadsafe(self._arrived.put_nowait, line)
             except RuntimeError:
                 return  # the program has ended meanwhile
@@ -58,10 +58,10 @@ class Lines:
         """What `read` (`next`, `message`) finds in lines that are not there yet: what was written before a question is
         no answer to it, and keeps its turn."""
         early = self._drained()
-        found = None if None in early else await read()
-        for kept in (*early, *self._drained()):
-            self._arrived.put_nowait(kept)
-        return found
+        answer = None if None in early else await read()
+        for line in (*early, *self._drained()):
+            self._arrived.put_nowait(line)
+        return answer
 
     def _drained(self) -> list[str | None]:
         return [self._arrived.get_nowait() for _ in range(self._arrived.qsize())]

@@ -114,8 +114,8 @@ class PlainChat:
         write(f"{session.provider}/{session.model}. {self.workspace.place(session.provider)}")
         if session.messages:
             write(f"{clean_line(session.title)}: {len(session.messages):,} messages. The last of them:")
-            said = (message for message in reversed(session.messages) if message.kind == "chat")
-            self._speaker.recall(next(said, session.messages[-1]))  # a summary is nobody's last word
+            chat_messages = (message for message in reversed(session.messages) if message.kind == "chat")
+            self._speaker.recall(next(chat_messages, session.messages[-1]))  # a summary is nobody's last word
 
     async def _message(self) -> str | None:
         for line in self.workspace.servers.news():

@@ -79,9 +79,9 @@ def _below(folder: Path) -> Iterator[Path]:
     from tui.tools.files.walk import Walk
 
     confinement = Confinement(folder)
-    for found in Walk(confinement, confinement.place("."), inf).entries():
-        if not found.is_folder and not found.is_link and found.size is not None:
-            yield folder / found.path
+    for entry in Walk(confinement, confinement.place("."), inf).entries():
+        if not entry.is_folder and not entry.is_link and entry.size is not None:
+            yield folder / entry.path
 
 
 Row = list[tuple[str, TextCount]]

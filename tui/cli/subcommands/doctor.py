@@ -74,7 +74,7 @@ def _repair(settings: Settings) -> int:
     write(f"Saved {plural(done.sessions, 'session')} with {plural(done.messages, 'message')}.")
     for line in done.lost:
         write(f"lost: {clean_line(line)}")
-    write(f"The old file is kept as {done.kept}; delete it when nothing is missed.")
+    write(f"The old file is kept as {done.backup}; delete it when nothing is missed.")
     return 0
 
 
@@ -85,9 +85,9 @@ def _damage(database: Path) -> str:
     except DamagedError as error:
         return str(error)
     try:
-        (found,) = store.query("PRAGMA quick_check(1)")[0]
-        if found != "ok":
-            return " ".join(found.split())
+        (verdict,) = store.query("PRAGMA quick_check(1)")[0]
+        if verdict != "ok":
+            return " ".join(verdict.split())
         sessions = {session for (session,) in store.query(_UNREADABLE)}
         return f"messages of {plural(len(sessions), 'session')} can't be read" if sessions else ""
     except DamagedError as error:
@@ -109,11 +109,11 @@ def _program(settings: Settings) -> list[Finding]:
 
 def _files(settings: Settings) -> list[Finding]:
     state = "" if is_there(settings.config_file) else " (not there yet; the defaults hold)"
-    found = [Finding("ok", "config", f"{settings.config_file}{state}")]
+    findings = [Finding("ok", "config", f"{settings.config_file}{state}")]
     if not is_there(settings.database):
         unwritable = _unwritable(settings.database)
         text = unwritable or f"{settings.database} (made at the first start)"
-        found.append(Finding("problem" if unwritable else "ok", "sessions", text))
+        findings.append(Finding("problem" if unwritable else "ok", "sessions", text))
     else:
         try:
             damage = _damage(settings.database)
@@ -121,29 +121,29 @@ def _files(settings: Settings) -> list[Finding]:
             count = store.count_sessions()
             store.close()
             text = f"{settings.database}, {plural(count, 'session')}, {size_text(settings.database.stat().st_size)}"
-            found.append(Finding("ok", "sessions", text))
+            findings.append(Finding("ok", "sessions", text))
             if damage:
-                found.append(Finding("problem", "sessions", f"damaged ({damage}): chatctx doctor --repair"))
+                findings.append(Finding("problem", "sessions", f"damaged ({damage}): chatctx doctor --repair"))
         except StoreError as error:
-            found.append(Finding("problem", "sessions", str(error)))
-    found += _private(settings)
+            findings.append(Finding("problem", "sessions", str(error)))
+    findings += _private(settings)
     unwritable = _unwritable(settings.log_file)
-    found.append(
+    findings.append(
         Finding("note", "log", f"none: {unwritable}") if unwritable else Finding("ok", "log", str(settings.log_file))
     )
-    return found
+    return findings
 
 
 def _private(settings: Settings) -> list[Finding]:
     """Files and folders that others may read: what the program could close it has closed when it started."""
     logs = settings.log_dir.glob("*.log*") if is_there(settings.log_dir) else ()
     files = [*database_files(settings.database), *logs]
-    found = [
+    findings = [
         Finding("problem", "private", f"{path} can be read by others (mode {mode:04o}): chmod 600 it")
         for path, mode in readable_by_others(files)
     ]
     folders = dict.fromkeys((settings.data_dir, settings.log_dir))
-    return found + [
+    return findings + [
         Finding("note", "private", f"others may look into {path} (mode {mode:04o}); if it is yours alone: chmod 700 it")
         for path, mode in readable_by_others(folders)
     ]
@@ -174,26 +174,26 @@ def _providers(settings: Settings) -> list[Finding]:
         configs = all_configs(settings.providers, gguf=settings.gguf)
     except ValueError as error:
         return [Finding("problem", "providers", str(error))]
-    found = []
+    findings = []
     for name, config in configs.items():
         variables = " or ".join(config.key_env)
         if config.has_key():
             source = "by api_key_command" if config.api_key_command else f"in {variables}"
-            found.append(Finding("ok", "key", f"{name}: there is one {source}"))
+            findings.append(Finding("ok", "key", f"{name}: there is one {source}"))
         elif name in settings.providers and config.needs_key:
             text = f"{name}: no key; set {variables or 'a variable and name it by api_key_env'}, or api_key_command"
-            found.append(Finding("problem", "provider", text))
+            findings.append(Finding("problem", "provider", text))
         elif name in settings.providers:
-            found.append(Finding("ok", "provider", f"{name}: {redact(config.base_url)}"))
+            findings.append(Finding("ok", "provider", f"{name}: {redact(config.base_url)}"))
     local = asyncio.run(answering(configs))
-    found += [Finding("ok", "server", f"{name} answers at {redact(configs[name].base_url)}") for name in local]
+    findings += [Finding("ok", "server", f"{name} answers at {redact(configs[name].base_url)}") for name in local]
     lacking = missing_part(settings.gguf)
-    if not found:
+    if not findings:
         answers = "only the demo answers" if lacking else "the embedded model answers"
-        found.append(Finding("note", "providers", f"no key and no local server; {answers}"))
-    found += [Finding("note", "providers", line) for line in ignored_settings(settings.providers)]
-    found.append(Finding("note" if lacking else "ok", "embedded", lacking or configs["local"].default_model))
-    return [*_model(settings, configs), *found]
+        findings.append(Finding("note", "providers", f"no key and no local server; {answers}"))
+    findings += [Finding("note", "providers", line) for line in ignored_settings(settings.providers)]
+    findings.append(Finding("note" if lacking else "ok", "embedded", lacking or configs["local"].default_model))
+    return [*_model(settings, configs), *findings]
 
 
 def _model(settings: Settings, configs: Mapping[str, ProviderConfig]) -> list[Finding]:
@@ -209,14 +209,16 @@ def _model(settings: Settings, configs: Mapping[str, ProviderConfig]) -> list[Fi
 
 def _servers(settings: Settings) -> list[Finding]:
     """The MCP servers that are configured. None is started."""
-    found = find_servers(settings.mcp_servers, settings.config_file, Path.cwd(), {})
-    findings = [Finding("problem", "mcp", problem) for problem in found.problems]
-    if found.servers and importlib.util.find_spec("mcp") is None:
+    configured = find_servers(settings.mcp_servers, settings.config_file, Path.cwd(), {})
+    findings = [Finding("problem", "mcp", problem) for problem in configured.problems]
+    if configured.servers and importlib.util.find_spec("mcp") is None:
         findings.append(Finding("problem", "mcp", "the part for servers is not installed: pip install 'chatctx[mcp]'"))
-    findings += [_server(server) for server in found.servers]
-    if found.project is not None:
-        names = ", ".join(server.name for server in found.project.servers) or "nothing"
-        findings.append(Finding("note", "mcp", f"{found.project.path} names {names}; /mcp asks before it is started"))
+    findings += [_server(server) for server in configured.servers]
+    if configured.project is not None:
+        names = ", ".join(server.name for server in configured.project.servers) or "nothing"
+        findings.append(
+            Finding("note", "mcp", f"{configured.project.path} names {names}; /mcp asks before it is started")
+        )
     return findings
 
 
@@ -240,7 +242,7 @@ def _terminal(settings: Settings) -> list[Finding]:
     colour = os.environ.get("COLORTERM") or os.environ.get("TERM") or "unknown"
     shown = "no colour (NO_COLOR)" if os.environ.get("NO_COLOR") else f"{colour} colours"
     inside = " in tmux" if os.environ.get("TMUX") else ""
-    found = [Finding("ok", "terminal", f"{size.columns}x{size.lines}, {shown}{inside}, {sys.stdout.encoding}")]
+    findings = [Finding("ok", "terminal", f"{size.columns}x{size.lines}, {shown}{inside}, {sys.stdout.encoding}")]
     if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
-        found.append(Finding("note", "terminal", "not UTF-8: set LANG to a UTF-8 locale, or symbols will be wrong"))
-    return found
+        findings.append(Finding("note", "terminal", "not UTF-8: set LANG to a UTF-8 locale, or symbols will be wrong"))
+    return findings

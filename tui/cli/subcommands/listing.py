@@ -22,17 +22,19 @@ def sessions(settings: Settings, *, query: str, every: bool, as_json: bool) -> i
     """List stored sessions, the newest `MOST_SESSIONS` or `every` one."""
     store = SessionStore(settings.database)
     try:
-        found = [info for info in store.sessions(query, limit=-1) if info.messages]
+        listed = [info for info in store.sessions(query, limit=-1) if info.messages]
     finally:
         store.close()
     for line in damage_lines(store.damage):
         complain(line)
-    if len(found) > MOST_SESSIONS and not every:
-        complain(f"the newest {MOST_SESSIONS:,} of {len(found):,} sessions; --all lists the rest, TEXT searches in all")
-        found = found[:MOST_SESSIONS]
+    if len(listed) > MOST_SESSIONS and not every:
+        complain(
+            f"the newest {MOST_SESSIONS:,} of {len(listed):,} sessions; --all lists the rest, TEXT searches in all"
+        )
+        listed = listed[:MOST_SESSIONS]
     if as_json:
-        write(json.dumps([asdict(info) for info in found]))
-    elif not found:
+        write(json.dumps([asdict(info) for info in listed]))
+    elif not listed:
         write("No session contains that." if query else "No sessions yet. Start one with: chatctx")
     else:
         rows = [
@@ -43,7 +45,7 @@ def sessions(settings: Settings, *, query: str, every: bool, as_json: bool) -> i
                 f"{info.provider}/{info.model}",
                 info.title,
             )
-            for info in found
+            for info in listed
         ]
         write(table(rows, right=frozenset({2})))
     return 0
@@ -62,12 +64,12 @@ async def _models(settings: Settings, query: str, as_json: bool) -> int:
         await workspace.close()
     for problem in listing.problems:
         complain(problem)
-    found = [model for model in listing.models if query.lower() in model.full_name.lower()]
+    matching = [model for model in listing.models if query.lower() in model.full_name.lower()]
     if as_json:
-        write(json.dumps([_entry(model) for model in found]))
-    elif found:
+        write(json.dumps([_entry(model) for model in matching]))
+    elif matching:
         head = ("model", "window", "from", "$ in", "$ out", "images", "tools", "thoughts", "counts")
-        write(table([head, *map(_row, found)], right=frozenset({1, 3, 4})))
+        write(table([head, *map(_row, matching)], right=frozenset({1, 3, 4})))
         write(
             "$ for a million tokens. thoughts: when the model's reasoning goes back to it. counts: exactly, on request."
         )
@@ -78,7 +80,7 @@ async def _models(settings: Settings, query: str, as_json: bool) -> int:
 
 def _entry(model: ListedModel) -> dict[str, object]:
     info, limits = model.info, model.limits
-    given, output = info.price or (None, None)
+    price_input, price_output = info.price or (None, None)
     return {
         "name": model.full_name,
         "title": info.name,
@@ -86,8 +88,8 @@ def _entry(model: ListedModel) -> dict[str, object]:
         "input": limits.input,
         "output": limits.output,
         "source": limits.source,
-        "price_input": given,
-        "price_output": output,
+        "price_input": price_input,
+        "price_output": price_output,
         "images": info.images,
         "pdfs": info.pdfs,
         "tools": info.tools,
@@ -111,8 +113,8 @@ def _row(model: ListedModel) -> tuple[str, ...]:
     )
 
 
-def _word(known: bool | None) -> str:
-    return "?" if known is None else "yes" if known else "no"
+def _word(value: bool | None) -> str:
+    return "?" if value is None else "yes" if value else "no"
 
 
 def config(settings: Settings, *, what: str) -> int:

@@ -84,14 +84,14 @@ def _session(store: SessionStore, ident: str | None) -> SessionInfo | None:
 
 
 def _trims(store: SessionStore) -> list[Trim]:
-    found = []
+    trims = []
     for session, at, text in store.query(
         "SELECT session, at, data FROM records WHERE kind = ? ORDER BY at", (RecordKind.TRIM,)
     ):
         data = json.loads(text)
         if data.get("messages"):  # a record of 0 messages says that everything goes out again
-            found.append(Trim(session, at, int(data["messages"]), int(data.get("tokens", 0))))
-    return found
+            trims.append(Trim(session, at, int(data["messages"]), int(data.get("tokens", 0))))
+    return trims
 
 
 def _periods(
@@ -102,15 +102,17 @@ def _periods(
     def since(name: str, start: float) -> Period:
         return Period(totals(name, [c for c in calls if c.at >= start]), [t for t in trims if t.at >= start])
 
-    found: dict[str, Period] = {}
+    periods: dict[str, Period] = {}
     if info is not None:
-        own = [call for call in calls if call.session == info.id]
-        found["session"] = Period(totals("session", own), [trim for trim in trims if trim.session == info.id])
-    found["today"] = since("today", midnight.timestamp())
+        session_calls = [call for call in calls if call.session == info.id]
+        periods["session"] = Period(
+            totals("session", session_calls), [trim for trim in trims if trim.session == info.id]
+        )
+    periods["today"] = since("today", midnight.timestamp())
     if days is not None:
-        found["days"] = since(f"{days} days", (midnight - timedelta(days=days - 1)).timestamp())
-    found["all"] = since("all time", 0.0)
-    return found
+        periods["days"] = since(f"{days} days", (midnight - timedelta(days=days - 1)).timestamp())
+    periods["all"] = since("all time", 0.0)
+    return periods
 
 
 def _as_json(

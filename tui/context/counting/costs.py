@@ -29,19 +29,19 @@ class CostBook:
 
     def __init__(self, cache: CountCache | None = None) -> None:
         self._cache = cache
-        self._known: OrderedDict[tuple[str, bytes], Cost | None] = OrderedDict()
+        self._recent: OrderedDict[tuple[str, bytes], Cost | None] = OrderedDict()
         self._lock = Lock()
 
     def get(self, provider: str, model: str, digests: Sequence[bytes]) -> list[Cost | None]:
         """What is known of each message, None where nothing is."""
         space = _space(provider, model)
         with self._lock:
-            missing = [digest for digest in digests if (space, digest) not in self._known]
+            missing = [digest for digest in digests if (space, digest) not in self._recent]
         if missing:
             stored = {} if self._cache is None else self._cache.get_many(space, COST_VERSION, missing)
             self._remember(space, {digest: _read(stored.get(digest)) for digest in missing})
         with self._lock:
-            return [self._known.get((space, digest)) for digest in digests]
+            return [self._recent.get((space, digest)) for digest in digests]
 
     def put(self, provider: str, model: str, costs: Mapping[bytes, Cost]) -> None:
         """Add or replace."""
@@ -59,17 +59,17 @@ class CostBook:
         """Take out what is known of a model's messages."""
         space = _space(provider, model)
         with self._lock:
-            for key in [key for key in self._known if key[0] == space]:
-                del self._known[key]
+            for key in [key for key in self._recent if key[0] == space]:
+                del self._recent[key]
         if self._cache is not None:
             self._cache.clear(space)
 
     def _remember(self, space: str, costs: Mapping[bytes, Cost | None]) -> None:
         with self._lock:
             for digest, cost in costs.items():
-                self._known[space, digest] = cost
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+                self._recent[space, digest] = cost
+            while len(self._recent) > _REMEMBERED:
+                self._recent.popitem(last=False)
 
 
 def _space(provider: str, model: str) -> str:

@@ -111,9 +111,9 @@ def reasoning_tokens(message: Message) -> int | None:
     blocks = [part for part in message.parts if isinstance(part, Reasoning)]
     if not blocks:
         return 0
-    known = [block.tokens for block in blocks]
-    if all(tokens is not None for tokens in known):
-        return sum(tokens or 0 for tokens in known)
+    reported = [block.tokens for block in blocks]
+    if all(tokens is not None for tokens in reported):
+        return sum(tokens or 0 for tokens in reported)
     return message.usage.reasoning if message.usage else None
 
 
@@ -158,9 +158,9 @@ class TokenCounter:
         return None if raw is None else max(1, round(prior.per_tool + raw * prior.schema_factor))
 
     def _text_count(self, tokenizer: Tokenizer, digest: bytes, text: str) -> int | None:
-        found = self._lookup(tokenizer.name, [digest]).get(digest)
-        if found is not None:
-            return found[0]
+        stored = self._lookup(tokenizer.name, [digest]).get(digest)
+        if stored is not None:
+            return stored[0]
         try:
             count = tokenizer.count(text)
         except TokenizerError:
@@ -169,24 +169,24 @@ class TokenCounter:
         return count
 
     def _raws(self, tokenizer: Tokenizer, keys: Sequence[bytes], messages: Sequence[Message]) -> list[RawCount]:
-        known = self._lookup(tokenizer.name, keys)
+        cached = self._lookup(tokenizer.name, keys)
         fresh: dict[bytes, tuple[int, ...]] = {}
-        found = []
+        counts = []
         for key, message in zip(keys, messages, strict=True):
-            values = known.get(key) or fresh.get(key)
+            values = cached.get(key) or fresh.get(key)
             if values is not None:
-                found.append(RawCount(*values))
+                counts.append(RawCount(*values))
                 continue
             raw = _raw_count(message, tokenizer)
-            found.append(raw)
+            counts.append(raw)
             if not raw.failed:
                 fresh[key] = raw
         if fresh:
             self._keep(tokenizer.name, fresh)
-        return found
+        return counts
 
     def _lookup(self, tokenizer: str, digests: Sequence[bytes]) -> dict[bytes, tuple[int, ...]]:
-        found: dict[bytes, tuple[int, ...]] = {}
+        cached: dict[bytes, tuple[int, ...]] = {}
         missing = []
         with self._lock:
             for digest in digests:
@@ -196,12 +196,12 @@ class TokenCounter:
                     missing.append(digest)
                 else:
                     self._memory.move_to_end(key)
-                    found[digest] = values
+                    cached[digest] = values
         if missing and self._cache is not None:
             stored = self._cache.get_many(tokenizer, PROJECTION_VERSION, missing)
-            found.update(stored)
+            cached.update(stored)
             self._remember(tokenizer, stored)
-        return found
+        return cached
 
     def _keep(self, tokenizer: str, values: Mapping[bytes, tuple[int, ...]]) -> None:
         self._remember(tokenizer, values)
@@ -295,10 +295,10 @@ def _argument_count(arguments: str) -> int:
     if not arguments.startswith("{") or arguments == "{}":
         return 0
     try:
-        found = parse_json(arguments)
+        values = parse_json(arguments)
     except ValueError:
         return 1
-    return len(found) if isinstance(found, dict) else 0
+    return len(values) if isinstance(values, dict) else 0
 
 
 def _priced(message: Message, raw: RawCount, prior: Prior, model: str) -> MessageCount:
@@ -308,12 +308,12 @@ def _priced(message: Message, raw: RawCount, prior: Prior, model: str) -> Messag
     markup = 0.0 if raw.results and message.role == "tool" else prior.per_message
     if raw.text:
         split["text"] = float(raw.text)
-    known = reasoning_tokens(message)
-    if known is None:
+    reasoning = reasoning_tokens(message)
+    if reasoning is None:
         split["reasoning"] = float(raw.reasoning)
         classes += raw.reasoning_classes
-    elif known:
-        split["reasoning"] = fixed = float(known)
+    elif reasoning:
+        split["reasoning"] = fixed = float(reasoning)
     if raw.calls:
         wrapped = raw.calls * prior.per_call + raw.arguments * prior.per_argument
         split["tool_calls"] = raw.tool_calls + wrapped

@@ -39,16 +39,16 @@ class MessageDigest(NamedTuple):
 
 
 def _encode(kind: bytes, *fields: str | None) -> bytes:
-    found = [kind]
+    pieces = [kind]
     for field in fields:
         if field is None:
-            found.append(b"-")
+            pieces.append(b"-")
         else:
             data = field.encode("utf-8", "surrogatepass")
-            found.append(b"%d:" % len(data))
-            found.append(data)
-    found.append(b";")
-    return b"".join(found)
+            pieces.append(b"%d:" % len(data))
+            pieces.append(data)
+    pieces.append(b";")
+    return b"".join(pieces)
 
 
 def _part(part: Part) -> bytes:
@@ -89,11 +89,11 @@ def message_digest(message: Message) -> MessageDigest:
 
 def chain(start: bytes, digests: Iterable[bytes]) -> list[bytes]:
     """`chain[i] = sha256(chain[i-1] + digest[i])`, beginning after `start`."""
-    found, last = [], start
+    chained, last = [], start
     for digest in digests:
         last = sha256(last + digest).digest()
-        found.append(last)
-    return found
+        chained.append(last)
+    return chained
 
 
 def system_digest(section: SystemSection) -> bytes:

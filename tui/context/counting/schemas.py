@@ -32,8 +32,8 @@ def schema_text(tool: ToolSchema, style: Literal["json", "typescript"]) -> str:
 
 
 def _definitions(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = schema.get("$defs") or schema.get("definitions")
-    return found if isinstance(found, dict) else {}
+    definitions = schema.get("$defs") or schema.get("definitions")
+    return definitions if isinstance(definitions, dict) else {}
 
 
 def _fields(schema: Mapping[str, Any], named: Mapping[str, Any], depth: int) -> str:

@@ -51,22 +51,22 @@ def corrected(match: Match, account: Account, preamble: Preamble, calibration: C
     measurement = match.measurement
     if measurement is None:
         return Base(0, 0.0, 0.0, 0.0, match)
-    known, adjust, uncertain, bias = float(measurement.input_tokens), 0.0, 0.0, 0.0
+    measured, adjust, uncertain, bias = float(measurement.input_tokens), 0.0, 0.0, 0.0
     # What the input had of reasoning, and what it will have; a reply's own is in its output in any case.
     change = calibration.reasoning_share * (account.sums[match.covered].reasoning - measurement.sent_reasoning)
     if match.with_reply:
-        known += measurement.output_tokens or 0
+        measured += measurement.output_tokens or 0
         change -= measurement.reply_reasoning
         share = calibration.unseen_share
         if share is not None:
-            known -= round((1 - share) * measurement.unseen)
+            measured -= round((1 - share) * measurement.unseen)
         else:
             adjust -= measurement.unseen
             uncertain += measurement.unseen
         bias = reply_bias(prior_of(measurement.model), account.entries[match.covered - 1])
     change = round(change)
     if change and measurement.reasoning_known:
-        known += change
+        measured += change
     elif change:
         adjust += change
         uncertain += abs(change)
@@ -74,7 +74,7 @@ def corrected(match: Match, account: Account, preamble: Preamble, calibration: C
         difference = preamble_change(measurement, preamble, calibration)
         adjust += difference
         uncertain += max(abs(difference), 1.0)
-    return Base(match.covered, max(0.0, known), adjust, uncertain, match, bias)
+    return Base(match.covered, max(0.0, measured), adjust, uncertain, match, bias)
 
 
 def reply_bias(prior: Prior, reply: Entry) -> float:
@@ -93,24 +93,26 @@ def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibratio
 
     None where more left than was measured, which is no base at all.
     """
-    measurement, then, known = anchored
+    measurement, then, measured = anchored
     now = account.entries[: len(account.messages)]
     left, came = _difference(then, now), _difference(now, then)
-    known -= sum(entry.cost for entry in left if entry.source != "estimated")
-    known += sum(entry.cost for entry in came if entry.source != "estimated")
+    measured -= sum(entry.cost for entry in left if entry.source != "estimated")
+    measured += sum(entry.cost for entry in came if entry.source != "estimated")
     adjust = calibration.factor * (_guess(came) - _guess(left))
     uncertain = sum(entry.cost for entry in left) + sum(entry.cost for entry in came)
     # A message that lost only its reasoning has the same body: what it lost is not among what left.
-    kept = sum(entry.sums.reasoning for entry in then) - sum(entry.sums.reasoning for entry in left)
-    known += sum(entry.sums.reasoning for entry in now) - sum(entry.sums.reasoning for entry in came) - kept
+    reasoning_before = sum(entry.sums.reasoning for entry in then) - sum(entry.sums.reasoning for entry in left)
+    measured += (
+        sum(entry.sums.reasoning for entry in now) - sum(entry.sums.reasoning for entry in came) - reasoning_before
+    )
     if measurement.preamble != preamble.digest:
         difference = preamble_change(measurement, preamble, calibration)
         adjust += difference
         uncertain += abs(difference)
-    if known + adjust <= 0:
+    if measured + adjust <= 0:
         return None
     match = Match("prefix", 0, measurement, measurement.output_tokens is not None)
-    return Base(len(now), known, adjust, max(uncertain, 1.0), match)
+    return Base(len(now), measured, adjust, max(uncertain, 1.0), match)
 
 
 def borrowed(match: Match, model: str) -> Base:
@@ -128,12 +130,12 @@ def borrowed(match: Match, model: str) -> Base:
 def _difference(some: Sequence[Entry], others: Sequence[Entry]) -> list[Entry]:
     """The entries of `some` that are not in `others`, each as often as it is missing."""
     missing = Counter(entry.digest.body for entry in some) - Counter(entry.digest.body for entry in others)
-    found = []
+    missing_entries = []
     for entry in some:
         if missing[entry.digest.body] > 0:
             missing[entry.digest.body] -= 1
-            found.append(entry)
-    return found
+            missing_entries.append(entry)
+    return missing_entries
 
 
 def _guess(entries: Sequence[Entry]) -> float:

@@ -263,7 +263,7 @@ class Calibration:
         return 100 * _quantile([abs(error) for error in self.relative], 0.95)
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def lessons(self) -> tuple[str, ...]:
         """What was learned that changes a number by something, a line each for a person."""
         lines = []
         if self.calls and abs(self.factor - 1) >= 0.01:
@@ -402,15 +402,15 @@ class CalibrationBook:
     def get(self, provider: str, model: str) -> Calibration:
         """What is known of a model; a fresh one where nothing is, or what was stored cannot be read."""
         with self._lock:
-            found = self._models.get((provider, model))
-            if found is None:
+            calibration = self._models.get((provider, model))
+            if calibration is None:
                 data = self._store.load(provider, model) if self._store is not None else None
                 try:
-                    found = Calibration() if data is None else Calibration.from_json(data)
+                    calibration = Calibration() if data is None else Calibration.from_json(data)
                 except (ValueError, TypeError, KeyError):
-                    found = Calibration()
-                self._models[provider, model] = found
-            return found
+                    calibration = Calibration()
+                self._models[provider, model] = calibration
+            return calibration
 
     def put(self, provider: str, model: str, calibration: Calibration) -> None:
         """Replace what is known of a model; the store gets it too."""

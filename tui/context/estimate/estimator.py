@@ -115,8 +115,12 @@ class HybridTokenEstimator:
 
     def situation(self, request: Request) -> Situation:
         """The estimate of `request` with everything it was made from."""
-        found = self._situation(request)
-        return found._replace(estimate=after_edits(found.estimate, found.base)) if request.server_edits else found
+        situation = self._situation(request)
+        return (
+            situation._replace(estimate=after_edits(situation.estimate, situation.base))
+            if request.server_edits
+            else situation
+        )
 
     def _situation(self, request: Request) -> Situation:
         """As if the provider edited nothing: what a call teaches is learned from that."""
@@ -209,19 +213,19 @@ class HybridTokenEstimator:
 
     def _session(self, request: Request) -> _Session:
         key = (request.session, request.provider, request.model)
-        found = self._sessions.get(key)
-        if found is None:
-            found = self._sessions[key] = _Session(Ledger(request.provider, request.model, self.counter, self.costs))
+        state = self._sessions.get(key)
+        if state is None:
+            state = self._sessions[key] = _Session(Ledger(request.provider, request.model, self.counter, self.costs))
             while len(self._sessions) > SESSIONS:
                 self._sessions.popitem(last=False)
         self._sessions.move_to_end(key)
-        return found
+        return state
 
     def _preamble(self, request: Request) -> Preamble:
         key = (request.session, request.model)
-        known = self._preambles.get(key)
-        if known is not None and _same_preamble(known[0], request):
-            return known[1]
+        cached = self._preambles.get(key)
+        if cached is not None and _same_preamble(cached[0], request):
+            return cached[1]
         preamble = estimate_preamble(request, self.counter)
         self._preambles[key] = (request, preamble)
         while len(self._preambles) > SESSIONS:
@@ -244,10 +248,10 @@ class HybridTokenEstimator:
                 base = borrowed(other, request.model)
         anchored = session.anchored
         if anchored is not None and match.measurement is not anchored.measurement:
-            kept = trimmed(anchored, account, preamble, calibration)
+            rebased = trimmed(anchored, account, preamble, calibration)
             fresh = account.since(base.covered)
-            if kept is not None and kept.uncertain < base.uncertain + learned(fresh, calibration) + fresh.known:
-                base = kept
+            if rebased is not None and rebased.uncertain < base.uncertain + learned(fresh, calibration) + fresh.known:
+                base = rebased
         session.base, session.stamp = base, stamp
         return base
 
@@ -314,9 +318,9 @@ class HybridTokenEstimator:
 
     def _derive(self, request: Request, session: _Session, situation: Situation, actual: int) -> None:
         """Two calls in a row tell what stands between them costs."""
-        found = derive_costs(situation, actual)
-        if found:
-            self.costs.put(request.provider, request.model, found)
+        costs = derive_costs(situation, actual)
+        if costs:
+            self.costs.put(request.provider, request.model, costs)
             session.ledger.refresh(situation.base.covered)
 
     def _anchor(
@@ -333,16 +337,16 @@ class HybridTokenEstimator:
         counted: bool = False,
     ) -> Measurement:
         account = session.ledger.account()
-        kept = reply_as_sent(reply)
-        digest = message_digest(kept)
-        count = self.counter.count_messages([kept], request.model, [digest])[0]
-        output = self._output(kept, count, usage, situation.calibration)
-        thought, sure = _reply_reasoning(kept, count, usage, output)
+        sent_reply = reply_as_sent(reply)
+        digest = message_digest(sent_reply)
+        count = self.counter.count_messages([sent_reply], request.model, [digest])[0]
+        output = self._output(sent_reply, count, usage, situation.calibration)
+        thought, sure = _reply_reasoning(sent_reply, count, usage, output)
         unseen = _unseen(count, output, thought, situation.calibration)
         cost = None
         if output is not None:
             back = output - round((1 - (situation.calibration.unseen_share or 0.0)) * unseen)
-            cost = self._reply_cost(request, kept, digest, back, thought)
+            cost = self._reply_cost(request, sent_reply, digest, back, thought)
         sent = account.chains[len(account.messages) - 1] if account.messages else b""
         measurement = Measurement(
             provider=request.provider,
@@ -366,7 +370,7 @@ class HybridTokenEstimator:
         self.tracker.remember(measurement)
         entries = tuple(account.entries[: len(account.messages)])
         if output is not None:
-            entries = (*entries, make_entry(kept, digest, count, cost))
+            entries = (*entries, make_entry(sent_reply, digest, count, cost))
         session.anchored = Anchored(measurement, entries, float(actual + (output or 0) - unseen))
         return measurement
 

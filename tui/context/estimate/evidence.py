@@ -217,9 +217,9 @@ def _doubted(claim: Claim, steps: Sequence[Step], reason: str) -> Verdict:
     size = max([claim.tokens, *cuts, *measured])
     erratic = any(step.tokens > size for step in steps if step.verdict.kind == "doubted")
     again = any(step.repeats(claim.tokens) for step in steps) or any(PLATEAU_SHARE * size <= cut for cut in cuts)
-    told = size >= LEAST_WINDOW and again and not erratic
+    proven = size >= LEAST_WINDOW and again and not erratic
     reason = f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens"
-    return Verdict("cut", reason, window=round(size) if told else None)
+    return Verdict("cut", reason, window=round(size) if proven else None)
 
 
 def _cut(claim: Claim, steps: Sequence[Step]) -> bool:

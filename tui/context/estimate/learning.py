@@ -22,8 +22,8 @@ def learn(calibration: Calibration, situation: Situation, actual: int, *, sure: 
     if not base.measured:
         guess = learned(fresh, calibration)
         rest = actual - fresh.known - guess - calibration.hidden
-        told = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
-        if base.match.measurement is None and told and rest <= situation.preamble.most + ALLOWANCE:
+        plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
+        if base.match.measurement is None and plausible and rest <= situation.preamble.most + ALLOWANCE:
             calibration = calibration.learn_preamble(key, total, rest)
         return calibration
     if (unseen := _unseen_returned(situation, actual)) is not None:
@@ -129,11 +129,11 @@ def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:
     weight = sum(entry.size for entry in open_)
     if weight <= 0 or not 0 < rest <= limit:
         return {}
-    found: dict[bytes, Cost] = {}
-    given, passed = 0, 0.0
+    costs: dict[bytes, Cost] = {}
+    assigned, passed = 0, 0.0
     for entry in open_:
         passed += entry.size
-        share = round(rest * passed / weight) - given
-        given += share
-        found[entry.digest.full] = Cost(share, min(share, round(entry.sums.reasoning)), "derived")
-    return found
+        share = round(rest * passed / weight) - assigned
+        assigned += share
+        costs[entry.digest.full] = Cost(share, min(share, round(entry.sums.reasoning)), "derived")
+    return costs

@@ -86,9 +86,9 @@ class Account(NamedTuple):
 
     def lines(self) -> list[Entry]:
         """The entries, also after the ledger has moved on."""
-        found = self.entries[: len(self.messages)]
+        entries = self.entries[: len(self.messages)]
         if self.ledger.version == self.version:  # asked after copying: a change raises the version first
-            return found
+            return entries
         return self.ledger.entries_of(self.messages)
 
     def since(self, covered: int) -> Sums:
@@ -160,8 +160,8 @@ def make_entry(message: Message, digest: MessageDigest, count: MessageCount, cos
     limits = (count.size, text, max(most_tokens(message), count.size), float(text_bytes(message)))
     if cost is None:
         rows = tuple((row_of(message, kind), tokens) for kind, tokens in split.items())
-        known = (0.0, thought, failed, count.classes)
-        sums = Sums(count.content, count.markup, count.media, count.fixed, *known, *limits, count.classes)
+        fixed_sums = (0.0, thought, failed, count.classes)
+        sums = Sums(count.content, count.markup, count.media, count.fixed, *fixed_sums, *limits, count.classes)
         sure = reasoning_tokens(message) is not None
         return Entry(digest, count.size, count.size, "estimated", sums, calls, sure, rows)
     others = count.size - thought
@@ -192,11 +192,11 @@ class Ledger:
         """The account of `messages`."""
         if messages is self._messages:
             return self.account()
-        kept = _common(self._messages, messages)
-        if kept < len(self._entries):
-            self._cut(kept)
-        if kept < len(messages):
-            self._append(messages[kept:])
+        common = _common(self._messages, messages)
+        if common < len(self._entries):
+            self._cut(common)
+        if common < len(messages):
+            self._append(messages[common:])
         self._messages = messages
         return self.account()
 
@@ -216,11 +216,11 @@ class Ledger:
         self._cut(start)
         self._append(self._messages[start:])
 
-    def _cut(self, kept: int) -> None:
+    def _cut(self, length: int) -> None:
         self.version += 1
-        removed = self._entries[kept:]
-        del self._entries[kept:], self._chains[kept:], self._sums[kept + 1 :]
-        self._rows = _rows(self._rows, removed, -1) if len(removed) < kept else _rows({}, self._entries)
+        removed = self._entries[length:]
+        del self._entries[length:], self._chains[length:], self._sums[length + 1 :]
+        self._rows = _rows(self._rows, removed, -1) if len(removed) < length else _rows({}, self._entries)
 
     def _append(self, messages: Sequence[Message]) -> None:
         fresh = self.entries_of(messages)

@@ -88,13 +88,13 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     fresh = account.since(base.covered)
     count = len(account.messages) - base.covered
     guess = learned(fresh, calibration, base.bias if count else 0.0)
-    known, adjust, rough = base.known, base.adjust, fresh.failed
+    measured, adjust, rough = base.known, base.adjust, fresh.failed
     if base.match.measurement is None:
         before = calibration.preamble_tokens(preamble.digest.hex(), preamble.total)
         adjust, rough = before + calibration.hidden, rough + preamble.failed
-    tokens = max(0, round(known + adjust + fresh.known + guess))
+    tokens = max(0, round(measured + adjust + fresh.known + guess))
     # What was taken away by estimate makes the rest known no better; what was added is estimated.
-    sure = min(tokens, max(0, round(known + fresh.known + min(0.0, adjust))))
+    sure = min(tokens, max(0, round(measured + fresh.known + min(0.0, adjust))))
     measurement = base.match.measurement if base.measured else None
     confirmed = measurement is not None and measurement.confirmed
     exact = confirmed and count == 0 and base.uncertain == 0

@@ -136,11 +136,11 @@ class ConversationStateTracker:
     def find(self, provider: str, model: str, chains: Sequence[bytes], preamble: bytes, above: int = 0) -> Match:
         """As `lookup`, by the chain digests of the messages; only prefixes longer than `above` messages count."""
         with self._lock:
-            known = self._model(provider, model).index
+            index = self._model(provider, model).index
             for covered in range(len(chains), max(0, above), -1):
-                found = known.get(chains[covered - 1])
-                if found:
-                    measurement, with_reply = _best(found, preamble)
+                entries = index.get(chains[covered - 1])
+                if entries:
+                    measurement, with_reply = _best(entries, preamble)
                     return Match("exact" if covered == len(chains) else "prefix", covered, measurement, with_reply)
         return NO_MATCH
 
@@ -148,25 +148,25 @@ class ConversationStateTracker:
         """The longest prefix that another model measured, among those used or recalled here; kind is never "exact"."""
         best = NO_MATCH
         with self._lock:
-            for name, known in self._models.items():
+            for name, remembered in self._models.items():
                 if name == (provider, model):
                     continue
                 for covered in range(len(chains), best.covered, -1):
-                    found = known.index.get(chains[covered - 1])
-                    if found:
-                        best = Match("prefix", covered, *found[-1])
+                    entries = remembered.index.get(chains[covered - 1])
+                    if entries:
+                        best = Match("prefix", covered, *entries[-1])
                         break
         return best
 
     def _model(self, provider: str, model: str) -> _Remembered:
         key = (provider, model)
-        found = self._models.get(key)
-        if found is None:
-            found = self._models[key] = _Remembered()
+        remembered = self._models.get(key)
+        if remembered is None:
+            remembered = self._models[key] = _Remembered()
             if self._store is not None:
                 for measurement in self._store.load(provider, model):
-                    found.add(measurement)
-        return found
+                    remembered.add(measurement)
+        return remembered
 
 
 _Entry: TypeAlias = tuple[Measurement, bool]
@@ -206,15 +206,15 @@ class _Remembered:
                     del self.index[digest]
 
 
-def _best(found: Sequence[_Entry], preamble: bytes) -> _Entry:
+def _best(entries: Sequence[_Entry], preamble: bytes) -> _Entry:
     """The entry that needs least correcting: same preamble first, then a plain input count, then the latest."""
     return max(
-        enumerate(found),
+        enumerate(entries),
         key=lambda item: (item[1][0].preamble == preamble, not item[1][1], item[0]),
     )[1]
 
 
 def reply_as_sent(reply: Message) -> Message:
     """`reply` as a later request holds it: without the parts that never go out."""
-    kept = tuple(part for part in reply.parts if is_sendable(part))
-    return reply if len(kept) == len(reply.parts) else replace(reply, parts=kept)
+    sendable = tuple(part for part in reply.parts if is_sendable(part))
+    return reply if len(sendable) == len(reply.parts) else replace(reply, parts=sendable)

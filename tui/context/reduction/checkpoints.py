@@ -202,8 +202,8 @@ def _folded(
             first, last = (_place(ident, active, standing) for ident in (record.first, record.last))
             folds = 0 <= first <= last
             if folds:
-                kept = [m for m in active[first : last + 1] if m.id in record.kept]
-                active = [*active[:first], summaries[record.summary], *kept, *active[last + 1 :]]
+                verbatim = [m for m in active[first : last + 1] if m.id in record.kept]
+                active = [*active[:first], summaries[record.summary], *verbatim, *active[last + 1 :]]
         if record.cleared:
             active = [clear_results(m, record.cleared) for m in active]
         if folds or record.cleared:
@@ -217,18 +217,18 @@ def _place(ident: str, active: Sequence[Message], standing: Mapping[str, str]) -
     Most ranges begin and end near its beginning: only so much is looked at.
     """
     for wanted in (ident, standing.get(ident)):
-        found = next((i for i, message in enumerate(active) if message.id == wanted), -1) if wanted else -1
-        if found >= 0:
-            return found
+        position = next((i for i, message in enumerate(active) if message.id == wanted), -1) if wanted else -1
+        if position >= 0:
+            return position
     return -1
 
 
 def _standing_summaries(records: Sequence[Checkpoint]) -> dict[str, str]:
     """Every id a summary ever had -> the one that stands now, so that a later range still finds an edited one."""
-    made = {r.id: r.summary for r in records if isinstance(r, CompactionRecord)}
-    standing = made | {compaction: edits[-1].summary for compaction, edits in _edits(records).items()}
+    originals = {r.id: r.summary for r in records if isinstance(r, CompactionRecord)}
+    standing = originals | {compaction: edits[-1].summary for compaction, edits in _edits(records).items()}
     once = [(r.compaction, r.summary) for r in records if isinstance(r, SummaryEdit)]
-    return {old: standing[ident] for ident, old in [*made.items(), *once] if ident in standing}
+    return {old: standing[ident] for ident, old in [*originals.items(), *once] if ident in standing}
 
 
 def clear_results(message: Message, cleared: Sequence[tuple[str, str]]) -> Message:

@@ -93,14 +93,14 @@ def plan_compaction(
             return ClearResults(cleared, expected)
     cut = plan.cut(cleared)
     covered, tail = messages[:cut], {m.id for m in messages[cut:]}
-    kept = plan.kept(cut)
+    verbatim = plan.kept(cut)
     stored = {m.id: m for m in history}
     return Summarise(
         first=covered[0].id,
         last=covered[-1].id,
         source=tuple(stored.get(m.id, m) for m in covered),
-        kept=kept,
-        cleared=tuple(pair for pair in cleared if pair[0] in tail or pair[0] in kept),
+        kept=verbatim,
+        cleared=tuple(pair for pair in cleared if pair[0] in tail or pair[0] in verbatim),
         allowance=plan.allowance,
         expected=plan.expected(cut, cleared),
     )
@@ -146,15 +146,15 @@ class _Plan:
             if group.step is None or self._steps - group.step <= self._config.tool_result_age_steps:
                 continue
             for message in (self.messages[i] for i in group.indices):
-                found = [] if message.id in self._pinned else self._clearable(message)
-                if found:
-                    pairs += found
-                    freed += self._count(message) - self._count(clear_results(message, found))
+                clearable = [] if message.id in self._pinned else self._clearable(message)
+                if clearable:
+                    pairs += clearable
+                    freed += self._count(message) - self._count(clear_results(message, clearable))
         return tuple(pairs), int(freed * self._scale)
 
     def _clearable(self, message: Message) -> list[tuple[str, str]]:
         """Its results that are no errors, and arguments of a call that are as long as a file."""
-        found = []
+        clearable = []
         for part in message.parts:
             match part:
                 case ToolResult(call_id=call, is_error=False):
@@ -165,8 +165,8 @@ class _Plan:
                     continue
             alone = message if len(message.parts) == 1 else Message(message.role, (part,))
             if self._count(alone) > least:
-                found.append((message.id, call))
-        return found
+                clearable.append((message.id, call))
+        return clearable
 
     def cut(self, cleared: Sequence[tuple[str, str]]) -> int:
         """The position up to which messages are replaced: the earliest one that reaches the target.
@@ -203,8 +203,8 @@ class _Plan:
 
     def _worth(self, position: int) -> bool:
         """Whether something would be replaced that is neither kept nor a summary already."""
-        kept = set(self.kept(position))
-        return any(m.kind != "summary" and m.id not in kept for m in self.messages[:position])
+        verbatim = set(self.kept(position))
+        return any(m.kind != "summary" and m.id not in verbatim for m in self.messages[:position])
 
     def kept(self, position: int) -> tuple[str, ...]:
         """Ids before `position` that stay verbatim: pinned ones with their group, and the running turn's beginning."""
@@ -223,7 +223,7 @@ class _Plan:
 
     def expected(self, position: int, cleared: Sequence[tuple[str, str]]) -> int:
         """Tokens of the next request after a cut at `position`, with a summary of full length."""
-        kept = set(self.kept(position))
-        stays = [m for i, m in enumerate(self.messages) if i >= position or m.id in kept]
+        verbatim = set(self.kept(position))
+        stays = [m for i, m in enumerate(self.messages) if i >= position or m.id in verbatim]
         size = sum(self._count(clear_results(m, cleared)) for m in stays)
         return self._fixed + int(size * self._scale) + self.allowance

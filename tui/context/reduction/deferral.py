@@ -69,10 +69,10 @@ def plan_tools(
     always = [tool for tool in tools if tool.origin not in waiting]
     late = {tool.name: (tool, cost) for tool, cost in zip(tools, costs, strict=True) if tool.origin in waiting}
     counts = {server: sum(tool.origin == server for tool, _ in late.values()) for server in sorted(waiting)}
-    found = [late[name][0] for name in dict.fromkeys(loaded) if name in late]
-    found = found[-max(1, MOST_TOOLS - 1 - len(always)) :]  # the earliest found wait again
-    names = {tool.name for tool in found}
+    loaded_tools = [late[name][0] for name in dict.fromkeys(loaded) if name in late]
+    loaded_tools = loaded_tools[-max(1, MOST_TOOLS - 1 - len(always)) :]  # the earliest found wait again
+    names = {tool.name for tool in loaded_tools}
     deferred = [(tool, cost) for tool, cost in late.values() if tool.name not in names]
     return ToolPlan(
-        (*always, search(counts), *found), tuple(tool for tool, _ in deferred), sum(cost for _, cost in deferred)
+        (*always, search(counts), *loaded_tools), tuple(tool for tool, _ in deferred), sum(cost for _, cost in deferred)
     )

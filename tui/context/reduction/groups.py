@@ -119,5 +119,5 @@ def unbind(messages: Sequence[Message], frontier: str) -> tuple[Message, ...]:
     """
     if not frontier:
         return tuple(messages)
-    kept = ((m, without_reasoning(m) if m.id <= frontier else m) for m in messages)
-    return tuple(after for before, after in kept if after.parts or not before.parts)
+    pairs = ((m, without_reasoning(m) if m.id <= frontier else m) for m in messages)
+    return tuple(after for before, after in pairs if after.parts or not before.parts)

@@ -57,7 +57,7 @@ class Trimmer:
         self._pinned = pinned
         self._before = state
         self._cuts = {(cut.message_id, cut.call_id): cut for cut in state.cuts}
-        self._gone = {g for g in self.groups if group_dropped(messages, g, state)}
+        self._dropped_groups = {g for g in self.groups if group_dropped(messages, g, state)}
         self._open = open_group(messages, self.groups)
         self._last_turn = max((g.turn for g in self.groups), default=-1)
         self._steps = max((g.step or 0 for g in self.groups), default=0)
@@ -93,12 +93,12 @@ class Trimmer:
 
         A turn with something pinned keeps the message that began it: a conversation never starts with an answer.
         """
-        held = {g.turn for g in self.groups if self._is_pinned(g)}
+        pinned_turns = {g.turn for g in self.groups if self._is_pinned(g)}
         for turn in range(-1, self._last_turn - preserve + 1):
             if self.freed >= self.goal:
                 return
             for group in (g for g in self.groups if g.turn == turn):
-                if turn in held and starts_turn(self.messages[group.indices[0]]):
+                if turn in pinned_turns and starts_turn(self.messages[group.indices[0]]):
                     continue
                 self._drop(group)
 
@@ -125,7 +125,7 @@ class Trimmer:
 
     def state(self) -> TrimState:
         """The grown state; the same object when nothing was left out."""
-        dropped = self._before.dropped | {self.messages[i].id for g in self._gone for i in g.indices}
+        dropped = self._before.dropped | {self.messages[i].id for g in self._dropped_groups for i in g.indices}
         cuts = tuple(self._cuts.values())
         if set(cuts) == set(self._before.cuts) and dropped == self._before.dropped and not self._unbound:
             return self._before
@@ -136,23 +136,25 @@ class Trimmer:
 
     def _left_out(self) -> dict[str, int]:
         """What each message is shorter by now, of those that were touched this time."""
-        gone = {i for g in self._gone for i in g.indices if self.messages[i].id not in self._before.dropped}
+        dropped = {
+            i for g in self._dropped_groups for i in g.indices if self.messages[i].id not in self._before.dropped
+        }
         cut = {cut.message_id for cut in set(self._cuts.values()) - set(self._before.cuts)}
         return {
-            m.id: self._count(m) - (0 if i in gone else self._cost(i))
+            m.id: self._count(m) - (0 if i in dropped else self._cost(i))
             for i, m in enumerate(self.messages)
-            if i in gone or m.id in cut
+            if i in dropped or m.id in cut
         }
 
     def newly_dropped(self) -> int:
         """How many messages left with this trim."""
-        return sum(self.messages[i].id not in self._before.dropped for g in self._gone for i in g.indices)
+        return sum(self.messages[i].id not in self._before.dropped for g in self._dropped_groups for i in g.indices)
 
     def _free_bound_reasoning(self) -> None:
         if not self._prefix_bound:
             return
         for group in self.groups:
-            if group not in self._gone:
+            if group not in self._dropped_groups:
                 for index in group.indices:
                     message = self.messages[index]
                     if without_reasoning(message) is not message and message.id > self._before.frontier:
@@ -163,7 +165,7 @@ class Trimmer:
 
     def _tool_parts(self, wanted: Callable[[Group], bool]) -> Iterator[tuple[Group, int, ToolCall | ToolResult]]:
         for group in self.groups:
-            if group.step is None or group in self._gone or not wanted(group):
+            if group.step is None or group in self._dropped_groups or not wanted(group):
                 continue
             for index in group.indices:
                 if not self._protected(index):
@@ -190,9 +192,9 @@ class Trimmer:
             self._put(index, Cut(*key, json.dumps({"truncated": marker}, ensure_ascii=False)))
             return
         cut = _head_and_tail(key, part.text, f"\n{marker}\n", cap / tokens)
-        kept = self._part_tokens(index, replace(part, text=cut.shorten(part.text)))
-        if kept > cap:  # the middle was cheaper than the ends
-            cut = _head_and_tail(key, part.text, f"\n{marker}\n", 0.9 * cap / tokens * cap / kept)
+        tokens_after = self._part_tokens(index, replace(part, text=cut.shorten(part.text)))
+        if tokens_after > cap:  # the middle was cheaper than the ends
+            cut = _head_and_tail(key, part.text, f"\n{marker}\n", 0.9 * cap / tokens * cap / tokens_after)
         self._put(index, cut)
 
     def _cap_running(self, limit: int) -> None:
@@ -229,9 +231,9 @@ class Trimmer:
             self.freed -= self._cost(index) - before
 
     def _drop(self, group: Group, *, summaries: bool = False) -> None:
-        if group in self._gone or any(self._protected(i, summaries=summaries) for i in group.indices):
+        if group in self._dropped_groups or any(self._protected(i, summaries=summaries) for i in group.indices):
             return
-        self._gone.add(group)
+        self._dropped_groups.add(group)
         self.freed += self._cost_of(group)
 
     # -- small answers --------------------------------------------------------------------------------------------

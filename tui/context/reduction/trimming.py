@@ -135,15 +135,15 @@ def apply_trim(messages: Sequence[Message], state: TrimState, *, prefix_bound: b
     state, also one made for an older history. With `prefix_bound` (`Capabilities`) reasoning up to the frontier
     goes too.
     """
-    kept = tuple(messages)
+    sent = tuple(messages)
     if not state.empty:
-        gone = {i for g in group_messages(messages) if group_dropped(messages, g, state) for i in g.indices}
+        dropped = {i for g in group_messages(messages) if group_dropped(messages, g, state) for i in g.indices}
         cuts: dict[str, dict[str, Cut]] = {}
         for cut in state.cuts:
             cuts.setdefault(cut.message_id, {})[cut.call_id] = cut
-        kept = tuple(shorten(m, cuts[m.id]) if m.id in cuts else m for i, m in enumerate(messages) if i not in gone)
-    kept = unbind(kept, state.frontier) if prefix_bound else kept
-    return opened(kept) if messages and messages[0].role == "user" else kept
+        sent = tuple(shorten(m, cuts[m.id]) if m.id in cuts else m for i, m in enumerate(messages) if i not in dropped)
+    sent = unbind(sent, state.frontier) if prefix_bound else sent
+    return opened(sent) if messages and messages[0].role == "user" else sent
 
 
 def group_dropped(messages: Sequence[Message], group: Group, state: TrimState) -> bool:

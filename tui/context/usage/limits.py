@@ -24,9 +24,9 @@ UNKNOWN_LIMITS = ModelLimits(context=None)
 
 def with_window(limits: ModelLimits, context: int, source: LimitsSource, detail: str) -> ModelLimits:
     """`limits` with another window of `context` tokens; those of input and output hold as far as they fit into it."""
-    given = limits.input if limits.input is not None and limits.input < context else None
-    output = min(limits.output, context) if limits.output is not None else None
-    return ModelLimits(context, given, output, source, detail)
+    input_limit = limits.input if limits.input is not None and limits.input < context else None
+    output_limit = min(limits.output, context) if limits.output is not None else None
+    return ModelLimits(context, input_limit, output_limit, source, detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,16 +85,16 @@ def apportion(total: int, weights: Sequence[float]) -> list[int]:
     if whole <= 0:
         return [total, *[0] * (len(weights) - 1)]
     shares = [total * weight / whole for weight in weights]
-    found = [int(share) for share in shares]
-    missing = total - sum(found)
-    by_rest = sorted(range(len(weights)), key=lambda index: found[index] - shares[index])
+    parts = [int(share) for share in shares]
+    missing = total - sum(parts)
+    by_rest = sorted(range(len(weights)), key=lambda index: parts[index] - shares[index])
     for index in by_rest[: max(0, missing)]:
-        found[index] += 1
+        parts[index] += 1
     for index in reversed(by_rest):  # only rounding of very large numbers can bring us here
-        if sum(found) <= total:
+        if sum(parts) <= total:
             break
-        found[index] -= min(found[index], sum(found) - total)
-    return found
+        parts[index] -= min(parts[index], sum(parts) - total)
+    return parts
 
 
 def make_rows(request: Request, situation: Situation) -> tuple[tuple[UsageRow, ...], tuple[str, ...]]:
@@ -153,16 +153,16 @@ def _row(key: str, tokens: int, request: Request, situation: Situation, tools: C
     factor = situation.estimate.factor
 
     def make() -> tuple[UsageItem, ...]:
-        found: list[tuple[Message, CountSource, float]] = []
+        contributions: list[tuple[Message, CountSource, float]] = []
         for message, entry in zip(account.messages, account.lines(), strict=True):
             share = sum(part for row, part in entry.split if row == key)
             if share > 0:
                 scale = factor if entry.source == "estimated" else 1.0
-                found.append((message, entry.source, share * scale))
-        parts = apportion(tokens, [weight for _, _, weight in found])
+                contributions.append((message, entry.source, share * scale))
+        parts = apportion(tokens, [weight for _, _, weight in contributions])
         return tuple(
             UsageItem(_title(message), share, origin, message.id)
-            for (message, origin, _), share in zip(found, parts, strict=True)
+            for (message, origin, _), share in zip(contributions, parts, strict=True)
         )
 
     return UsageRow(key, ROW_NAMES[key], tokens, source, LazyItems(make))
@@ -180,11 +180,11 @@ def _section_items(key: str, tokens: int, request: Request, situation: Situation
 
 def _tool_items(tokens: int, request: Request, situation: Situation, source: CountSource) -> tuple[UsageItem, ...]:
     shares = apportion(tokens, situation.preamble.tools)
-    found = [
+    items = [
         UsageItem(tool.name, share, source, tool.name, tool.origin)
         for tool, share in zip(request.tools, shares, strict=True)
     ]
-    return tuple(sorted(found, key=lambda item: (item.group != "built-in", item.group)))
+    return tuple(sorted(items, key=lambda item: (item.group != "built-in", item.group)))
 
 
 def _title(message: Message) -> str:
@@ -222,5 +222,5 @@ def _without_tools(request: Request, preamble: Preamble, calibration: Calibratio
     """What a request with this system prompt and no tools has before its messages; None where that is not known."""
     if not words:
         return preamble.per_request
-    known = calibration.preambles.get(preamble_digest(request.system, ()).hex())
-    return None if known is None else known[1]
+    learned = calibration.preambles.get(preamble_digest(request.system, ()).hex())
+    return None if learned is None else learned[1]

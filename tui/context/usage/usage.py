@@ -211,12 +211,12 @@ def _classes(situation: Situation) -> tuple[ClassFactor, ...]:
     account = situation.account
     by_class = unpack(account.sums[len(account.messages)].all_classes)
     least = NAMED_SHARE * sum(tokens for _, tokens in by_class)
-    found = [
+    factors = [
         ClassFactor(CLASSES[kind], round(tokens), situation.calibration.class_factor(kind))
         for kind, tokens in by_class
         if tokens >= max(1.0, least)
     ]
-    return tuple(sorted(found, key=lambda item: -item.tokens))
+    return tuple(sorted(factors, key=lambda item: -item.tokens))
 
 
 def usage_to_json(usage: ContextUsage) -> dict[str, object]:

@@ -143,8 +143,8 @@ class AnthropicReader:
                 yield ReasoningMeta(block.index, redacted=str(content.get("data", "")))
             case "tool_use":
                 yield ToolCallDelta(block.index, str(content.get("id") or ""), str(content.get("name") or ""))
-                if isinstance(given := content.get("input"), dict) and given:
-                    block.input = json.dumps(given, ensure_ascii=False)
+                if isinstance(arguments := content.get("input"), dict) and arguments:
+                    block.input = json.dumps(arguments, ensure_ascii=False)
                     yield ToolCallDelta(block.index, arguments=block.input)
             case _:
                 block.item = content

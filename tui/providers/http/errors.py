@@ -252,8 +252,8 @@ def classify_error(
     lead = f"{provider}: " if provider else ""
     state = f"HTTP {status}: " if status and status != 200 else ""
     line = one_line(reason) or "the server gave no reason"
-    told: ErrorKind = "auth" if status == 402 else kind
-    hint = _HOPELESS if hopeless else nothing_there(status, one_line(reason), asked) or _HINTS.get(told, "")
+    hint_kind: ErrorKind = "auth" if status == 402 else kind
+    hint = _HOPELESS if hopeless else nothing_there(status, one_line(reason), asked) or _HINTS.get(hint_kind, "")
     return ProviderError(
         kind,
         f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'} {hint}".rstrip(),

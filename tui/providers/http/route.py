@@ -44,16 +44,16 @@ def split_query(base_url: str) -> tuple[str, dict[str, str]]:
     return address, dict(parse_qsl(query))
 
 
-def nothing_there(status: int | None, said: str, asked: str) -> str:
-    """What to do where a server has no such path, by the text `said` with its 404; "" where it means something else.
+def nothing_there(status: int | None, reason: str, url: str) -> str:
+    """A hint where a server has no such path, judged by the `reason` it gave; "" where the error means something else.
 
-    405 is also what comes of a redirect, after which HTTP asks with GET. `asked` is where it led then.
+    405 is also what a redirect leads to, after which HTTP asks with GET. `url` is the address after redirects.
     """
-    if not asked or status not in (404, 405) or (status == 404 and said and _NO_PATH.fullmatch(said) is None):
+    if not url or status not in (404, 405) or (status == 404 and reason and _NO_PATH.fullmatch(reason) is None):
         return ""
-    if not said:  # it may mean the model all the same
-        return f"Check the model's name with /model, and base_url: {asked} was asked."
-    return f"Nothing answers at {asked}: check base_url, which for most servers ends in /v1."
+    if not reason:  # it may mean the model all the same
+        return f"Check the model's name with /model, and base_url: {url} was asked."
+    return f"Nothing answers at {url}: check base_url, which for most servers ends in /v1."
 
 
 def is_loopback(host: str) -> bool:

@@ -64,17 +64,17 @@ async def openai_client(
 
         # Organisation and project of the environment belong to OpenAI; other servers have no business with them.
         official = urlsplit(base_url).hostname == "api.openai.com"
-        own: dict[str, Any] = (
+        defaults: dict[str, Any] = (
             {} if official else {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
         )
         address, query = split_query(base_url)
         if key and "api-version" in query:  # Azure's classic form takes a key under this name only
-            own["api-key"] = key
+            defaults["api-key"] = key
         return openai.AsyncOpenAI(
             api_key=key or NO_KEY,
             base_url=address,
             max_retries=0,
-            default_headers={**own, **headers},
+            default_headers={**defaults, **headers},
             default_query=query,
             http_client=openai.DefaultAsyncHttpxClient(**client_options(base_url, limit)),
         )

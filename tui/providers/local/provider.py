@@ -142,11 +142,11 @@ class LocalServer:
             self.url = url
             return url
         code = self.stop()
-        said = one_line(answer.get("error", ""))
-        reason = said or f"the server ended with code {code}"
-        step = " Give another .gguf file with --gguf." if said and self._gguf else ""
+        message = one_line(answer.get("error", ""))
+        reason = message or f"the server ended with code {code}"
+        step = " Give another .gguf file with --gguf." if message and self._gguf else ""
         text = f"local: {self._gguf or 'the embedded model'} cannot be loaded ({reason}).{step}"
-        raise ProviderError("not_found" if said else "server", text)  # what it said itself is the same another time
+        raise ProviderError("not_found" if message else "server", text)  # what it said itself is the same another time
 
     def stop(self) -> int | None:
         """End the child; returns its exit code. Idempotent."""

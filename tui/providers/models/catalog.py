@@ -101,8 +101,8 @@ def price(usage: Usage, provider: str, model: str) -> Decimal | None:
         return Decimal(0)
     if usage.passes:
         each = [price(_alone(one), provider, one.model or model) for one in usage.passes]
-        known = [cost for cost in each if cost is not None]
-        return sum(known, Decimal(0)) if len(known) == len(each) else None
+        costs = [cost for cost in each if cost is not None]
+        return sum(costs, Decimal(0)) if len(costs) == len(each) else None
     if usage.input_total is None or usage.output_total is None:
         return None
     from genai_prices import Usage as PricedUsage

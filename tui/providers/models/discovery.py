@@ -87,20 +87,26 @@ def find_count(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
         value: Any = entry
         for step in key.split("."):
             value = value.get(step) if isinstance(value, Mapping) else None
-        if found := count_of(value):
-            return found
+        if count := count_of(value):
+            return count
     return None
 
 
 def entry_limits(entry: Mapping[str, Any], detail: str) -> ModelLimits | None:
     """The limits in one entry of a model list; None where it has none."""
-    context, given, output = (find_count(entry, keys) for keys in (CONTEXT_KEYS, INPUT_KEYS, OUTPUT_KEYS))
+    context, input_limit, output_limit = (find_count(entry, keys) for keys in (CONTEXT_KEYS, INPUT_KEYS, OUTPUT_KEYS))
     top = find_count(entry, ("top_provider.context_length",))
     if context is not None and top is not None:
         context = min(context, top)  # OpenRouter: the model's window, and that of the server that will answer
     if context is None:
         return None
-    return ModelLimits(context, given if given is not None and given < context else None, output, "probe", detail)
+    return ModelLimits(
+        context,
+        input_limit if input_limit is not None and input_limit < context else None,
+        output_limit,
+        "probe",
+        detail,
+    )
 
 
 def model_entries(listing: object) -> list[Json]:
@@ -199,8 +205,8 @@ def _efforts(entry: Mapping[str, Any], able: Mapping[str, Any]) -> tuple[str, ..
     return None
 
 
-def _first(*known: bool | None) -> bool | None:
-    return next((value for value in known if value is not None), None)
+def _first(*values: bool | None) -> bool | None:
+    return next((value for value in values if value is not None), None)
 
 
 def _within(word: str, words: object) -> bool | None:
@@ -221,10 +227,12 @@ def _entry_price(pricing: object) -> tuple[float, float] | None:
     if not isinstance(pricing, Mapping):
         return None
     try:
-        given, output = (float(pricing[key]) * 1_000_000 for key in ("prompt", "completion"))
+        input_price, output_price = (float(pricing[key]) * 1_000_000 for key in ("prompt", "completion"))
     except (KeyError, TypeError, ValueError):
         return None
-    return (given, output) if given >= 0 and output >= 0 else None  # -1: OpenRouter's router, it depends
+    return (
+        (input_price, output_price) if input_price >= 0 and output_price >= 0 else None
+    )  # -1: OpenRouter's router, it depends
 
 
 async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str) -> ModelLimits | None:

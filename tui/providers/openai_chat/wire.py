@@ -157,8 +157,8 @@ def _attachment(part: Attachment, request: Request) -> Json:
 def _assistant(message: Message, request: Request, style: ChatStyle, ids: ToolIds) -> list[Json]:
     wire: Json = {"role": "assistant"}
     text = "".join(plain_text(part) for part in message.parts)
-    own = message.provider == request.provider
-    calls = [_call(part, ids, own=own) for part in message.parts if isinstance(part, ToolCall)]
+    same_provider = message.provider == request.provider
+    calls = [_call(part, ids, same_provider=same_provider) for part in message.parts if isinstance(part, ToolCall)]
     if not text and not calls:
         return []  # an answer of nothing but reasoning is refused as empty
     wire["content"] = text or None
@@ -183,13 +183,13 @@ def _details(part: Reasoning) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _call(part: ToolCall, ids: ToolIds, *, own: bool) -> Json:
+def _call(part: ToolCall, ids: ToolIds, *, same_provider: bool) -> Json:
     """A call; what its provider wants echoed with it (Gemini's signature) goes to that provider only."""
     wire: Json = {
         "id": ids.call(part.id),
         "type": "function",
         "function": {"name": part.name, "arguments": arguments_text(part.arguments)},
     }
-    if own and (extra := as_object(part.extra)):
+    if same_provider and (extra := as_object(part.extra)):
         wire["extra_content"] = extra
     return wire

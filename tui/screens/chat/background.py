@@ -23,7 +23,7 @@ class BackgroundScreen(GuardedMouse[None]):
     def __init__(self, log_file: Path) -> None:
         super().__init__()
         self.log_file = log_file
-        self._said: set[str] = set()  # groups whose error was said already
+        self._reported: set[str] = set()  # groups whose error was reported already
         self._asked: dict[str, tuple[Work, float] | None] = {}  # what runs for keys, and what is asked for after it
         self.closing = False  # what the work stands on is being closed
 
@@ -62,8 +62,8 @@ class BackgroundScreen(GuardedMouse[None]):
                     log.info("given up at the end: %s (%s)", group, error)
                     return
                 log.exception("in the background: %s", group)
-                if again or group not in self._said:
-                    self._said.add(group)
+                if again or group not in self._reported:
+                    self._reported.add(group)
                     self.complain(error)
 
         run_quietly(self, guarded, group, exclusive=exclusive)

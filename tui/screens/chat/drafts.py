@@ -88,12 +88,12 @@ class Drafts:
         began = time.monotonic()
         sizes = [await self._size(session, self.typed), *[await self._pasted(session, text) for text in self.pasted]]
         self._cost = min(1.0, time.monotonic() - began)
-        known = [size for size in sizes if size is not None]
+        counted = [size for size in sizes if size is not None]
         window = session.usage.limits.context if session.usage is not None else None
         files, unfit = await asyncio.to_thread(self._files, session) if "@" in self.typed else ([], "")
         if "@" in self.typed and self.screen.workspace is not None:
             files = [*files, *await self.resources.sizes(self.typed, session, self.screen.workspace.servers)]
-        ways = (unfit,) if unfit else draft_line(sum(known) if len(known) == len(sizes) else None, window, files)
+        ways = (unfit,) if unfit else draft_line(sum(counted) if len(counted) == len(sizes) else None, window, files)
         self.screen.composer.rule.show(right=ways if self._costs() else ())
 
     def _files(self, session: ChatSession) -> tuple[list[tuple[str, int]], str]:
@@ -103,7 +103,7 @@ class Drafts:
         """
         from tui.context.counting.images import attachment_tokens
 
-        found = []
+        sizes = []
         for path in mentioned(self.typed, self.screen.files.folder):
             try:
                 state = path.stat()
@@ -117,8 +117,8 @@ class Drafts:
                 continue  # sending says what is wrong with it
             if kind := self._unfit[key]:
                 return [], f"! {plain(session.model)} takes no {kind}: {plain(path.name)}"
-            found.append((path.name, self._sizes[key] or 0))
-        return found, ""
+            sizes.append((path.name, self._sizes[key] or 0))
+        return sizes, ""
 
     async def _pasted(self, session: ChatSession, text: str) -> int | None:
         """A paste's size, counted once."""
@@ -165,7 +165,7 @@ class ResourceSizes:
 
     async def sizes(self, text: str, session: ChatSession, servers: Servers) -> list[tuple[str, int]]:
         """Name and tokens of each resource that `text` names; what can't be read is left to sending, which says so."""
-        found = []
+        sizes = []
         typing = open_mention(text)
         for resource in resources_named(text, servers):
             if resource.name == resource.uri and f"{resource.server}:{resource.uri}" == typing:
@@ -174,8 +174,8 @@ class ResourceSizes:
             if key not in self._sizes:
                 self._sizes[key] = await self._count(resource, session, servers)
             if (size := self._sizes[key]) is not None:
-                found.append((f"{resource.server}:{resource.name}", size))
-        return found
+                sizes.append((f"{resource.server}:{resource.name}", size))
+        return sizes
 
     async def _count(self, resource: ServerResource, session: ChatSession, servers: Servers) -> int | None:
         from tui.context.counting.images import attachment_tokens

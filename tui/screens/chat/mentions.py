@@ -40,21 +40,21 @@ _OPEN = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]*)|([^\s"]*))$')
 
 def open_mention(before: str) -> str | None:
     """What was typed of a path after `@`, up to the cursor; None where no mention is being typed."""
-    found = _OPEN.search(before)
-    return (found.group(1) or found.group(2) or "") if found else None
+    mention = _OPEN.search(before)
+    return (mention.group(1) or mention.group(2) or "") if mention else None
 
 
 def with_mention(text: str, cursor: int, path: str, *, more: bool = False) -> tuple[str, int]:
     """`text` with the mention before `cursor` completed to `path`, and where the cursor goes; `more` is to follow."""
-    found = _OPEN.search(text[:cursor])
-    if found is None:
+    typed = _OPEN.search(text[:cursor])
+    if typed is None:
         return text, cursor
     mention = mention_of(path)
     if more or path.endswith("/"):
         mention = mention.rstrip('"')  # a folder: the file in it is still to be named
     else:
         mention += " "
-    return text[: found.start()] + mention + text[cursor:].lstrip(" "), found.start() + len(mention)
+    return text[: typed.start()] + mention + text[cursor:].lstrip(" "), typed.start() + len(mention)
 
 
 def choice(text: str, cursor: int, offer: Choice) -> Choice:
@@ -97,8 +97,8 @@ class FileIndex:
         except OSError:
             return []
         names = [f"{head}/{entry.name}" + ("/" if entry.is_dir() else "") for entry in entries]
-        kept = [name for name in names if name.rstrip("/").rpartition("/")[2].lower().startswith(tail.lower())]
-        return [Choice(name, name) for name in kept[:OFFERED]]
+        matching = [name for name in names if name.rstrip("/").rpartition("/")[2].lower().startswith(tail.lower())]
+        return [Choice(name, name) for name in matching[:OFFERED]]
 
 
 def _score(typed: str, name: str) -> float:
@@ -109,7 +109,7 @@ def _score(typed: str, name: str) -> float:
 def walk(folder: Path, most: int = MOST_FILES) -> Iterable[str]:
     """Paths of files below `folder`, relative, nearest first; hidden and generated folders are left out."""
     waiting: Sequence[str] = [""]
-    found = 0
+    count = 0
     while waiting:
         below: list[str] = []
         for place in waiting:
@@ -125,8 +125,8 @@ def walk(folder: Path, most: int = MOST_FILES) -> Iterable[str]:
                         below.append(f"{place}{entry.name}/")
                 elif entry.is_file():
                     yield f"{place}{entry.name}"
-                    found += 1
-                    if found >= most:
+                    count += 1
+                    if count >= most:
                         return
         waiting = below
 
@@ -150,14 +150,14 @@ async def pattern_offers(typed: str, servers: Servers) -> list[Choice]:
     for pattern in servers.patterns if typed else ():
         start = f"{pattern.server}:{pattern.head}"
         if typed.startswith(start):
-            if (found := gap(pattern.template, typed.removeprefix(f"{pattern.server}:"))) is not None:
-                asked.append((pattern, found))
+            if (variable := gap(pattern.template, typed.removeprefix(f"{pattern.server}:"))) is not None:
+                asked.append((pattern, variable))
         elif match(typed, f"{pattern.server}:{pattern.template}") >= 1:
             shown = plain(f"{pattern.server}:{pattern.template}")
             offers.append(Choice(start, shown, plain(pattern.description), len(start)))
-    endings = await asyncio.gather(*(servers.complete(pattern, found) for pattern, found in asked))
-    for (pattern, found), values in zip(asked, endings, strict=True):
+    endings = await asyncio.gather(*(servers.complete(pattern, variable) for pattern, variable in asked))
+    for (pattern, variable), values in zip(asked, endings, strict=True):
         for value in values:
-            name = f"{pattern.server}:{found.filled(value)}"
-            offers.append(Choice(name, plain(name), "", None if found.last else len(name)))
+            name = f"{pattern.server}:{variable.filled(value)}"
+            offers.append(Choice(name, plain(name), "", None if variable.last else len(name)))
     return offers[:RESOURCES_OFFERED]

@@ -363,12 +363,12 @@ class ChatScreen(BackgroundScreen):
         if words.startswith("/"):
             offers = await slash.complete(self.ui, self.state, words)
         elif (typed := mentions.open_mention(words[:cursor])) is not None:
-            found = await asyncio.to_thread(self.files.offers, typed)
+            choices = await asyncio.to_thread(self.files.offers, typed)
             if self.workspace is not None:
                 servers = self.workspace.servers
                 resources = mentions.resource_offers(typed, servers.resources)
-                found = [*resources, *await mentions.pattern_offers(typed, servers), *found]
-            offers = [mentions.choice(words, cursor, offer) for offer in found]
+                choices = [*resources, *await mentions.pattern_offers(typed, servers), *choices]
+            offers = [mentions.choice(words, cursor, offer) for offer in choices]
         else:
             offers = []
         if self.composer.area.text == words:

@@ -298,7 +298,7 @@ class Turns:
         session = self.screen.session
         if session is None or message.status != "failed" or message.parts:
             return False
-        return all(kept.id != message.id for kept in session.messages[-2:])
+        return all(stored.id != message.id for stored in session.messages[-2:])
 
     def _left_out(self) -> None:
         if self.screen.session is not None:
@@ -393,10 +393,10 @@ def set_aside(messages: Sequence[Message], not_sent: Mapping[str, str], message_
 
 def rewind_line(aside: Sequence[Message], counts: Mapping[str, Count], width: int) -> str:
     """`sets aside 5 messages, ~12,300 tokens · esc keeps them`; shorter below 60 cells."""
-    known = [counts.get(message.id, (None, "estimated")) for message in aside]
-    tokens = [count[0] for count in known if count[0] is not None]
-    total = sum(tokens) if len(tokens) == len(known) else None
-    about = "~" if any(count[1] == "estimated" for count in known) and total else ""
+    sizes = [counts.get(message.id, (None, "estimated")) for message in aside]
+    tokens = [count[0] for count in sizes if count[0] is not None]
+    total = sum(tokens) if len(tokens) == len(sizes) else None
+    about = "~" if any(count[1] == "estimated" for count in sizes) and total else ""
     if width < 60:
         return f"sets aside {len(aside):,}, {about}{tokens_short(total)} tok · esc keeps"
     return f"sets aside {plural(len(aside), 'message')}, {about}{tokens_exact(total)} tokens · esc keeps them"

@@ -185,9 +185,9 @@ class ScreenUI:
 
     async def bring_back_summary(self, session: ChatSession) -> None:
         """What was being written when the program was killed."""
-        if text := await session.summaries.kept():
+        if text := await session.summaries.saved_draft():
             await self.chat.remember_now(text)
-            await session.summaries.keep("")
+            await session.summaries.save_draft("")
             await self.say("A summary that was being changed is not lost: the up key puts its text into the prompt.")
 
     async def put_summary_away(self) -> None:
@@ -264,10 +264,10 @@ class ScreenUI:
         await self._load_themes()
         app = self.chat.app
         themes = app.available_themes.values()
-        own = [theme for theme in themes if "context-system" in theme.variables]
+        ours = [theme for theme in themes if "context-system" in theme.variables]
         others = [theme for theme in themes if "context-system" not in theme.variables]
         options = []
-        for theme in [*own, *sorted(others, key=lambda theme: theme.name)]:
+        for theme in [*ours, *sorted(others, key=lambda theme: theme.name)]:
             kind = "terminal colours" if theme.ansi else "dark" if theme.dark else "light"
             options.append(Option(theme.name, theme.name, kind, theme.name == app.theme, kind.split()[0]))
         return options

@@ -33,13 +33,13 @@ def opened(session: ChatSession, row: str, item: UsageItem) -> Opened | None:
         case "system":
             return Opened("System prompt", session.system, cost)
         case "memory":
-            file = next((known for known in session.memory.files if known.name == item.ref), None)
+            file = next((f for f in session.memory.files if f.name == item.ref), None)
             return Opened(item.ref, file.section().text, cost) if file is not None else None
         case "tools":
-            tool = next((known for known in session.tools.plan.sent if known.name == item.ref), None)
+            tool = next((t for t in session.tools.plan.sent if t.name == item.ref), None)
             return Opened(f"{item.ref} · {tool.origin}", tool_text(tool), cost) if tool is not None else None
         case "attachments":
-            message = next((known for known in session.messages if known.id == item.ref), None)
+            message = next((m for m in session.messages if m.id == item.ref), None)
             files = [part for part in message.parts if isinstance(part, Attachment)] if message else []
             names = ", ".join(file.name for file in files)
             return Opened(names, "\n\n".join(map(attachment_text, files)), cost) if files else None

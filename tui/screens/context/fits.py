@@ -78,6 +78,6 @@ class FitsPanel(Panel[None]):
         width = self.list_width
         options = self.query_one(OptionList)
         options.clear_options()
-        found = fits(self.usage, self._models)
-        options.add_options(Option(fit_line(fit, width)) for fit in found)
-        options.highlighted = next((index for index, fit in enumerate(found) if fit.current), 0)
+        rows = fits(self.usage, self._models)
+        options.add_options(Option(fit_line(fit, width)) for fit in rows)
+        options.highlighted = next((index for index, fit in enumerate(rows) if fit.current), 0)

@@ -65,9 +65,9 @@ class MessagesPanel(Panel[str]):
             by_size=self.by_size,
         )
         now = time.time()
-        kept = next((i for i, line in enumerate(self.lines) if chosen is not None and line.id == chosen.id), 0)
+        chosen_at = next((i for i, line in enumerate(self.lines) if chosen is not None and line.id == chosen.id), 0)
         shown = self.lines
-        cursor = kept if at is None else at % max(1, len(shown))
+        cursor = chosen_at if at is None else at % max(1, len(shown))
         rows.show(len(shown), lambda index, width: message_line(shown[index], width, now), cursor)
         panel = self.query_one(".panel")
         panel.border_title = f"Messages · {listed(self.lines)}"

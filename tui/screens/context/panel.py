@@ -186,8 +186,8 @@ class ContextPanel(Panel[str]):
 
     def _open(self, row: str, item: UsageItem) -> None:
         """A text to read, or the message in the conversation; what changes either is elsewhere."""
-        if (found := opened(self.session, row, item)) is not None:
-            self.app.push_screen(Pager([(found.title, found.text)], wraps=True, note=found.note))
+        if (item_text := opened(self.session, row, item)) is not None:
+            self.app.push_screen(Pager([(item_text.title, item_text.text)], wraps=True, note=item_text.note))
         elif row in MESSAGE_ROWS:
             self.dismiss(f"{'unfold' if row in FOLDED_ROWS else 'open'}:{item.ref}")
         else:

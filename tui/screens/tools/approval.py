@@ -130,7 +130,7 @@ class ApprovalPanel(Panel["Decision"]):
 
     def action_decide(self, decision: Decision) -> None:
         """Answer, if that is one of the answers here."""
-        if self.ready and any(decision == known for known, _, _ in self.answers):
+        if self.ready and any(decision == answer for answer, _, _ in self.answers):
             self.dismiss(decision)
 
     def action_scroll(self, pages: int) -> None:

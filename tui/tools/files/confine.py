@@ -124,8 +124,8 @@ def _descend(place: Place, kind: Kind) -> int:
             at, above = os.open(name, _FOLDER, dir_fd=at), at
             os.close(above)
         if not place.parts:
-            at, found = -1, at
-            return found
+            at, descriptor = -1, at
+            return descriptor
         name = place.parts[-1]
         mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):

@@ -71,9 +71,9 @@ def _translated(match: re.Match[str]) -> str:
 def expanded(glob: str) -> list[str]:
     """`glob` without braces: `*.{py,md}` is `*.py` and `*.md`. Raises ValueError for too many."""
     forms = [glob]
-    while (found := re.search(r"\{([^{}]*)\}", forms[0])) is not None:
-        options = found[1].split(",")
-        forms = [form.replace(found[0], option, 1) for form in forms for option in options]
+    while (braces := re.search(r"\{([^{}]*)\}", forms[0])) is not None:
+        options = braces[1].split(",")
+        forms = [form.replace(braces[0], option, 1) for form in forms for option in options]
         if len(forms) > MOST_FORMS:
             raise ValueError("its braces stand for too much")
     return forms

@@ -65,12 +65,12 @@ def ignore_verdict(path: str, is_folder: bool, rules: Sequence[IgnoreRule]) -> b
 
 def rules_above(folder: Path) -> list[tuple[str, list[IgnoreRule]]]:
     """The rules of the folders above `folder`, up to the top of its git repository: (way down to `folder`, rules)."""
-    found: list[tuple[str, list[IgnoreRule]]] = []
+    rules: list[tuple[str, list[IgnoreRule]]] = []
     for above in folder.parents if not is_there(folder / ".git") else ():
         if text := read_at(None, above):
-            found.append((folder.relative_to(above).as_posix(), parse_ignore(text, "")))
+            rules.append((folder.relative_to(above).as_posix(), parse_ignore(text, "")))
         if is_there(above / ".git"):
-            return found[::-1]
+            return rules[::-1]
     return []
 
 

@@ -11,7 +11,7 @@ from tui.tools.base import ToolError, ToolOutput
 from tui.tools.files.confine import Confinement
 from tui.tools.files.globs import Glob, expanded, fits_any, make_glob
 from tui.tools.files.texts import printable
-from tui.tools.files.walk import Found, Walk
+from tui.tools.files.walk import Walk, WalkEntry
 
 SCHEMA = ToolSchema(
     "list_files",
@@ -34,12 +34,12 @@ def list_files(arguments: Mapping[str, Any], confinement: Confinement) -> ToolOu
     fits = None if glob is None else compiled(str(glob))
     shown: list[str] = []
     count = 0
-    for found in walk.entries():
-        if fits is not None and (found.is_folder or not fits_any(fits, found.path)):
+    for entry in walk.entries():
+        if fits is not None and (entry.is_folder or not fits_any(fits, entry.path)):
             continue
         count += 1
         if len(shown) < MOST_LISTED:
-            shown.append(_line(found))
+            shown.append(_line(entry))
     return ToolOutput("\n".join([*shown, *_notes(place.shown, walk, count, len(shown), glob)]))
 
 
@@ -52,11 +52,11 @@ def compiled(glob: str) -> list[Glob]:
         raise ToolError(f"The glob {glob[:100]!r} can't be read ({error}): write it like *.py or src/**/*.ts") from None
 
 
-def _line(found: Found) -> str:
-    name = printable(found.path)
-    if found.is_link:
+def _line(entry: WalkEntry) -> str:
+    name = printable(entry.path)
+    if entry.is_link:
         return f"{name}@"
-    return f"{name}/" if found.is_folder else f"{name}  {found.size:,} B" if found.size is not None else f"{name}="
+    return f"{name}/" if entry.is_folder else f"{name}  {entry.size:,} B" if entry.size is not None else f"{name}="
 
 
 def _notes(shown: str, walk: Walk, count: int, listed: int, glob: object) -> list[str]:

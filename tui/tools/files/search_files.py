@@ -61,8 +61,8 @@ class BadPatternError(Exception):
 
 def ripgrep() -> str | None:
     """Where ripgrep is installed; None where it is not. A relative entry of PATH does not count."""
-    found = shutil.which("rg")
-    return found if found is not None and Path(found).is_absolute() else None
+    program = shutil.which("rg")
+    return program if program is not None and Path(program).is_absolute() else None
 
 
 async def search_files(
@@ -85,7 +85,7 @@ async def search_files(
     program = ripgrep() if program == "" else program
     ignore_case = bool(arguments.get("ignore_case", False))
     try:
-        matches, late = await _found(program, pattern, ignore_case, place, files, deadline)
+        matches, late = await _matches(program, pattern, ignore_case, place, files, deadline)
     except BadPatternError as error:
         hint = "write a regular expression, with \\ before ( ) [ ] . * + ? that stand for themselves"
         raise ToolError(f"The pattern can't be read ({error}): {hint}.") from None
@@ -116,15 +116,15 @@ def _candidates(
     walk = Walk(confinement, place, deadline)
     files, large, secret = [], 0, 0
     folder = place.path.as_posix()
-    for found in walk.entries():
-        if found.is_folder or found.size is None or (fits is not None and not fits_any(fits, found.path)):
+    for entry in walk.entries():
+        if entry.is_folder or entry.size is None or (fits is not None and not fits_any(fits, entry.path)):
             continue
-        if may_hold_secrets(f"{folder}/{found.path}"):
+        if may_hold_secrets(f"{folder}/{entry.path}"):
             secret += 1
-        elif found.size > LARGEST_FILE:
+        elif entry.size > LARGEST_FILE:
             large += 1
-        elif found.size:
-            files.append(found.path)
+        elif entry.size:
+            files.append(entry.path)
     notes = []
     if large:
         notes.append(f"[not searched: {plural(large, 'file')} over {size_text(LARGEST_FILE)}]")
@@ -136,7 +136,7 @@ def _candidates(
     return place, files, notes
 
 
-async def _found(
+async def _matches(
     program: str | None, pattern: str, ignore_case: bool, place: Place, files: Sequence[str], deadline: float
 ) -> tuple[list[Match], bool]:
     """Places by path and line, and whether time ran out. Raises `BadPatternError`."""
@@ -169,11 +169,11 @@ async def _by_ripgrep(
     command += ["--ignore-case"] if ignore_case else ["--case-sensitive"]
     command += ["--max-count", str(MOST_MATCHES * 2), "--regexp", pattern, "--", *(f"./{path}" for path in files)]
     async for line in _lines_of(command, place.path, None, bad=2):
-        found = json.loads(line)
-        if found["type"] == "match":
-            path = found["data"]["path"]
-            if "text" in path and found["data"]["line_number"] is not None:
-                yield Match(path["text"].removeprefix("./"), found["data"]["line_number"])
+        event = json.loads(line)
+        if event["type"] == "match":
+            path = event["data"]["path"]
+            if "text" in path and event["data"]["line_number"] is not None:
+                yield Match(path["text"].removeprefix("./"), event["data"]["line_number"])
 
 
 async def _by_python(pattern: str, ignore_case: bool, place: Place, files: Sequence[str]) -> AsyncIterator[Match]:
@@ -249,9 +249,9 @@ def _read_lines(descriptor: int, wanted: set[int]) -> list[tuple[int, str]]:
         if encoding is None:
             return []
         text = (sample + file.read(LARGEST_FILE)).decode(encoding, "replace")
-    found = []
+    lines = []
     for number, line in enumerate(text.split("\n"), 1):
         if number in wanted:
             line = line.strip("\r").rstrip()
-            found.append((number, line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} […]"))
-    return found
+            lines.append((number, line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} […]"))
+    return lines

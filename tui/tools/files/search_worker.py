@@ -46,13 +46,13 @@ def matching_lines(path: str, pattern: re.Pattern[str], most: int) -> list[int]:
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     if encoding != "utf-16" and b"\0" in data:
         return []
-    found: list[int] = []
+    numbers: list[int] = []
     for number, line in enumerate(data.decode(encoding, "replace").split("\n"), 1):
         if pattern.search(line.removesuffix("\r")):
-            found.append(number)
-            if len(found) == most:
+            numbers.append(number)
+            if len(numbers) == most:
                 break
-    return found
+    return numbers
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class WalkEntry:
     """One entry. `path` is relative to the walked folder, with "/"; `size` in bytes, None for all but plain files."""
 
     path: str
@@ -40,7 +40,7 @@ class Walk:
     cut: str = ""
     _above: list[tuple[str, list[IgnoreRule]]] = field(default_factory=list)
 
-    def entries(self) -> Iterator[Found]:
+    def entries(self) -> Iterator[WalkEntry]:
         """Folders come before what is in them. Raises `ToolError` where the folder can't be opened."""
         self._above = rules_above(self.place.path)
         if BY_FOLDER:
@@ -49,7 +49,9 @@ class Walk:
         else:
             yield from self._walk(None, "", (), 0)
 
-    def _walk(self, descriptor: int | None, below: str, rules: tuple[IgnoreRule, ...], depth: int) -> Iterator[Found]:
+    def _walk(
+        self, descriptor: int | None, below: str, rules: tuple[IgnoreRule, ...], depth: int
+    ) -> Iterator[WalkEntry]:
         folder = self.place.path / below
         if text := read_at(descriptor, folder, IGNORE_FILE):
             rules = (*rules, *parse_ignore(text, below))
@@ -66,13 +68,13 @@ class Walk:
             if entry.name in ALWAYS or self._is_ignored(path, is_folder, rules):
                 self.ignored += entry.name not in ALWAYS
                 continue
-            yield Found(path, is_folder, entry.is_symlink(), _size(entry))
+            yield WalkEntry(path, is_folder, entry.is_symlink(), _size(entry))
             if is_folder and self.deep and depth < MAX_DEPTH:
                 yield from self._into(descriptor, entry.name, path, rules, depth + 1)
 
     def _into(
         self, above: int | None, name: str, path: str, rules: tuple[IgnoreRule, ...], depth: int
-    ) -> Iterator[Found]:
+    ) -> Iterator[WalkEntry]:
         if above is None:
             yield from self._walk(None, path, rules, depth)
             return
@@ -87,9 +89,9 @@ class Walk:
 
     def _listed(self, descriptor: int | None, folder: Path) -> Sequence[os.DirEntry[str]]:
         try:
-            with os.scandir(folder if descriptor is None else descriptor) as found:
+            with os.scandir(folder if descriptor is None else descriptor) as listing:
                 entries: list[os.DirEntry[str]] = []
-                for entry in found:
+                for entry in listing:
                     entries.append(entry)
                     if self.seen + len(entries) > MOST_SEEN + 1:
                         break
@@ -100,11 +102,11 @@ class Walk:
         return sorted(entries, key=lambda entry: entry.name)
 
     def _is_ignored(self, path: str, is_folder: bool, rules: tuple[IgnoreRule, ...]) -> bool:
-        said = ignore_verdict(path, is_folder, rules)
-        for prefix, above in reversed(self._above) if said is None else ():
-            if (said := ignore_verdict(f"{prefix}/{path}", is_folder, above)) is not None:
+        ignored = ignore_verdict(path, is_folder, rules)
+        for prefix, above in reversed(self._above) if ignored is None else ():
+            if (ignored := ignore_verdict(f"{prefix}/{path}", is_folder, above)) is not None:
                 break
-        return bool(said)
+        return bool(ignored)
 
 
 def _size(entry: os.DirEntry[str]) -> int | None:

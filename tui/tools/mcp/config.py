@@ -115,7 +115,7 @@ class ServerConfig:
     def variables(self) -> tuple[str, ...]:
         """Names of the environment's variables that it is given."""
         texts = (self.command, *self.args, *self.env.values(), self.cwd or "", self.url, *self.headers.values())
-        return tuple(dict.fromkeys(found.group(1) for text in texts for found in _VARIABLE.finditer(text)))
+        return tuple(dict.fromkeys(match.group(1) for text in texts for match in _VARIABLE.finditer(text)))
 
     @property
     def shown(self) -> str:
@@ -159,8 +159,8 @@ def hidden_args(args: tuple[str, ...]) -> tuple[str, ...]:
 def expand(text: str, environ: Mapping[str, str], where: str) -> str:
     """`text` with its variables filled in. Raises `McpConfigError` for one that is not set and has no default."""
 
-    def value(found: re.Match[str]) -> str:
-        name, default = found.group(1), found.group(2)
+    def value(match: re.Match[str]) -> str:
+        name, default = match.group(1), match.group(2)
         if environ.get(name):
             return environ[name]
         if default is not None:
@@ -194,13 +194,13 @@ def read_servers(table: object, where: str) -> tuple[ServerConfig, ...]:
     """
     if not isinstance(table, dict):
         raise McpConfigError(f"{where}: mcpServers is a table of servers: mcpServers.NAME with command or url")
-    found = []
+    servers = []
     for name, value in table.items():
         try:
-            found.append(_server(str(name), value, where))
+            servers.append(_server(str(name), value, where))
         except McpConfigError as error:
-            found.append(ServerConfig(_printable(str(name)), where, error=_printable(str(error))))
-    return tuple(found)
+            servers.append(ServerConfig(_printable(str(name)), where, error=_printable(str(error))))
+    return tuple(servers)
 
 
 def _printable(text: str) -> str:
@@ -245,15 +245,15 @@ def _server(name: str, value: object, where: str) -> ServerConfig:
 
 
 def _transport(value: Mapping[str, Any], key: str, *, remote: bool) -> Transport:
-    given = value.get("type", value.get("transport"))
-    if given is None:
+    value_type = value.get("type", value.get("transport"))
+    if value_type is None:
         return "http" if remote else "stdio"
-    found = _TYPES.get(str(given).lower())
-    if found is None:
-        raise McpConfigError(f"{key}.type is {given!r}; use stdio, http or sse")
-    if (found == "stdio") == remote:
-        raise McpConfigError(f"{key}.type is {given!r}, which {'has no url' if remote else 'needs a url'}")
-    return found
+    transport = _TYPES.get(str(value_type).lower())
+    if transport is None:
+        raise McpConfigError(f"{key}.type is {value_type!r}; use stdio, http or sse")
+    if (transport == "stdio") == remote:
+        raise McpConfigError(f"{key}.type is {value_type!r}, which {'has no url' if remote else 'needs a url'}")
+    return transport
 
 
 def _text(value: object, key: str) -> str:
@@ -275,12 +275,12 @@ def _table(value: object, key: str) -> Mapping[str, str]:
     secret."""
     if not isinstance(value, dict):
         raise McpConfigError(f"{key} has to be a table of texts")
-    found = {}
+    texts = {}
     for name, entry in value.items():
         if isinstance(entry, bool | int | float):
             entry = json.dumps(entry)
-        found[str(name)] = _text(entry, f"{key}.{name}")
-    return found
+        texts[str(name)] = _text(entry, f"{key}.{name}")
+    return texts
 
 
 def _flag(value: Mapping[str, Any], name: str, key: str, *, default: bool = False) -> bool:

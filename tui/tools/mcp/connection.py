@@ -96,16 +96,16 @@ class Connection:
         """A prompt's messages."""
         return await self._patiently(lambda _alive: self._client.get_prompt(name, dict(arguments)), "the prompt")
 
-    async def complete(self, template: str, found: Gap) -> Sequence[str]:
+    async def complete(self, template: str, gap: Gap) -> Sequence[str]:
         """What the server offers for the gap in an address; nothing where it completes none."""
         from mcp.types import ResourceTemplateReference
 
         if self._client.server_capabilities.completions is None:
             return ()
         reference = ResourceTemplateReference(type="ref/resource", uri=template)
-        argument = {"name": found.variable, "value": found.value}
+        argument = {"name": gap.variable, "value": gap.value}
         async with asyncio.timeout(COMPLETE_WAIT):
-            result = await self._client.complete(reference, argument, dict(found.known) or None)
+            result = await self._client.complete(reference, argument, dict(gap.filled_in) or None)
         return result.completion.values
 
     async def follow(self, changed: Callable[[], None]) -> None:
@@ -151,15 +151,15 @@ class Connection:
             ) from None
 
     async def _pages(self, ask: Callable[..., Awaitable[Any]], items: Callable[[Any], Sequence[T]]) -> Sequence[T]:
-        found: list[T] = []
+        listed: list[T] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             page = await ask(cursor=cursor)
-            found += items(page)
+            listed += items(page)
             cursor = page.next_cursor
             if not cursor:
                 break
-        return found
+        return listed
 
     async def _optional(self, ask: Awaitable[Sequence[T]]) -> Sequence[T]:
         from mcp.shared.exceptions import MCPError

@@ -29,10 +29,10 @@ class McpHub:
         self._news = asyncio.Event()
         self.servers: dict[str, McpServer] = {}
 
-    def add(self, config: ServerConfig, known: Sequence[ServerTool] = (), *, on: bool = True) -> McpServer:
-        """A server, not started yet. `known` are the tools it had last time, offered until it says what it has now."""
+    def add(self, config: ServerConfig, cached: Sequence[ServerTool] = (), *, on: bool = True) -> McpServer:
+        """A server, not started yet. `cached`: the tools of its last run, offered until it lists its current ones."""
         path = None if self._log_dir is None else self._log_dir / f"mcp-{config.name}.log"
-        server = McpServer(config, self._thread, ServerLog(path), partial(self._heard, config.name), known, on=on)
+        server = McpServer(config, self._thread, ServerLog(path), partial(self._heard, config.name), cached, on=on)
         self.servers[config.name] = server
         return server
 
@@ -55,11 +55,11 @@ class McpHub:
     async def settle(self, seconds: float) -> None:
         """Wait until every server has said what it offers, or can't; at most `seconds`.
 
-        Servers whose tools are known from last time are not waited for.
+        Servers with cached tools are not waited for.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while any(s.status.state == "starting" and not s.status.known for s in self.servers.values()):
+                while any(s.status.state == "starting" and not s.status.cached for s in self.servers.values()):
                     self._news.clear()
                     await self._news.wait()
 
@@ -82,16 +82,16 @@ class McpHub:
         self._changed(name)
 
 
-def known_to_json(tools: Sequence[ServerTool]) -> list[dict[str, object]]:
-    """Tools, to be kept for next time."""
+def tools_to_json(tools: Sequence[ServerTool]) -> list[dict[str, object]]:
+    """Tools as JSON, to offer them at the next start before the server lists them."""
     return [
         {"name": t.name, "description": t.description, "parameters": t.parameters, "read_only": t.read_only}
         for t in tools
     ]
 
 
-def known_from_json(data: Sequence[Mapping[str, object]]) -> tuple[ServerTool, ...]:
-    """The inverse of `known_to_json`. Raises KeyError where it can't be read."""
+def tools_from_json(data: Sequence[Mapping[str, object]]) -> tuple[ServerTool, ...]:
+    """The inverse of `tools_to_json`. Raises KeyError where it can't be read."""
     return tuple(
         ServerTool(str(d["name"]), str(d["description"]), str(d["parameters"]), bool(d["read_only"])) for d in data
     )

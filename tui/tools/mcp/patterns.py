@@ -27,16 +27,16 @@ class ServerPattern:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The variable of a template that an address has come to.
+    """The variable of a URI template that is being typed.
 
-    `before` is the address up to it, `value` what stands of it, `known` are the variables filled already, `after` is
-    what follows it in the template; `last` says that nothing is to be filled after that.
+    `before` is the address up to it, `value` what has been typed of it, `filled_in` are the variables before it,
+    `after` is the text that follows it in the template. `last`: no variable follows.
     """
 
     variable: str
     before: str
     value: str
-    known: Mapping[str, str]
+    filled_in: Mapping[str, str]
     after: str
     last: bool
     reserved: bool = False
@@ -49,7 +49,7 @@ class Gap:
 def gap(template: str, uri: str) -> Gap | None:
     """Where `uri` stops following `template`; None where it does not follow it, or is whole."""
     pieces = _VARIABLE.split(template)  # text, operator, name, text, operator, name, ..., text
-    known: dict[str, str] = {}
+    values: dict[str, str] = {}
     at = 0
     for start in range(0, len(pieces) - 1, 3):
         text, operator, name, after = pieces[start : start + 4]
@@ -59,7 +59,7 @@ def gap(template: str, uri: str) -> Gap | None:
         end = uri.find(after, at) if after else -1
         if end < 0:
             last = start + 4 == len(pieces)
-            return Gap(name, uri[:at], unquote(uri[at:]), known, after, last, operator == "+")
-        known[name] = unquote(uri[at:end])
+            return Gap(name, uri[:at], unquote(uri[at:]), values, after, last, operator == "+")
+        values[name] = unquote(uri[at:end])
         at = end
     return None

@@ -84,11 +84,11 @@ def canonical(value: Mapping[str, Any]) -> str:
 
 def output_of(result: types.CallToolResult) -> ToolOutput:
     """A call's result. Structured content stands for itself only where the server sent no text with it."""
-    found = content_of(result.content)
-    text = found.text
+    content = content_of(result.content)
+    text = content.text
     if not result.content and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
-    return ToolOutput(text, is_error=bool(result.is_error), images=found.images)
+    return ToolOutput(text, is_error=bool(result.is_error), images=content.images)
 
 
 def content_of(blocks: Iterable[types.ContentBlock]) -> Content:
@@ -128,10 +128,10 @@ def prompt_text(messages: Iterable[types.PromptMessage]) -> Content:
     texts: list[str] = []
     images: list[ToolImage] = []
     for message in messages:
-        found = content_of([message.content])
-        images += found.images
-        if found.text:
-            texts.append(found.text if message.role == "user" else f"[assistant]\n{found.text}\n[/assistant]")
+        content = content_of([message.content])
+        images += content.images
+        if content.text:
+            texts.append(content.text if message.role == "user" else f"[assistant]\n{content.text}\n[/assistant]")
     return Content("\n\n".join(texts), tuple(images))
 
 

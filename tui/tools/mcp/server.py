@@ -55,7 +55,7 @@ CALL_WAIT = 60.0
 class McpServer:
     """A `ToolSource`. Its connection lives in `thread`; everything public may be used from the program's own loop.
 
-    `changed` is called in that thread, after each change of `status`. `known` are the tools it had last time, `on` says
+    `changed` is called in that thread, after each change of `status`. `cached` are the tools of its last run, `on` says
     whether it is to be started.
     """
 
@@ -65,7 +65,7 @@ class McpServer:
         thread: LoopThread,
         server_log: ServerLog,
         changed: Callable[[], None],
-        known: Sequence[ServerTool] = (),
+        cached: Sequence[ServerTool] = (),
         *,
         on: bool = True,
     ) -> None:
@@ -74,7 +74,7 @@ class McpServer:
         self._thread = thread
         self._changed = changed
         state: State = "failed" if config.error else "starting" if on else "off"
-        self.status = ServerStatus(config.name, state, config.error, tools=tuple(known), known=bool(known))
+        self.status = ServerStatus(config.name, state, config.error, tools=tuple(cached), cached=bool(cached))
         self._offered: tuple[Tool, ...] = ()
         self._task: asyncio.Task[None] | None = None
         self._listing: asyncio.Task[None] | None = None  # asks an open connection again for what it offers
@@ -112,9 +112,9 @@ class McpServer:
         result = await self._thread.run(self._asked("the resource", lambda connection: connection.read(uri)))
         return resource_content(result.contents)
 
-    async def complete(self, template: str, found: Gap) -> Sequence[str]:
+    async def complete(self, template: str, gap: Gap) -> Sequence[str]:
         """Endings for the address of a resource that is not listed. Raises `ToolError`."""
-        work = self._asked("an ending", lambda connection: connection.complete(template, found))
+        work = self._asked("an ending", lambda connection: connection.complete(template, gap))
         return await self._thread.run(work)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
@@ -269,7 +269,7 @@ class McpServer:
         )
 
     def _set(self, state: State, reason: str = "") -> None:
-        self.status = replace(self.status, state=state, reason=reason, known=bool(self.status.tools))
+        self.status = replace(self.status, state=state, reason=reason, cached=bool(self.status.tools))
         if state in ("failed", "off"):
             self._settled.set()
         else:

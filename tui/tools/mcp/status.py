@@ -28,9 +28,11 @@ LONGEST_NAME = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """How a server is. `reason` is one line for a person where it is not ready: why, and what to do. `known` means that
-    the tools are those of last time: it has not said yet what it has now. `patterns` are of resources
-    that it does not list."""
+    """The state of a server and what it offers.
+
+    `reason` is one line for a person where it is not ready: why, and what to do. `cached` means that the tools are
+    those of its last run: it has not listed its current ones yet. `patterns` are of resources that it does not list.
+    """
 
     name: str
     state: State
@@ -39,7 +41,7 @@ class ServerStatus:
     tools: tuple[ServerTool, ...] = ()
     resources: tuple[ServerResource, ...] = ()
     prompts: tuple[ServerPrompt, ...] = ()
-    known: bool = False
+    cached: bool = False
     patterns: tuple[ServerPattern, ...] = ()
 
 

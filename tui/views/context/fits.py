@@ -37,9 +37,9 @@ def fits(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | None]]) 
     Tokens are those of the present model: another tokenizer may count some percent more or less.
     """
     present = f"{usage.provider}/{usage.model}"
-    known = {**dict(models), present: usage.limits}
+    all_limits = {**dict(models), present: usage.limits}
     result = []
-    for name, limits in known.items():
+    for name, limits in all_limits.items():
         window = limits.context if limits is not None else None
         if limits is None or not window:
             result.append(Fit(name, None, None, None, name == present))

@@ -312,15 +312,15 @@ def _sum(usage: ContextUsage) -> str:
     basis = usage.basis
     if basis.last_input is None:
         return "estimated: no call to this model has measured it yet"
-    known = basis.last_input
-    text = f"{'counted by the server' if basis.counted else 'last input'} {tokens_exact(known)}"
+    measured = basis.last_input
+    text = f"{'counted by the server' if basis.counted else 'last input'} {tokens_exact(measured)}"
     if basis.last_output is not None and (back := basis.last_output_sent_back) is not None:
-        known += back
+        measured += back
         sent = "all of it sent back" if back == basis.last_output else f"{tokens_exact(back)} of it sent back"
         text += f" + last output {tokens_exact(basis.last_output)} ({sent})"
     new = basis.new_messages or 0
     text += f" + new ~{tokens_exact(new)}" if new else ""
-    change = usage.total - known - new
+    change = usage.total - measured - new
     about = "" if usage.source == "exact" else "~"
     if change < -1:  # one is rounding
         text += f" - not sent any more {about}{tokens_exact(-change)}"

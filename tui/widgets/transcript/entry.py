@@ -134,10 +134,10 @@ def find_dividers(entries: Sequence[Entry], not_sent: Mapping[str, str], counts:
     for index, entry in enumerate(entries if not_sent else ()):
         if entry.message is None:
             continue
-        own = not_sent.get(entry.message.id, "")
-        if own != reason:
+        entry_reason = not_sent.get(entry.message.id, "")
+        if entry_reason != reason:
             end()
-            run, reason = [], own
+            run, reason = [], entry_reason
         run.append(entry.message)
         last = index
     end()
@@ -146,9 +146,9 @@ def find_dividers(entries: Sequence[Entry], not_sent: Mapping[str, str], counts:
 
 def _divider(counts: Sequence[Count | None], reason: str) -> str:
     text = f"not sent any more: {plural(len(counts), 'message')}"
-    known = [count for count in counts if count is not None]
-    tokens = [count[0] for count in known if count[0] is not None]
+    counted = [count for count in counts if count is not None]
+    tokens = [count[0] for count in counted if count[0] is not None]
     if tokens and len(tokens) == len(counts):
-        mark = "" if all(count[1] in SURE for count in known) else "~"
+        mark = "" if all(count[1] in SURE for count in counted) else "~"
         text += f", {mark}{tokens_short(sum(tokens))} tokens"
     return f"{text} ({_REASONS[reason]})"

@@ -70,8 +70,8 @@ class Search:
         if self.current is None:
             return []
         hit = self.hits[self.current]
-        found = self.spans(rows, hit.part)
-        return found[min(hit.nth, len(found) - 1)] if found else []
+        occurrences = self.spans(rows, hit.part)
+        return occurrences[min(hit.nth, len(occurrences) - 1)] if occurrences else []
 
     def spans(self, rows: Sequence[Row], part: int | None = None) -> list[list[Span]]:
         """Every occurrence in the drawn rows (of one part, or all): a list of spans, several where a line wraps."""
@@ -85,7 +85,7 @@ class Search:
             places.append((position, number, row.start))
             text += (piece, row.joint)
             position += len(piece) + len(row.joint)
-        found: list[list[Span]] = []
+        occurrences: list[list[Span]] = []
         starts = [place[0] for place in places]
         for match in self._pattern.finditer("".join(text)):
             spans: list[Span] = []
@@ -97,8 +97,8 @@ class Search:
                 if low < high:
                     spans.append((number, low, high))
                 index += 1
-            found.append(spans)
-        return [spans for spans in found if spans]
+            occurrences.append(spans)
+        return [spans for spans in occurrences if spans]
 
 
 def searchable(part: Part) -> str:

@@ -40,14 +40,14 @@ def read_recordings(path: Path) -> list[Recording]:
     """Every conversation in `path`, at least one. Raises `RecordingError`."""
     file = SourceFile(path)
     try:
-        found = _read(file)
+        recordings = _read(file)
     except MALFORMED as error:
         what = f"{type(error).__name__}: {error}"
         raise RecordingError(f"{path.name}: damaged, or of a version that is not known here ({what})") from None
-    found = [recording for recording in found if recording.messages]
-    if not found:
+    recordings = [recording for recording in recordings if recording.messages]
+    if not recordings:
         raise RecordingError(f"{path.name}: no messages in it")
-    return [replace(recording, skipped=file.skipped) for recording in found]
+    return [replace(recording, skipped=file.skipped) for recording in recordings]
 
 
 def read_recording(path: Path) -> Recording:
@@ -60,8 +60,8 @@ def _read(file: SourceFile) -> list[Recording]:
         return [_ours(file.lines, file.name)]
     for reader in FORMATS:
         if reader.detect(file):
-            found: list[Recording] = reader.read(file)
-            return found
+            recordings: list[Recording] = reader.read(file)
+            return recordings
     names = ", ".join(reader.NAME for reader in FORMATS)
     if file.is_database:
         raise RecordingError(f"{file.name}: a SQLite database of no program that is known here ({names})")

@@ -40,15 +40,17 @@ def _chats(file: SourceFile) -> Iterator[Recording]:
 
 def _messages(body: str, at: float) -> list[Message]:
     model = "unknown"
-    found: list[Message] = []
+    messages: list[Message] = []
     role, lines = "", list[str]()
 
     def finish() -> None:
         text = "\n".join(lines).strip()
         if text and role == "user":
-            found.append(Message("user", (Text(text),), id=new_id(), created_at=at))
-        elif text and role == "assistant" and found:
-            found.append(Message("assistant", (Text(text),), id=new_id(), created_at=at, provider="aider", model=model))
+            messages.append(Message("user", (Text(text),), id=new_id(), created_at=at))
+        elif text and role == "assistant" and messages:
+            messages.append(
+                Message("assistant", (Text(text),), id=new_id(), created_at=at, provider="aider", model=model)
+            )
         lines.clear()
 
     fenced = False
@@ -70,4 +72,4 @@ def _messages(body: str, at: float) -> list[Message]:
                 role = "assistant"
             lines.append(line)
     finish()
-    return found
+    return messages

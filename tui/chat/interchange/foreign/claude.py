@@ -139,13 +139,13 @@ class Reader:
         if not left:
             return
         calls = {part.id for m in left for part in m.parts if isinstance(part, ToolCall)}
-        gone = {m.id for m in left}
+        dropped = {m.id for m in left}
         for other in context:
             answers = [part.call_id for part in other.parts if isinstance(part, ToolResult)]
             beside = other.role == "user" and not self._lines.get(other.id, path) & path
             if beside or (answers and all(call in calls for call in answers)):
-                gone.add(other.id)
-        ids = [m.id for m in context if m.id in gone]
+                dropped.add(other.id)
+        ids = [m.id for m in context if m.id in dropped]
         self.records.append(Record(new_id(), RecordKind.SET_ASIDE, seconds(line.get("timestamp")), {"ids": ids}))
 
     def _answer(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
@@ -250,24 +250,24 @@ def _kind(text: str) -> MessageKind:
 
 def _texts(lines: Sequence[Line]) -> frozenset[str]:
     """Whole texts of the user lines and queued prompts: what of the queue came in again."""
-    found: set[str] = set()
+    texts: set[str] = set()
     for line in lines:
         content: Any = (line.get("attachment") or {}).get("prompt")
         message = line.get("message")
         if line.get("type") == "user" and isinstance(message, dict):
             content = message.get("content")
         blocks = [{"text": content}] if isinstance(content, str) else content if isinstance(content, list) else []
-        found |= {str(block.get("text") or "").strip() for block in blocks if isinstance(block, dict)}
-    return frozenset(found)
+        texts |= {str(block.get("text") or "").strip() for block in blocks if isinstance(block, dict)}
+    return frozenset(texts)
 
 
 def _reminder(data: Mapping[str, Any]) -> str:
     """The text of an attachment: everything in it that is content, a line each."""
-    found: list[str] = []
+    texts: list[str] = []
 
     def walk(value: Any) -> None:
         if isinstance(value, str):
-            found.append(value)
+            texts.append(value)
         elif isinstance(value, list):
             for item in value:
                 walk(item)
@@ -282,7 +282,7 @@ def _reminder(data: Mapping[str, Any]) -> str:
         fields = ("content",)
     for field in fields:
         walk(data.get(field))
-    return "\n".join(filter(None, found))
+    return "\n".join(filter(None, texts))
 
 
 def _usage(data: Any) -> Usage | None:

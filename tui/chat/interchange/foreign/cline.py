@@ -74,20 +74,20 @@ def _messages(entry: Mapping[str, Any], names: dict[str, str]) -> list[Message]:
                 parts.append(ToolCall(str(block["id"]), str(block.get("name", "")), arguments))
             case "tool_result":
                 results.append(_result(block, names))
-    found: list[Message] = []
+    messages: list[Message] = []
     if results:
-        found.append(Message("tool", tuple(results), id=new_id(), created_at=at))
+        messages.append(Message("tool", tuple(results), id=new_id(), created_at=at))
     if parts and entry.get("role") == "assistant":
         tokens = (entry.get("metrics") or {}).get("tokens")
-        found.append(
+        messages.append(
             Message(
                 "assistant", tuple(parts), id=new_id(), created_at=at, provider=provider, model=model,
                 usage=_metrics(tokens),
             )
         )  # fmt: skip
     elif parts:
-        found.append(Message("user", tuple(parts), id=new_id(), created_at=at))
-    return found
+        messages.append(Message("user", tuple(parts), id=new_id(), created_at=at))
+    return messages
 
 
 def _result(block: Mapping[str, Any], names: Mapping[str, str]) -> ToolResult:
@@ -106,7 +106,7 @@ def _metrics(tokens: Any) -> Usage | None:
 
 def _usages(shown: Sequence[Any]) -> list[Usage | None]:
     """The usage of every request that was finished. `tokensIn` leaves out the cache for Anthropic's protocol."""
-    found: list[Usage | None] = []
+    usages: list[Usage | None] = []
     for entry in shown:
         if not isinstance(entry, dict) or entry.get("say") != "api_req_started" or entry.get("partial"):
             continue
@@ -118,8 +118,8 @@ def _usages(shown: Sequence[Any]) -> list[Usage | None]:
         total = int(data.get("tokensIn") or 0)
         if data.get("apiProtocol") != "openai":
             total += read + write
-        found.append(Usage(total, int(data.get("tokensOut") or 0), read, write) if total else None)
-    return found
+        usages.append(Usage(total, int(data.get("tokensOut") or 0), read, write) if total else None)
+    return usages
 
 
 def _range(shown: Sequence[Any]) -> list[int] | None:

@@ -108,19 +108,21 @@ class Reader:
             return
         first, self._total = self._total is None, total
         if self._fork and (self._at - self._began < _REPLAY_SECONDS or (first and total != last)):
-            self.close_answer(_usage(last), own=False)
+            self.close_answer(_usage(last), of_session=False)
             return
         self.close_answer(_usage(last))
 
-    def close_answer(self, usage: Usage | None, *, own: bool = True) -> None:
-        """End the open answer. Without `usage` nobody reported what it cost; one that isn't `own` is the parent's call,
-        of which only the reasoning tokens are used."""
-        if not self._answer and (usage is None or not own):
+    def close_answer(self, usage: Usage | None, *, of_session: bool = True) -> None:
+        """End the open answer, with the `usage` reported for it, if any.
+
+        Usage that is not `of_session` is that of the parent's call: only its reasoning tokens are used.
+        """
+        if not self._answer and (usage is None or not of_session):
             return
         parts = _share_reasoning(self._answer, usage)
         message = Message(
             "assistant", parts, id=new_id(), created_at=self._at, provider=self._provider, model=self._model,
-            usage=usage if own else None,
+            usage=usage if of_session else None,
         )  # fmt: skip
         self.messages.append(message)
         results, self._answer, self._results = self._results, [], []
@@ -172,22 +174,22 @@ class Reader:
         parts = self._parts(_content(item.get("output")))
         text = "".join(part.text for part in parts if isinstance(part, Text))
         images = [part for part in parts if isinstance(part, Attachment)]
-        found: list[Part] = [ToolResult(ident, self._calls.get(ident, ""), text), *images]
+        output: list[Part] = [ToolResult(ident, self._calls.get(ident, ""), text), *images]
         if any(isinstance(part, ToolCall) and part.id == ident for part in self._answer):
-            self._results += found
+            self._results += output
         else:
-            self.messages.append(Message("tool", tuple(found), id=new_id(), created_at=self._at))
+            self.messages.append(Message("tool", tuple(output), id=new_id(), created_at=self._at))
 
     def _parts(self, content: Any) -> list[Part]:
         if isinstance(content, str):
             return [Text(content)] if content else []
-        found: list[Part] = []
+        parts: list[Part] = []
         for piece in content or []:
             if piece.get("type") in ("input_text", "output_text", "text"):
-                found.append(Text(str(piece.get("text", ""))))
+                parts.append(Text(str(piece.get("text", ""))))
             elif piece.get("type") == "input_image":
-                found += self._image(str(piece.get("image_url") or ""))
-        return found
+                parts += self._image(str(piece.get("image_url") or ""))
+        return parts
 
     def _image(self, url: str) -> list[Part]:
         head, _, data = url.partition(",")
@@ -254,12 +256,12 @@ def _usage(data: Mapping[str, Any]) -> Usage:
 
 def _share_reasoning(parts: list[Part], usage: Usage | None) -> tuple[Part, ...]:
     """`parts` with the reported reasoning tokens on the first reasoning block: the file does not say them apart."""
-    left = usage.reasoning if usage is not None else None
-    found: list[Part] = []
+    unassigned = usage.reasoning if usage is not None else None
+    shared: list[Part] = []
     for part in parts:
         if isinstance(part, Reasoning):
-            found.append(replace(part, tokens=left))
-            left = 0 if left is not None else None
+            shared.append(replace(part, tokens=unassigned))
+            unassigned = 0 if unassigned is not None else None
         else:
-            found.append(part)
-    return tuple(found)
+            shared.append(part)
+    return tuple(shared)

@@ -26,12 +26,12 @@ def detect(file: SourceFile) -> bool:
 
 def read(file: SourceFile) -> list[Recording]:
     """Every session with messages; those of sub-agents too."""
-    found = []
+    recordings = []
     for session in file.query("SELECT * FROM sessions ORDER BY created_at"):
         rows = file.query("SELECT * FROM messages WHERE session_id = ? ORDER BY created_at, rowid", (session["id"],))
         if rows:
-            found.append(_session(session, rows))
-    return found
+            recordings.append(_session(session, rows))
+    return recordings
 
 
 def _session(session: Row, rows: list[Row]) -> Recording:

@@ -30,18 +30,18 @@ def read(file: SourceFile) -> list[Recording]:
     whole = file.document
     history = _checkpoint(whole)
     if history is not None:
-        messages = contents(history, PROVIDER)
-        return [Recording(SOURCE, first_words(messages, file.stem), messages, unscored="a saved chat has no usage")]
+        saved = contents(history, PROVIDER)
+        return [Recording(SOURCE, first_words(saved, file.stem), saved, unscored="a saved chat has no usage")]
     several = isinstance(whole, dict) and "messages" in whole
     entries = whole["messages"] if several else _replayed(file.lines)
-    found: list[Message] = []
+    messages: list[Message] = []
     for entry in entries:
         at = seconds(entry.get("timestamp"))
         if entry.get("type") == "user":
-            found.append(Message("user", (Text(_text(entry.get("content"))),), id=new_id(), created_at=at))
+            messages.append(Message("user", (Text(_text(entry.get("content"))),), id=new_id(), created_at=at))
         elif entry.get("type") == "gemini":
-            found += _reply(entry, at)
-    return [Recording(SOURCE, first_words(found, file.stem), tuple(found))]
+            messages += _reply(entry, at)
+    return [Recording(SOURCE, first_words(messages, file.stem), tuple(messages))]
 
 
 def _replayed(lines: Sequence[Line]) -> list[Line]:
@@ -75,7 +75,7 @@ def _checkpoint(whole: Any) -> list[Any] | None:
 
 def contents(entries: Sequence[Mapping[str, Any]], provider: str) -> tuple[Message, ...]:
     """Messages from the API's contents; their calls may have no ids, then results follow in the order of the calls."""
-    found: list[Message] = []
+    messages: list[Message] = []
     calls = 0
     waiting: list[tuple[str, str]] = []  # id and tool of the calls that no result has answered yet
     for content in entries:
@@ -99,12 +99,12 @@ def contents(entries: Sequence[Mapping[str, Any]], provider: str) -> tuple[Messa
                 text = json.dumps(answer.get("response"), ensure_ascii=False)
                 results.append(ToolResult(call_id, name, text))
         if results:
-            found.append(Message("tool", tuple(results), id=new_id()))
+            messages.append(Message("tool", tuple(results), id=new_id()))
         if parts and content["role"] == "user":
-            found.append(Message("user", tuple(parts), id=new_id()))
+            messages.append(Message("user", tuple(parts), id=new_id()))
         elif parts:
-            found.append(Message("assistant", tuple(parts), id=new_id(), provider=provider))
-    return tuple(found)
+            messages.append(Message("assistant", tuple(parts), id=new_id(), provider=provider))
+    return tuple(messages)
 
 
 def _text(content: Any) -> str:
@@ -140,12 +140,12 @@ def _reply(entry: Mapping[str, Any], at: float) -> list[Message]:
 
 def _output(call: Mapping[str, Any]) -> str:
     """What the tool returned, as the model gets it: the response object as JSON."""
-    found = []
+    responses = []
     for piece in call.get("result") or []:
         response = (piece.get("functionResponse") or {}).get("response")
         if response is not None:
-            found.append(json.dumps(response, ensure_ascii=False))
-    return "\n".join(found)
+            responses.append(json.dumps(response, ensure_ascii=False))
+    return "\n".join(responses)
 
 
 def _usage(data: Any) -> Usage | None:

@@ -30,7 +30,7 @@ def read(file: SourceFile) -> list[Recording]:
     if not file.is_database:
         head, *entries = file.lines
         return [_session(str(head.get("description") or ""), entries, file.stem, "", "")]
-    found = []
+    recordings = []
     for session in file.query("SELECT * FROM sessions ORDER BY id"):
         about = dict(session)
         rows = file.query("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session["id"],))
@@ -47,8 +47,8 @@ def read(file: SourceFile) -> list[Recording]:
         title = str(about.get("description") or about.get("name") or "")
         provider, name = str(about.get("provider_name") or ""), str(model.get("model_name") or "")
         if entries:
-            found.append(_session(title, entries, str(session["id"]), provider, name, model.get("context_limit")))
-    return found
+            recordings.append(_session(title, entries, str(session["id"]), provider, name, model.get("context_limit")))
+    return recordings
 
 
 def _session(

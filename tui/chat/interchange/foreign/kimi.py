@@ -32,9 +32,11 @@ def read(file: SourceFile) -> list[Recording]:
         file.feed(reader.add)
         messages = tuple(reader.messages)
         return [Recording(SOURCE, first_words(messages, file.stem), messages, tuple(reader.records))]
-    found = [message for line in file.lines if (message := _context_message(line)) is not None]
-    title = first_words(found, file.stem)
-    return [Recording(SOURCE, title, tuple(found), unscored="a context file has no usage per call; its wire.jsonl has")]
+    context = [message for line in file.lines if (message := _context_message(line)) is not None]
+    title = first_words(context, file.stem)
+    return [
+        Recording(SOURCE, title, tuple(context), unscored="a context file has no usage per call; its wire.jsonl has")
+    ]
 
 
 class _Wire:

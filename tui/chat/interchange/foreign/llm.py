@@ -22,10 +22,10 @@ def detect(file: SourceFile) -> bool:
 
 def read(file: SourceFile) -> list[Recording]:
     """Every conversation of both generations; a file that was upgraded holds both."""
-    found = list(_older(file))
+    recordings = list(_older(file))
     if "turns" in file.tables:
-        found += _threads(file)
-    return found
+        recordings += _threads(file)
+    return recordings
 
 
 def _older(file: SourceFile) -> Iterator[Recording]:
@@ -46,9 +46,9 @@ def _older(file: SourceFile) -> Iterator[Recording]:
             if row["prompt"]:
                 messages.append(Message("user", (Text(row["prompt"]),), id=new_id(), created_at=at))
             calls = file.query("SELECT * FROM tool_calls WHERE response_id = ? ORDER BY id", (row["id"],))
-            said: list[Part] = [Text(row["response"])] if row["response"] else []
-            said += [ToolCall(c["tool_call_id"] or "", c["name"], c["arguments"] or "{}") for c in calls]
-            messages.append(_answer(row, said, at))
+            answer: list[Part] = [Text(row["response"])] if row["response"] else []
+            answer += [ToolCall(c["tool_call_id"] or "", c["name"], c["arguments"] or "{}") for c in calls]
+            messages.append(_answer(row, answer, at))
         if messages:
             title = conversation["name"] or first_words(messages, str(conversation["id"]))
             yield Recording(SOURCE, title, tuple(messages))
@@ -74,16 +74,16 @@ def _threads(file: SourceFile) -> Iterator[Recording]:
 
 def _chain(file: SourceFile, tip: str | None, stop: str | None) -> list[Row]:
     """The messages from after `stop` to `tip`, oldest first."""
-    found: list[Row] = []
+    chain: list[Row] = []
     seen: set[str] = set()
     while tip and tip != stop and tip not in seen:
         seen.add(tip)
         rows = file.query("SELECT * FROM messages WHERE hash = ?", (tip,))
         if not rows:
             break
-        found.append(rows[0])
+        chain.append(rows[0])
         tip = rows[0]["parent_hash"]
-    return found[::-1]
+    return chain[::-1]
 
 
 def _stored(file: SourceFile, row: Row, at: float) -> Message | None:

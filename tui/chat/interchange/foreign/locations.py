@@ -25,7 +25,7 @@ class SessionFile:
 
 def session_files(env: Mapping[str, str], home: Path) -> list[SessionFile]:
     """What is there, newest first. Folders that can't be read are passed over."""
-    found: list[SessionFile] = []
+    files: list[SessionFile] = []
     for program, folder, pattern in _places(env, home):
         try:
             paths = list(folder.glob(pattern))
@@ -36,14 +36,14 @@ def session_files(env: Mapping[str, str], home: Path) -> list[SessionFile]:
                 status = path.stat()
             except OSError:
                 continue
-            found.append(SessionFile(program, path, status.st_mtime, status.st_size))
-    return sorted(found, key=lambda file: -file.changed)
+            files.append(SessionFile(program, path, status.st_mtime, status.st_size))
+    return sorted(files, key=lambda file: -file.changed)
 
 
 def not_imported(store: SessionStore, files: list[SessionFile]) -> list[SessionFile]:
     """Those of `files` that were never imported, or have changed since."""
-    known = _known(store)
-    return [file for file in files if known.get(str(file.path)) != [file.size, file.changed]]
+    imported = _imported(store)
+    return [file for file in files if imported.get(str(file.path)) != [file.size, file.changed]]
 
 
 def note_imported(store: SessionStore, path: Path) -> None:
@@ -53,13 +53,13 @@ def note_imported(store: SessionStore, path: Path) -> None:
     except OSError:
         return
     entry = [status.st_size, status.st_mtime]
-    store.change_state(IMPORTED_FILES, lambda known: {**known, str(path.absolute()): entry})
+    store.change_state(IMPORTED_FILES, lambda imported: {**imported, str(path.absolute()): entry})
 
 
-def _known(store: SessionStore) -> dict[str, list[float]]:
+def _imported(store: SessionStore) -> dict[str, list[float]]:
     text = store.get_state(IMPORTED_FILES)
-    known: dict[str, list[float]] = {} if text is None else json.loads(text)
-    return known
+    imported: dict[str, list[float]] = {} if text is None else json.loads(text)
+    return imported
 
 
 def _places(env: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path, str]]:

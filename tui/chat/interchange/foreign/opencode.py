@@ -41,7 +41,7 @@ def read(file: SourceFile) -> list[Recording]:
 
 
 def _database(file: SourceFile) -> list[Recording]:
-    found: list[Recording] = []
+    recordings: list[Recording] = []
     for row in file.query("SELECT * FROM session ORDER BY id"):
         info = _row(row)
         messages = []
@@ -49,8 +49,8 @@ def _database(file: SourceFile) -> list[Recording]:
             parts = file.query("SELECT * FROM part WHERE message_id = ? ORDER BY id", (message["id"],))
             messages.append({"info": _row(message), "parts": [_row(part) for part in parts]})
         if messages:
-            found.append(_session(info, messages, str(row["id"])))
-    return found
+            recordings.append(_session(info, messages, str(row["id"])))
+    return recordings
 
 
 def _row(row: Any) -> dict[str, Any]:
@@ -65,11 +65,11 @@ def _row(row: Any) -> dict[str, Any]:
 def _older_messages(file: SourceFile) -> list[dict[str, Any]]:
     """The messages of `storage/session/<project>/ses_*.json`, which lie in folders beside it."""
     storage = file.path.absolute().parents[2]
-    found = []
+    messages = []
     for path in sorted((storage / "message" / file.stem).glob("msg_*.json")):
         parts = sorted((storage / "part" / path.stem).glob("prt_*.json"))
-        found.append({"info": _loaded(path), "parts": [_loaded(part) for part in parts]})
-    return found
+        messages.append({"info": _loaded(path), "parts": [_loaded(part) for part in parts]})
+    return messages
 
 
 def _loaded(path: Any) -> dict[str, Any]:
@@ -143,8 +143,8 @@ def _file(part: Mapping[str, Any], blobs: dict[str, bytes]) -> list[Part]:
     url, media = str(part.get("url") or ""), str(part.get("mime") or "")
     if not url.startswith("data:") or not (media.startswith("image/") or media == "application/pdf"):
         return []
-    found = picture(media, url.partition(",")[2], blobs)
-    return [replace(attached, name=str(part.get("filename") or attached.name)) for attached in found]
+    attachments = picture(media, url.partition(",")[2], blobs)
+    return [replace(attached, name=str(part.get("filename") or attached.name)) for attached in attachments]
 
 
 def _summarised(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:
@@ -169,17 +169,17 @@ def _answered(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], conte
     """An answer, a message for each step of it, with the results of its calls."""
     provider, model = str(info.get("providerID") or ""), str(info.get("modelID") or "")
     at = _time(info)
-    said: list[Part] = []
+    answer: list[Part] = []
     results: list[Part] = []
     pruned: list[tuple[float, str]] = []
 
     def finish(tokens: Any, reason: str | None) -> None:
-        if said:
+        if answer:
             usage = _usage(tokens)
             failed = usage is None and bool(info.get("error"))
             context.messages.append(
                 Message(
-                    "assistant", tuple(said), id=new_id(), created_at=at, provider=provider, model=model,
+                    "assistant", tuple(answer), id=new_id(), created_at=at, provider=provider, model=model,
                     finish_reason=reason, usage=usage, status="failed" if failed else "complete",
                 )
             )  # fmt: skip
@@ -187,19 +187,19 @@ def _answered(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], conte
             message = Message("tool", tuple(results), id=new_id(), created_at=at)
             context.messages.append(message)
             context.pruned += [(when, message.id, call) for when, call in pruned]
-        said.clear()
+        answer.clear()
         results.clear()
         pruned.clear()
 
     for part in parts:
         match part.get("type"):
             case "text" if part.get("text"):
-                said.append(Text(str(part["text"])))
+                answer.append(Text(str(part["text"])))
             case "reasoning":
-                said.append(_reasoning(part, provider, model))
+                answer.append(_reasoning(part, provider, model))
             case "tool":
                 call, result = _tool(part)
-                said.append(call)
+                answer.append(call)
                 results.append(result)
                 if when := ((part.get("state") or {}).get("time") or {}).get("compacted"):
                     pruned.append((seconds(when), call.id))

@@ -72,12 +72,12 @@ def _path(lines: Sequence[Line]) -> frozenset[int] | None:
     numbers = {str(line["id"]): number for number, line in enumerate(lines) if "id" in line and "parentId" in line}
     if not numbers:
         return None
-    found: set[int] = set()
+    path: set[int] = set()
     at: int | None = max(numbers.values())
-    while at is not None and at not in found:
-        found.add(at)
+    while at is not None and at not in path:
+        path.add(at)
         at = numbers.get(str(lines[at].get("parentId")))
-    return frozenset(found)
+    return frozenset(path)
 
 
 def _entry(line: Line, blobs: dict[str, bytes]) -> Message | None:
@@ -100,26 +100,26 @@ def _entry(line: Line, blobs: dict[str, bytes]) -> Message | None:
 def _without_unfinished_calls(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Leave out calls of answers that were cut off: pi never ran them, and never sent them back."""
     answered = {part.call_id for message in messages for part in message.parts if isinstance(part, ToolResult)}
-    found = []
+    complete = []
     for message in messages:
         if message.status in ("cancelled", "failed"):
             parts = [part for part in message.parts if not isinstance(part, ToolCall) or part.id in answered]
             message = replace(message, parts=tuple(parts))
-        found.append(message)
-    return tuple(found)
+        complete.append(message)
+    return tuple(complete)
 
 
 def _chained(records: Sequence[Record]) -> tuple[Record, ...]:
     """Make a later compaction begin at the summary of the one before, which then stands first."""
-    found: list[Record] = []
+    chained: list[Record] = []
     before = ""
     for record in records:
         data = dict(record.data)
         if before:
             data["first"] = before
         before = str(data["summary"])
-        found.append(Record(record.id, record.kind, record.at, data))
-    return tuple(found)
+        chained.append(Record(record.id, record.kind, record.at, data))
+    return tuple(chained)
 
 
 def _message(line: Mapping[str, Any], blobs: dict[str, bytes]) -> Message | None:
@@ -162,21 +162,21 @@ def _answer(data: Mapping[str, Any], at: float, blobs: dict[str, bytes]) -> Mess
 def _parts(content: Any, data: Mapping[str, Any], blobs: dict[str, bytes]) -> list[Part]:
     if isinstance(content, str):
         return [Text(content)] if content else []
-    found: list[Part] = []
+    parts: list[Part] = []
     for block in content or []:
         match block.get("type"):
             case "text":
-                found.append(Text(str(block["text"])))
+                parts.append(Text(str(block["text"])))
             case "thinking":
                 signature = block.get("thinkingSignature") or None
                 provider, model = str(data.get("provider", "")), str(data.get("model", ""))
-                found.append(Reasoning(str(block["thinking"]), provider, model, signature=signature))
+                parts.append(Reasoning(str(block["thinking"]), provider, model, signature=signature))
             case "toolCall":
                 arguments = json.dumps(block.get("arguments"), ensure_ascii=False)
-                found.append(ToolCall(str(block["id"]), str(block["name"]), arguments))
+                parts.append(ToolCall(str(block["id"]), str(block["name"]), arguments))
             case "image":
-                found += picture(str(block.get("mimeType", "image/png")), str(block.get("data") or ""), blobs)
-    return found
+                parts += picture(str(block.get("mimeType", "image/png")), str(block.get("data") or ""), blobs)
+    return parts
 
 
 def _usage(data: Any) -> Usage | None:

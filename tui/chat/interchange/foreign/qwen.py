@@ -69,14 +69,14 @@ def read(file: SourceFile) -> list[Recording]:
 
 def _path(lines: Sequence[Line]) -> set[str]:
     """The uuids from the last record back to the root."""
-    own = [line for line in lines if not line.get("isSidechain")]
-    parents = {str(line.get("uuid")): str(line.get("parentUuid") or "") for line in own}
-    found: set[str] = set()
+    main_chain = [line for line in lines if not line.get("isSidechain")]
+    parents = {str(line.get("uuid")): str(line.get("parentUuid") or "") for line in main_chain}
+    path: set[str] = set()
     at = next(reversed(parents), "")
-    while at in parents and at not in found:
-        found.add(at)
+    while at in parents and at not in path:
+        path.add(at)
         at = parents[at]
-    return found
+    return path
 
 
 def _messages(line: Line, at: float) -> list[Message]:
@@ -86,13 +86,13 @@ def _messages(line: Line, at: float) -> list[Message]:
     if not isinstance(message, dict) or kind not in ("user", "assistant", "tool_result"):
         return []
     role = "model" if kind == "assistant" else "user"
-    found = contents([{"role": role, "parts": message.get("parts") or []}], PROVIDER)
+    messages = contents([{"role": role, "parts": message.get("parts") or []}], PROVIDER)
     model = str(line.get("model") or "")
     return [
         replace(m, created_at=at, provider=PROVIDER, model=model, usage=_usage(line.get("usageMetadata")))
         if m.role == "assistant"
         else replace(m, created_at=at)
-        for m in found
+        for m in messages
     ]
 
 

@@ -26,16 +26,16 @@ def detect(file: SourceFile) -> bool:
 
 def read(file: SourceFile) -> list[Recording]:
     """Every conversation with messages."""
-    found = []
+    recordings = []
     for chat in _chats(file):
         match _kind(chat):
             case "chatgpt":
-                found.append(_chatgpt(chat, file.stem))
+                recordings.append(_chatgpt(chat, file.stem))
             case "claude-ai":
-                found.append(_claude_ai(chat, file.stem))
+                recordings.append(_claude_ai(chat, file.stem))
             case "open-webui":
-                found.append(_open_webui(chat, file.stem))
-    return [recording for recording in found if recording.messages]
+                recordings.append(_open_webui(chat, file.stem))
+    return [recording for recording in recordings if recording.messages]
 
 
 def _chats(file: SourceFile) -> Sequence[Mapping[str, Any]]:
@@ -59,11 +59,11 @@ def _path(nodes: Mapping[str, Any], leaf: Any, parent: str) -> list[str]:
     if leaf not in nodes:
         parents = {str(node.get(parent)) for node in nodes.values()}
         leaf = next((ident for ident in reversed(list(nodes)) if ident not in parents), None)
-    found: list[str] = []
-    while leaf in nodes and leaf not in found and len(found) < _BRANCHES:
-        found.append(str(leaf))
+    path: list[str] = []
+    while leaf in nodes and leaf not in path and len(path) < _BRANCHES:
+        path.append(str(leaf))
         leaf = nodes[leaf].get(parent)
-    return found[::-1]
+    return path[::-1]
 
 
 def _recording(
@@ -72,9 +72,11 @@ def _recording(
     """The conversation on `path`; the messages of other branches come along and are set aside."""
     on_path = set(path)
     aside = [message.id for ident, message in messages if ident not in on_path]
-    found = tuple(message for _, message in messages)
-    records = (Record(new_id(), RecordKind.SET_ASIDE, found[-1].created_at, {"ids": aside}),) if aside else ()
-    return Recording(SOURCE, str(title or "") or first_words(found, fallback), found, records, unscored=unscored)
+    all_messages = tuple(message for _, message in messages)
+    records = (Record(new_id(), RecordKind.SET_ASIDE, all_messages[-1].created_at, {"ids": aside}),) if aside else ()
+    return Recording(
+        SOURCE, str(title or "") or first_words(all_messages, fallback), all_messages, records, unscored=unscored
+    )
 
 
 def _ordered(nodes: Mapping[str, Any], path: Sequence[str]) -> list[str]:
@@ -86,7 +88,7 @@ def _ordered(nodes: Mapping[str, Any], path: Sequence[str]) -> list[str]:
 def _chatgpt(chat: Mapping[str, Any], fallback: str) -> Recording:
     nodes = chat["mapping"]
     path = _path(nodes, chat.get("current_node"), "parent")
-    found: list[tuple[str, Message]] = []
+    messages: list[tuple[str, Message]] = []
     for ident in _ordered(nodes, path):
         data = nodes[ident].get("message") or {}
         about = data.get("metadata") or {}
@@ -98,18 +100,18 @@ def _chatgpt(chat: Mapping[str, Any], fallback: str) -> Recording:
         role = (data.get("author") or {}).get("role")
         at = float(data.get("create_time") or 0)
         if text and role == "user":
-            found.append((ident, Message("user", (Text(text),), id=new_id(), created_at=at)))
+            messages.append((ident, Message("user", (Text(text),), id=new_id(), created_at=at)))
         elif text and role in ("assistant", "tool"):
             model = str(about.get("model_slug") or about.get("default_model_slug") or "gpt")
-            found.append((ident, _answer((Text(text),), at, "openai", model)))
-    return _recording(chat.get("title"), found, path, fallback, UNSCORED)
+            messages.append((ident, _answer((Text(text),), at, "openai", model)))
+    return _recording(chat.get("title"), messages, path, fallback, UNSCORED)
 
 
 def _claude_ai(chat: Mapping[str, Any], fallback: str) -> Recording:
     nodes = {str(entry.get("uuid") or number): entry for number, entry in enumerate(chat["chat_messages"])}
     tree = any(entry.get("parent_message_uuid") in nodes for entry in nodes.values())
     path = _path(nodes, chat.get("current_leaf_message_uuid"), "parent_message_uuid") if tree else list(nodes)
-    found: list[tuple[str, Message]] = []
+    messages: list[tuple[str, Message]] = []
     for ident in _ordered(nodes, path):
         entry = nodes[ident]
         blocks = entry.get("content") or []
@@ -120,10 +122,10 @@ def _claude_ai(chat: Mapping[str, Any], fallback: str) -> Recording:
         parts += [Text(text)] if text else []
         at = seconds(entry.get("created_at"))
         if parts and entry.get("sender") == "human":
-            found.append((ident, Message("user", tuple(parts), id=new_id(), created_at=at)))
+            messages.append((ident, Message("user", tuple(parts), id=new_id(), created_at=at)))
         elif parts:
-            found.append((ident, _answer(tuple(parts), at, "anthropic", "claude")))
-    return _recording(chat.get("name"), found, path, fallback, UNSCORED)
+            messages.append((ident, _answer(tuple(parts), at, "anthropic", "claude")))
+    return _recording(chat.get("name"), messages, path, fallback, UNSCORED)
 
 
 def _attached(file: Mapping[str, Any]) -> Attachment:
@@ -136,20 +138,20 @@ def _open_webui(chat: Mapping[str, Any], fallback: str) -> Recording:
     history = chat["chat"]["history"]
     nodes = history["messages"]
     path = _path(nodes, history.get("currentId"), "parentId")
-    found: list[tuple[str, Message]] = []
+    messages: list[tuple[str, Message]] = []
     for ident in _ordered(nodes, path):
         entry = nodes[ident]
         content = entry.get("content")
         text = content if isinstance(content, str) else ""
         at = float(entry.get("timestamp") or 0)
         if text and entry.get("role") == "user":
-            found.append((ident, Message("user", (Text(text),), id=new_id(), created_at=at)))
+            messages.append((ident, Message("user", (Text(text),), id=new_id(), created_at=at)))
         elif text:
             answer = _answer((Text(text),), at, "open-webui", str(entry.get("model") or "unknown"))
-            found.append((ident, _with_usage(answer, entry.get("usage"))))
-    unscored = "" if any(message.usage for _, message in found) else UNSCORED
+            messages.append((ident, _with_usage(answer, entry.get("usage"))))
+    unscored = "" if any(message.usage for _, message in messages) else UNSCORED
     title = chat.get("title") or chat["chat"].get("title")
-    return _recording(title, found, path, fallback, unscored)
+    return _recording(title, messages, path, fallback, unscored)
 
 
 def _answer(parts: tuple[Part, ...], at: float, provider: str, model: str, usage: Usage | None = None) -> Message:
