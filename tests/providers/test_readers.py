@@ -10,11 +10,12 @@ import pytest
 from tests.providers.collect import Answer
 from tui.messages import Usage
 from tui.providers.anthropic.reader import AnthropicReader
-from tui.providers.base import ProviderError, StreamEnd
+from tui.providers.base import ModelNamed, ProviderError, StreamEnd
+from tui.providers.openai_chat.reader import ChatReader
 from tui.providers.openai_responses.reader import ResponsesReader
 
 
-def read(reader: AnthropicReader | ResponsesReader, events: Iterable[dict[str, Any]]) -> Answer:
+def read(reader: AnthropicReader | ChatReader | ResponsesReader, events: Iterable[dict[str, Any]]) -> Answer:
     answer = Answer()
     for wire in events:
         for event in reader.feed(wire):
@@ -214,3 +215,51 @@ class TestResponses:
     )
     def test_odd_events_do_no_harm(self, event: dict[str, Any]) -> None:
         assert read(ResponsesReader(), [event]).events == []
+
+
+def chunk(**fields: Any) -> dict[str, Any]:
+    return {"choices": [{"delta": {"content": "x"}}], **fields}
+
+
+# One call in each dialect: a placeholder or the whole, then something poorer. The model is named once.
+POORER_LATER: list[tuple[AnthropicReader | ChatReader | ResponsesReader, list[dict[str, Any]]]] = [
+    (
+        ChatReader(),
+        [
+            chunk(model="gpt-5-2025-08-07", usage={"prompt_tokens": 10_430, "completion_tokens": 4}),
+            chunk(model="gpt-5-2025-08-07", usage={"prompt_tokens": 1, "completion_tokens": 9}),
+            chunk(model="", usage={"prompt_tokens": None, "completion_tokens": 0}),
+        ],
+    ),
+    (
+        AnthropicReader(),
+        [
+            {"type": "message_start", "message": {"model": "gpt-5-2025-08-07", "usage": {"input_tokens": 10_430}}},
+            {"type": "message_delta", "delta": {}, "usage": {"input_tokens": 26, "output_tokens": 9}},
+            {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 0}},
+        ],
+    ),
+    (
+        ResponsesReader(),
+        [
+            {
+                "type": "response.created",
+                "response": {"model": "gpt-5-2025-08-07", "usage": {"input_tokens": 10_430, "output_tokens": 0}},
+            },
+            {
+                "type": "response.completed",
+                "response": {"model": "gpt-5-2025-08-07", "usage": {"input_tokens": 26, "output_tokens": 9}},
+            },
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("reader", "events"), POORER_LATER, ids=["chat", "anthropic", "responses"])
+def test_a_poorer_usage_later_takes_nothing_away_and_the_model_is_named(
+    reader: AnthropicReader | ChatReader | ResponsesReader, events: list[dict[str, Any]]
+) -> None:
+    got = read(reader, events)
+    assert got.usage is not None
+    assert (got.usage.input_total, got.usage.output_total) == (10_430, 9)
+    assert [event.model for event in got.events if isinstance(event, ModelNamed)] == ["gpt-5-2025-08-07"]

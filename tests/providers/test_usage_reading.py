@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.messages import BilledPass, Usage
-from tui.providers.usage_reading import read_usage
+from tui.providers.usage_reading import merged_usage, read_usage
 
 
 @pytest.mark.parametrize(
@@ -107,6 +107,73 @@ from tui.providers.usage_reading import read_usage
             ),
             id="the context is the last pass that saw it",
         ),
+        pytest.param(
+            {
+                "prompt_tokens": 10_430,
+                "completion_tokens": 9,
+                "total_tokens": 10_439,
+                "prompt_tokens_details": {"cached_tokens": 10_404},
+            },
+            Usage(10_430, 9, 10_404),
+            id="by the total the cache is inside",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 4_000,
+                "completion_tokens": 9,
+                "total_tokens": 7_009,
+                "prompt_tokens_details": {"cached_tokens": 3_000},
+            },
+            Usage(7_000, 9, 3_000),
+            id="by the total the cache stands beside a larger prompt",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 4_000,
+                "completion_tokens": 9,
+                "total_tokens": 7_309,
+                "prompt_tokens_details": {"cached_tokens": 3_000},
+                "completion_tokens_details": {"reasoning_tokens": 300},
+            },
+            Usage(7_000, 309, 3_000, reasoning=300),
+            id="by the total cache and reasoning stand beside",
+        ),
+        pytest.param(
+            {
+                "input_tokens": 4_000,
+                "output_tokens": 9,
+                "total_tokens": 7_009,
+                "input_tokens_details": {"cached_tokens": 2_500, "cache_write_tokens": 500},
+            },
+            Usage(7_000, 9, 2_500, 500),
+            id="responses: by the total the cache stands beside",
+        ),
+        pytest.param(
+            {"input_tokens": 26, "output_tokens": 9, "input_tokens_details": {"cached_tokens": 10_404}},
+            Usage(10_430, 9, 10_404),
+            id="responses: more cached than input",
+        ),
+        pytest.param(
+            {"input_tokens": 26, "output_tokens": 9, "total_tokens": 131, "input_tokens_details": {}},
+            Usage(26, 105, reasoning=96),
+            id="responses: a total that holds more has reasoning",
+        ),
+        pytest.param(
+            {
+                "input_tokens": 10_430,
+                "output_tokens": 9,
+                "total_tokens": 10_439,
+                "cache_read_input_tokens": 10_404,
+                "cache_creation_input_tokens": 0,
+            },
+            Usage(10_430, 9, 10_404, 0),
+            id="anthropic: by the total the cache is inside",
+        ),
+        pytest.param(
+            {"input_tokens": 26, "output_tokens": 9, "total_tokens": 35, "cache_read_input_tokens": 10_404},
+            Usage(10_430, 9, 10_404),
+            id="anthropic: a total without the cache, which is larger, says nothing",
+        ),
         pytest.param({}, None, id="empty"),
         pytest.param(None, None, id="null"),
         pytest.param({"total_tokens": 9}, None, id="a total alone says nothing"),
@@ -123,15 +190,18 @@ def test_reading(body: Any, usage: Usage | None) -> None:
 counts = st.none() | st.integers(0, 10**7)
 
 
+FIELDS = ("input_tokens", "output_tokens", "prompt_tokens", "completion_tokens", "total_tokens")
+CACHE_FIELDS = ("cached_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
 @given(
-    st.dictionaries(
-        st.sampled_from(["input_tokens", "output_tokens", "prompt_tokens", "completion_tokens", "total_tokens"]), counts
-    )
+    st.dictionaries(st.sampled_from(FIELDS + CACHE_FIELDS), counts),
+    st.dictionaries(st.sampled_from(["cached_tokens", "cache_write_tokens"]), counts),
 )
-def test_no_reading_is_negative_and_the_parts_fit_the_whole(body: dict[str, Any]) -> None:
-    usage = read_usage(body)
+def test_no_reading_is_negative_and_the_parts_fit_the_whole(body: dict[str, Any], details: dict[str, Any]) -> None:
+    usage = read_usage(body | {"prompt_tokens_details": details, "input_tokens_details": details})
     if usage is not None:
-        assert (usage.input_total or 0) >= 0
+        assert usage.input_total is None or usage.input_total >= (usage.input_cached or 0) >= 0
         assert (usage.output_total or 0) >= (usage.reasoning or 0)
         if usage.input_total is not None:
             assert (usage.input_cached or 0) + (usage.input_cache_write or 0) <= usage.input_total
@@ -165,3 +235,46 @@ def test_cache_writes_are_told_apart_by_their_lifetime() -> None:
     split = {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20}
     read = read_usage(body | {"cache_creation": split})
     assert read == Usage(31, 2, 0, 30, cache_write_1h=20)
+
+
+@pytest.mark.parametrize(
+    ("parts", "usage"),
+    [
+        pytest.param([Usage(10_430, 1, 10_404), Usage(26, 9)], Usage(10_430, 9, 10_404), id="a poorer one later"),
+        pytest.param([Usage(1_000, 50, reasoning=9), Usage(1, 1)], Usage(1_000, 50, reasoning=9), id="worse later"),
+        pytest.param([Usage(100, 1), Usage(5_000, 9)], Usage(5_000, 9), id="a placeholder first"),
+        pytest.param([Usage(5_000, None), Usage(None, 9)], Usage(5_000, 9), id="each a half"),
+        pytest.param([Usage(26, 1), Usage(10_430, 9, 10_404, 0)], Usage(10_430, 9, 10_404, 0), id="the cache later"),
+        pytest.param([Usage(900, 9), Usage(900, 9, cost=0.5)], Usage(900, 9, cost=0.5), id="the bill later"),
+        pytest.param([Usage(900, 9, terms=("us",)), Usage(900, 10)], Usage(900, 10, terms=("us",)), id="the terms"),
+        pytest.param(
+            [Usage(9_000, 1), Usage(4_000, 9, cleared=5_000, cleared_uses=2)],
+            Usage(4_000, 9, cleared=5_000, cleared_uses=2),
+            id="cleared content is a correction",
+        ),
+        pytest.param(
+            [Usage(9_000, 90), Usage(4_000, 9, passes=(BilledPass(9_000, 90), BilledPass(4_000, 9)))],
+            Usage(4_000, 9, passes=(BilledPass(9_000, 90), BilledPass(4_000, 9))),
+            id="another pass is a correction",
+        ),
+    ],
+)  # fmt: skip
+def test_of_all_parts_of_a_call_the_best_of_each_field_counts(parts: list[Usage], usage: Usage) -> None:
+    merged: Usage | None = None
+    for part in parts:
+        merged = merged_usage(merged, part)
+    assert merged == usage
+
+
+amounts = st.none() | st.integers(0, 10**6)
+
+
+@given(st.lists(st.builds(Usage, amounts, amounts, amounts, amounts, amounts), min_size=1))
+def test_no_later_part_takes_anything_away(parts: list[Usage]) -> None:
+    merged: Usage | None = None
+    for part in parts:
+        merged = merged_usage(merged, part)
+    assert merged is not None
+    for name in ("input_total", "output_total", "reasoning"):
+        known = [value for part in parts if (value := getattr(part, name)) is not None]
+        assert getattr(merged, name) == max(known, default=None)

@@ -98,6 +98,13 @@ class UsageUpdate:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelNamed:
+    """The model that answers, as the server names it: a dated name, or another one than was asked."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
 class StreamEnd:
     """The provider's end marker. A stream that ends without one was interrupted."""
 
@@ -115,6 +122,7 @@ StreamEvent: TypeAlias = (
     | SourceCited
     | ItemReceived
     | UsageUpdate
+    | ModelNamed
     | StreamEnd
 )
 

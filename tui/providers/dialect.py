@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tui.messages import Request
-from tui.providers.base import ModelInfo, Provider, ProviderError, StreamEvent
+from tui.providers.base import ModelInfo, ModelNamed, Provider, ProviderError, StreamEvent
 from tui.providers.config import ProviderConfig, Style
 from tui.providers.http.connection import Connection
 from tui.providers.http.refusals import Cause, refused
@@ -93,7 +93,7 @@ class DialectProvider(Provider, Generic[ClientT, StyleT]):
             try:
                 async with aclosing(self._attempt(client, request, style)) as events:
                     async for event in events:
-                        if not begun:
+                        if not begun and not isinstance(event, ModelNamed):
                             begun = True
                             if style != self._style(request.model):
                                 self._styles[request.model] = style

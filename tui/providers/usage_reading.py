@@ -4,6 +4,7 @@ Who counts what (facts: usage fields and the context identity):
 - Chat Completions and Responses: the input holds the cached tokens, the output holds the reasoning. Gemini's and xAI's
   Chat endpoints leave reasoning out of `completion_tokens`; the total shows it.
 - Anthropic and Bedrock: the input leaves out what was read from and written to the cache.
+- Where a total is given it decides whether cached tokens and reasoning are inside.
 - Gemini's own format: thoughts stand beside the candidates.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from tui.messages import BilledPass, Usage
 from tui.providers.wire import count_of
@@ -41,6 +42,50 @@ def read_terms(body: object) -> tuple[str, ...]:
 
 
 _USUAL_TERMS = ("", "default", "standard", "auto", "global", "not_available")
+
+
+def merged_usage(before: Usage | None, after: Usage) -> Usage:
+    """What two usage reports of one call say together: the best of each field, `after` being the later one.
+
+    Streams report usage more than once, some of them a placeholder or only what is new. The input never becomes
+    smaller, unless the later report says why: the server cleared content, or worked in several passes.
+    """
+    if before is None:
+        return after
+    if after.passes or after.cleared:
+        return replace(
+            after,
+            cost=_first(after.cost, before.cost),
+            searches=_first(after.searches, before.searches),
+            terms=after.terms or before.terms,
+        )
+    # What is cached belongs to an input: that of the report with the larger one.
+    larger, other = (after, before) if (after.input_total or 0) >= (before.input_total or 0) else (before, after)
+    return Usage(
+        _most(before.input_total, after.input_total),
+        _most(before.output_total, after.output_total),
+        input_cached=_first(larger.input_cached, other.input_cached),
+        input_cache_write=_first(larger.input_cache_write, other.input_cache_write),
+        reasoning=_most(before.reasoning, after.reasoning),
+        cleared=before.cleared,
+        cleared_uses=before.cleared_uses,
+        cache_write_1h=_first(larger.cache_write_1h, other.cache_write_1h),
+        searches=_most(before.searches, after.searches),
+        cost=_first(after.cost, before.cost),
+        terms=after.terms or before.terms,
+        passes=before.passes,
+    )
+
+
+T = TypeVar("T")
+
+
+def _first(one: T | None, other: T | None) -> T | None:
+    return other if one is None else one
+
+
+def _most(one: int | None, other: int | None) -> int | None:
+    return max((value for value in (one, other) if value is not None), default=None)
 
 
 def _cost(body: Body) -> float | None:
@@ -113,26 +158,47 @@ def _chat(body: Body) -> Usage:
     reasoning = _count(out_details, "reasoning_tokens")
     if reasoning is None:
         reasoning = _count(body, "reasoning_tokens")
-    if prompt is not None and cached is not None and cached > prompt:
-        prompt += cached  # xAI, at times
-    output = completion
-    if prompt is not None and total is not None and total - prompt > (completion or 0):
-        output = total - prompt
-        if reasoning is None and completion is not None:
-            reasoning = output - completion
-    return Usage(prompt, output, cached, written, reasoning)
+    return _whole(Usage(prompt, completion, cached, written, reasoning), total, beside=False)
 
 
 def _responses(body: Body) -> Usage:
-    input_total, output = _count(body, "input_tokens"), _count(body, "output_tokens")
     details = body.get("input_tokens_details")
-    return Usage(
-        input_total,
-        output,
+    usage = Usage(
+        _count(body, "input_tokens"),
+        _count(body, "output_tokens"),
         _count(details, "cached_tokens"),
         _count(details, "cache_write_tokens"),
         _count(body.get("output_tokens_details"), "reasoning_tokens"),
     )
+    return _whole(usage, _count(body, "total_tokens"), beside=False)
+
+
+def _whole(usage: Usage, total: int | None, *, beside: bool) -> Usage:
+    """`usage` with the cached tokens inside the input and the reasoning inside the output.
+
+    `total` tells where they were counted, where the server gives one. Else cached tokens stand `beside` the input or
+    inside it by the dialect; more of them than there is input were never inside.
+    """
+    prompt, output = usage.input_total, usage.output_total
+    cache = (usage.input_cached or 0) + (usage.input_cache_write or 0)
+    if prompt is None:
+        return replace(usage, input_total=cache or None if beside else None)
+    if cache > prompt:
+        beside = True
+    elif cache and total is not None and output is not None:
+        outputs = (output, output + (usage.reasoning or 0))
+        if total - prompt in outputs:
+            beside = False
+        elif total - prompt - cache in outputs:
+            beside = True
+    whole = prompt + cache if beside else prompt
+    hidden = 0 if total is None else total - whole - (output or 0)
+    if hidden <= 0:
+        return replace(usage, input_total=whole)
+    reasoning = usage.reasoning
+    if reasoning is None and output is not None:
+        reasoning = hidden  # Gemini's Chat endpoint shows thoughts in the total alone
+    return replace(usage, input_total=whole, output_total=(output or 0) + hidden, reasoning=reasoning)
 
 
 def _anthropic(body: Body) -> Usage:
@@ -179,11 +245,8 @@ def _context_iteration(body: Body) -> Body | None:
 
 def _separate_cache(body: Body, input_key: str, output_key: str, read_key: str, write_key: str) -> Usage:
     """Dialects whose input leaves the cached tokens out: the whole input is the sum."""
-    fresh, cached, stored = _count(body, input_key), _count(body, read_key), _count(body, write_key)
-    total = (
-        None if fresh is None and cached is None and stored is None else (fresh or 0) + (cached or 0) + (stored or 0)
-    )
-    return Usage(total, _count(body, output_key), cached, stored)
+    usage = Usage(_count(body, input_key), _count(body, output_key), _count(body, read_key), _count(body, write_key))
+    return _whole(usage, _count(body, "total_tokens"), beside=True)
 
 
 def _gemini(body: Body) -> Usage:

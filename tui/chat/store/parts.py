@@ -11,6 +11,7 @@ from tui.chat.store.codec import usage_from_dict
 from tui.messages import Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, Usage
 from tui.providers.base import (
     ItemReceived,
+    ModelNamed,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
@@ -47,6 +48,7 @@ class PartsBuilder:
         self._keyed: dict[tuple[str, int], _Open] = {}
         self._sources: dict[str, Source] = {}  # by address, in the order in which they were cited
         self.usage: Usage | None = None
+        self.answered_by = ""  # the model, as the server names it
         self.end: StreamEnd | None = None
 
     def apply(self, event: StreamEvent) -> None:
@@ -78,6 +80,8 @@ class PartsBuilder:
                 self._merge(part, event, ("index", "arguments"))
             case UsageUpdate(usage):
                 self.usage = usage
+            case ModelNamed(model):
+                self.answered_by = model
             case StreamEnd():
                 self.end = event
 
@@ -161,6 +165,7 @@ _EVENTS: dict[str, type[StreamEvent]] = {
         ReasoningMeta,
         ToolCallDelta,
         UsageUpdate,
+        ModelNamed,
         StreamEnd,
     )
 }

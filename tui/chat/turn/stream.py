@@ -15,6 +15,7 @@ from tui.chat.store.database import StoreError
 from tui.chat.store.parts import PartsBuilder
 from tui.messages import Message
 from tui.providers.base import (
+    ModelNamed,
     ProviderError,
     ReasoningDelta,
     RefusalDelta,
@@ -63,7 +64,7 @@ class StreamProcessor:
         try:
             async with contextlib.aclosing(stream):
                 async for event in stream:
-                    if self.first_event_seconds is None and not isinstance(event, UsageUpdate):
+                    if self.first_event_seconds is None and not isinstance(event, ModelNamed | UsageUpdate):
                         self.first_event_seconds = time.monotonic() - started
                     self._take(event)
                     await asyncio.sleep(0)  # many events may be there at once: the listener and the keys get their turn

@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tui.messages import Usage
 from tui.providers.base import (
     ItemReceived,
+    ModelNamed,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
@@ -18,7 +20,7 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
-from tui.providers.usage_reading import read_edits, read_usage
+from tui.providers.usage_reading import merged_usage, read_edits, read_usage
 from tui.providers.wire import Json, as_object
 from tui.text.endings import finish_kind
 
@@ -42,7 +44,8 @@ class AnthropicReader:
     def __init__(self) -> None:
         self._blocks: dict[int, _Block] = {}
         self._opened = 0
-        self._usage: Json = {}
+        self._reported: Json = {}  # all fields of usage so far
+        self._usage: Usage | None = None
         self._edits: tuple[int, int] | None = None
         self._end: str | None = None
         self._refusal = RefusalDelta("", from_server=True)
@@ -55,7 +58,7 @@ class AnthropicReader:
     @property
     def input_known(self) -> bool:
         """True once the input's size was reported."""
-        return "input_tokens" in self._usage
+        return self._usage is not None and self._usage.input_total is not None
 
     def feed(self, event: Json) -> Iterator[StreamEvent]:
         """Events of one event."""
@@ -64,7 +67,9 @@ class AnthropicReader:
                 message = event.get("message")
                 if isinstance(message, dict):
                     self._edited(message)
-                yield from self._merge_usage(message.get("usage") if isinstance(message, dict) else None)
+                    if isinstance(model := message.get("model"), str) and model:
+                        yield ModelNamed(model)
+                    yield from self._merge_usage(message.get("usage"))
             case "content_block_start":
                 yield from self._start(event)
             case "content_block_delta":
@@ -98,12 +103,13 @@ class AnthropicReader:
             yield StreamEnd(kind, self._end)
 
     def _merge_usage(self, usage: object) -> Iterator[StreamEvent]:
-        """Usage is cumulative: what is reported later replaces what was, field by field."""
+        """Usage is cumulative: what is reported later completes what was, field by field."""
         if isinstance(usage, dict):
-            self._usage |= {key: value for key, value in usage.items() if value is not None}
-            if read := read_usage(self._usage):
+            self._reported |= {key: value for key, value in usage.items() if value is not None}
+            if read := read_usage(self._reported):
                 tokens, uses = self._edits or (None, None)
-                yield UsageUpdate(replace(read, cleared=tokens, cleared_uses=uses))
+                self._usage = merged_usage(self._usage, replace(read, cleared=tokens, cleared_uses=uses))
+                yield UsageUpdate(self._usage)
 
     def _edited(self, holder: Json) -> None:
         """What the server's context editing took out of the prompt, where it says so."""

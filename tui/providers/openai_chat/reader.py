@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from tui.messages import Usage
 from tui.providers.base import (
     ErrorKind,
     ItemReceived,
+    ModelNamed,
     ProviderError,
     ReasoningDelta,
     ReasoningMeta,
@@ -22,7 +24,7 @@ from tui.providers.base import (
     UsageUpdate,
 )
 from tui.providers.http.errors import classify_error
-from tui.providers.usage_reading import read_terms, read_usage
+from tui.providers.usage_reading import merged_usage, read_terms, read_usage
 from tui.providers.wire import Json
 from tui.text.endings import finish_kind
 
@@ -43,6 +45,8 @@ class ChatReader:
     def __init__(self, provider: str = "") -> None:
         self._provider = provider
         self._end: str | None = None
+        self._model = ""
+        self._usage: Usage | None = None
         self._calls = _Calls()
         self._details: list[Json] = []
         self._items: set[str] = set()  # kinds of what cannot be shown, each told once
@@ -58,11 +62,10 @@ class ChatReader:
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
         if error := choice.get("error"):
             raise classify_error(None, error, provider=self._provider)
-        groq = chunk.get("x_groq")
-        for body in (chunk.get("usage"), choice.get("usage"), groq.get("usage") if isinstance(groq, dict) else None):
-            if usage := read_usage(body):
-                yield UsageUpdate(replace(usage, terms=usage.terms or read_terms(chunk)))
-                break
+        if (model := _text(chunk.get("model"))) and model != self._model:
+            self._model = model
+            yield ModelNamed(model)
+        yield from self._read_usage(chunk, choice)
         yield from _listed_sources(chunk)
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, dict):
@@ -82,6 +85,16 @@ class ChatReader:
             raise ProviderError(_BROKEN[self._end], f"{self._provider}: {text}" if self._provider else text)
         if self._end is not None:
             yield StreamEnd(finish_kind(self._end), self._end)
+
+    def _read_usage(self, chunk: Json, choice: Json) -> Iterator[StreamEvent]:
+        """Servers report usage at the end, in every chunk, inside the choice, or in more than one of these places."""
+        groq = chunk.get("x_groq")
+        before = self._usage
+        for body in (chunk.get("usage"), choice.get("usage"), groq.get("usage") if isinstance(groq, dict) else None):
+            if usage := read_usage(body):
+                self._usage = merged_usage(self._usage, replace(usage, terms=usage.terms or read_terms(chunk)))
+        if self._usage is not None and self._usage != before:
+            yield UsageUpdate(self._usage)
 
     def _delta(self, delta: Json) -> Iterator[StreamEvent]:
         reasoning = next((text for name in _REASONING_FIELDS if (text := _text(delta.get(name)))), "")

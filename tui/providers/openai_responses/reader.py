@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tui.messages import Usage
 from tui.providers.base import (
     ItemReceived,
+    ModelNamed,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
@@ -20,7 +22,7 @@ from tui.providers.base import (
     UsageUpdate,
 )
 from tui.providers.http.errors import classify_error
-from tui.providers.usage_reading import read_terms, read_usage
+from tui.providers.usage_reading import merged_usage, read_terms, read_usage
 from tui.providers.wire import Json
 from tui.text.endings import finish_kind
 
@@ -48,6 +50,8 @@ class ResponsesReader:
         self._provider = provider
         self._items: dict[object, _Item] = {}
         self._end: StreamEnd | None = None
+        self._model = ""
+        self._usage: Usage | None = None
 
     @property
     def ended(self) -> bool:
@@ -57,13 +61,16 @@ class ResponsesReader:
     def feed(self, event: Json) -> Iterator[StreamEvent]:
         """Events of one event. Raises `ProviderError` for an answer that failed."""
         kind = str(event.get("type") or "")
+        response = event.get("response")
+        if isinstance(response, dict):
+            yield from self._told(response)
         match kind:
             case "response.output_item.added":
                 yield from self._added(event)
             case "response.output_item.done":
                 yield from self._done(event)
             case "response.completed" | "response.incomplete" | "response.failed":
-                yield from self._closed(kind, event.get("response"))
+                self._close(kind, response if isinstance(response, dict) else {})
             case "response.output_text.annotation.added":
                 yield from _cited(event.get("annotation"))
             case _ if isinstance(delta := event.get("delta"), str):
@@ -150,11 +157,19 @@ class ResponsesReader:
                     yield ToolCallDelta(item.index, arguments=rest)
         yield from _named(item, wire)
 
-    def _closed(self, kind: str, response: object) -> Iterator[StreamEvent]:
-        response = response if isinstance(response, dict) else {}
+    def _told(self, response: Json) -> Iterator[StreamEvent]:
+        """What an event says of the response as a whole: who answers, and what it has used so far."""
+        model = response.get("model")
+        if isinstance(model, str) and model and model != self._model:
+            self._model = model
+            yield ModelNamed(model)
         if usage := read_usage(response.get("usage")):
             searches = sum(item.kind == "web_search_call" for item in self._items.values())
-            yield UsageUpdate(replace(usage, terms=read_terms(response), searches=searches or usage.searches))
+            read = replace(usage, terms=read_terms(response), searches=searches or usage.searches)
+            self._usage = merged_usage(self._usage, read)
+            yield UsageUpdate(self._usage)
+
+    def _close(self, kind: str, response: Json) -> None:
         match kind:
             case "response.failed":
                 raise classify_error(None, response.get("error") or response, provider=self._provider)
