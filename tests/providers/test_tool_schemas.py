@@ -15,7 +15,7 @@ from tests.providers.replay import Answer, ReplayServer
 from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
 from tui.messages import ToolSchema
 from tui.providers.config import Dialect
-from tui.providers.tool_schemas import object_schema, plain_schema
+from tui.providers.tool_schemas import object_schema, plain_schema, tool_parameters, tool_sent
 
 ZOD: dict[str, Any] = {
     "$schema": "http://json-schema.org/draft-07/schema#",
@@ -50,7 +50,6 @@ def test_what_is_left_of_a_schema() -> None:
 
 
 def test_references_do_not_multiply() -> None:
-    """What goes out has to stay near what was counted: the schema as the server wrote it."""
     node = {"type": "object", "properties": {f"child{number}": {"$ref": "#/$defs/node"} for number in range(9)}}
     itself = plain_schema({"$ref": "#/$defs/node", "$defs": {"node": node}})
     assert itself == {"type": "object", "properties": {f"child{number}": {"type": "object"} for number in range(9)}}
@@ -133,6 +132,19 @@ def test_whatever_a_server_wrote_becomes_an_object(value: object) -> None:
     assert sent["type"] == "object" and isinstance(sent["properties"], dict)
 
 
+@given(VALUES, st.booleans())
+def test_what_is_counted_is_what_is_sent(value: object, plain: bool) -> None:
+    tool = ToolSchema("look", "Look", json.dumps({"type": "object", "properties": {"a": value}, "anyOf": [value]}))
+    counted = tool_sent(tool, plain, short=True)
+    assert json.loads(counted.parameters) == tool_parameters(tool, plain=plain)
+    assert tool_sent(counted, plain, short=True) == counted
+
+
+def test_a_tool_that_is_sent_as_it_is_stays_the_same() -> None:
+    tool = ToolSchema("look", "Look", '{"type": "object",  "properties": {"path": {"type": "string"}}}')
+    assert tool_sent(tool, plain=False, short=False) == tool
+
+
 def sent_tools(server: ReplayServer) -> list[tuple[Any, Any]]:
     """Schema and description of the tool in each request."""
     found = []
@@ -161,6 +173,8 @@ async def test_a_server_that_refuses_a_schema_gets_plain_ones_from_then_on(refus
         first, second = await collect(provider, request), await collect(provider, request)
         assert ["$schema" in schema for schema, _ in sent_tools(server)] == [True, False, False]
         assert provider.learned("m") == ("It refused the schema of a tool: all are sent in fewer words",)
+        (counted,) = provider.tools_sent("m", request.tools)
+        assert sent_tools(server)[-1] == (json.loads(counted.parameters), counted.description)
     assert (first.text, second.text) == ("Hello", "Hello")
 
 

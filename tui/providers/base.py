@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tui.context.usage.limits import ModelLimits
-from tui.messages import FinishKind, Request, Usage
+from tui.messages import FinishKind, Request, ToolSchema, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +243,10 @@ class Provider(ABC):
     def effort_sent(self, model: str, wish: str | None) -> str | None:
         """The level that `model` is asked for where `wish` is wanted; None asks for none."""
         return wish
+
+    def tools_sent(self, model: str, tools: Sequence[ToolSchema]) -> tuple[ToolSchema, ...]:
+        """`tools` as they go out to `model`: the schemas and descriptions that it takes."""
+        return tuple(tools)
 
     def learned(self, model: str) -> tuple[str, ...]:
         """What refusals taught of `model` in this run, a line each for a person."""

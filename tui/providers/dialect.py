@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tui.messages import Request
+from tui.messages import Request, ToolSchema
 from tui.providers.base import ModelInfo, ModelNamed, Provider, ProviderError, StreamEvent
 from tui.providers.config import ProviderConfig, Style
 from tui.providers.http.connection import Connection
@@ -21,6 +21,7 @@ from tui.providers.http.sizes import event_cost, too_large
 from tui.providers.models import discovery
 from tui.providers.reasoning import USUAL, levels_after_refusal
 from tui.providers.think_tags import with_thoughts
+from tui.providers.tool_schemas import tool_sent
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -146,6 +147,11 @@ class DialectProvider(Provider, Generic[ClientT, StyleT]):
     def effort_sent(self, model: str, wish: str | None) -> str | None:
         """The level that `model` is asked for where `wish` is wanted; None asks for none."""
         return self._style(model).effort(wish)
+
+    def tools_sent(self, model: str, tools: Sequence[ToolSchema]) -> tuple[ToolSchema, ...]:
+        """`tools` as they go out to `model`, so that what is counted is what is sent."""
+        style = self._style(model)
+        return tuple(tool_sent(tool, style.plain_schemas, style.short_descriptions) for tool in tools)
 
     def learned(self, model: str) -> tuple[str, ...]:
         """What refusals taught of `model` in this run, a line each."""

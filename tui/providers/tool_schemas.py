@@ -7,7 +7,10 @@ whole schema before the tool runs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from tui.messages import ToolSchema
@@ -24,6 +27,17 @@ _PLAIN_WORDS = {
     *("minLength", "maxLength", "minimum", "maximum"),
 }
 _COMBINERS = ("allOf", "anyOf", "oneOf")
+
+
+@lru_cache(maxsize=2_048)  # asked for with each measure, for the tools of a few servers and models
+def tool_sent(tool: ToolSchema, plain: bool, short: bool) -> ToolSchema:
+    """`tool` with the schema and the description that are sent; itself where both are sent as they are."""
+    written = as_object(tool.parameters)
+    parameters = tool_parameters(tool, plain=plain)
+    if parameters != written:
+        text = json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        tool = replace(tool, parameters=text)
+    return replace(tool, description=tool_description(tool, short=short))
 
 
 def tool_parameters(tool: ToolSchema, *, plain: bool) -> Json:

@@ -141,3 +141,18 @@ async def test_a_fork_begins_with_what_was_loaded_by_then(tmp_path: Path) -> Non
         assert [t.name for t in (await workspace.fork(session.id, early)).tools.plan.sent] == [SEARCH]
         assert (await workspace.fork(session.id, late)).tools.plan.sent == session.tools.plan.sent
         assert len(session.tools.plan.sent) == 6
+
+
+async def test_a_schema_is_counted_as_the_provider_sends_it(tmp_path: Path) -> None:
+    """A server's schema of two branches becomes one object: that is what the request holds, before and after it."""
+
+    class Branches(ScriptedProvider):
+        def tools_sent(self, model: str, tools: Sequence[ToolSchema]) -> tuple[ToolSchema, ...]:
+            return tuple(replace(tool, parameters='{"properties":{},"type":"object"}') for tool in tools)
+
+    provider = Branches([answer("Yes.")])
+    async with open_workspace(tmp_path, provider, sources=[Erp(2)]) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("Hello"))
+        (request,) = provider.requests  # what the estimator was given, too
+        assert {tool.parameters for tool in request.tools} == {'{"properties":{},"type":"object"}'}

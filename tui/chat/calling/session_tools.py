@@ -23,6 +23,7 @@ from tui.config.tools import Rule
 from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.rows import UsageItem
 from tui.messages import ToolCall, ToolSchema
+from tui.providers.base import ProviderError
 from tui.tools.approval import Decision, Remembered, fingerprint, matches, verdict
 from tui.tools.base import Tool
 from tui.tools.tool_search import SEARCH
@@ -110,7 +111,14 @@ class SessionTools:
         """The schemas of the tools that are on for `target`, if its model takes tools."""
         if not self.takes_tools(target):
             return ()
-        return tuple(tool.schema for tool in self.box.tools() if self.is_on(tool.schema.name, target))
+        schemas = [tool.schema for tool in self.box.tools() if self.is_on(tool.schema.name, target)]
+        return self._as_sent(schemas, target)
+
+    def _as_sent(self, schemas: Sequence[ToolSchema], target: Target) -> tuple[ToolSchema, ...]:
+        try:
+            return self._services.provider(target.provider).tools_sent(target.model, schemas)
+        except ProviderError:  # it is not set up any more: nothing goes out to it
+            return tuple(schemas)
 
     def takes_tools(self, target: Target) -> bool:
         """Whether the model calls tools, as far as that is known."""
@@ -225,7 +233,8 @@ class SessionTools:
         self, tool: Tool, item: UsageItem | None, used: Mapping[str, Any], answers: Mapping[str, Remembered]
     ) -> ToolLine:
         schema, target = tool.schema, self._conversation.target
-        tokens = item.tokens if item else self._services.counter.count_tool(schema, target.model)
+        counter, (sent,) = self._services.counter, self._as_sent([schema], target)
+        tokens = item.tokens if item else counter.count_tool(sent, target.model)
         return ToolLine(
             schema.name,
             schema.origin,

@@ -127,6 +127,7 @@ class Turn:
         while reply is None or (finish_kind(reply.finish_reason) == "paused" and (pauses := pauses + 1) <= MOST_PAUSES):
             request, usage = await self._next_request()
             reply = await self._ask(request, usage)
+            self._tools.update_offer()  # the server may have refused a schema and taken a plainer one
         if reply.status != "complete" or was_stopped(reply):
             return ()
         self._max_output = request.max_output
