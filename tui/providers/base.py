@@ -148,7 +148,8 @@ class ProviderError(Exception):
     """A failed request, classified. `str()` is one line for a person, without secrets.
 
     `limit`, `input_tokens` and `output_tokens` are what the server's text named, in tokens, as is `most_output`, the
-    longest answer this model gives. `retry_after` is in seconds.
+    longest answer this model gives. `retry_after` is in seconds. Of a request that is too large in bytes, `most_bytes`
+    is what the server takes in all, `most_length` what it takes of one string (characters) or file (bytes).
     """
 
     def __init__(
@@ -162,6 +163,8 @@ class ProviderError(Exception):
         input_tokens: int | None = None,
         output_tokens: int | None = None,
         most_output: int | None = None,
+        most_bytes: int | None = None,
+        most_length: int | None = None,
     ) -> None:
         super().__init__(message)
         self.kind: ErrorKind = kind
@@ -171,6 +174,8 @@ class ProviderError(Exception):
         self.input_tokens = input_tokens
         self.output_tokens = output_tokens
         self.most_output = most_output
+        self.most_bytes = most_bytes
+        self.most_length = most_length
 
 
 ReasoningReturn: TypeAlias = Literal["never", "tool_loop", "always"]

@@ -168,7 +168,7 @@ def test_set_aside_excluded_and_left_out() -> None:
         message("user", Text("last"), ident="5"),
         message("assistant", Text("running"), ident="6", status="streaming"),
     ]
-    state = HistoryState(set_aside=frozenset({"4"}), excluded=frozenset({"3"}), left_out=frozenset({("1", "00")}))
+    state = HistoryState(set_aside=frozenset({"4"}), excluded=frozenset({"3"}), left_out={("1", "00"): 0})
     first, last = build_request(history, state, target()).messages
     assert "left out" in first.text
     assert not any(isinstance(part, Attachment) for part in first.parts)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import ScriptedProvider, answer, drain, of, open_workspace
+from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of, open_workspace
 from tests.chat.test_attachments import png
 from tui.chat.attachments import make_attachment
 from tui.chat.conversation.events import Notice, TurnFailed
+from tui.chat.turn.oversize import request_bytes
 from tui.chat.turn.recovery import Action, Clamp, Recovery, Reduce, Wait, failure_text
-from tui.messages import Attachment, Message, Request
-from tui.providers.base import ProviderError
+from tui.messages import Attachment, Message, Request, ToolCall, ToolResult
+from tui.providers.base import Capabilities, ProviderError, ReasoningDelta, ReasoningMeta, StreamEnd, ToolCallDelta
 
+TOO_LARGE = ProviderError("too_many_bytes", "p: HTTP 413: request_too_large.", status=413)
 AT_LEAST = ProviderError("overflow_output", "too long", limit=8000, input_tokens=7000, output_tokens=1000)
+
+
+def call(arguments: str) -> Answer:
+    return [ToolCallDelta(0, "c1", "fetch", arguments), StreamEnd("tool_calls", "tool_calls")]
 
 
 def decided(*errors: ProviderError, asked: int = 1000) -> list[Action | None]:
@@ -63,8 +70,7 @@ def test_a_wait_that_is_too_long_is_left_to_the_person(seconds: float, action: A
 
 
 async def test_a_request_of_too_many_bytes_goes_without_its_largest_attachment(tmp_path: Path) -> None:
-    refusal = ProviderError("too_many_bytes", "p: HTTP 413: request_too_large.", status=413)
-    provider = ScriptedProvider([[refusal], answer(), [refusal], [refusal]], window=64_000)
+    provider = ScriptedProvider([[TOO_LARGE], answer()], window=64_000)
     async with open_workspace(tmp_path, provider) as workspace:
         files = [
             make_attachment(f"{name}.txt", name.encode() * size) for name, size in (("a", 10), ("b", 90), ("c", 20))
@@ -73,11 +79,104 @@ async def test_a_request_of_too_many_bytes_goes_without_its_largest_attachment(t
         events = await drain(session.send("look", files))
         names = [[part.name for part in parts_of(request)] for request in provider.requests]
         assert names == [["a.txt", "b.txt", "c.txt"], ["a.txt", "c.txt"]]
-        assert any("too many bytes: b.txt (90 bytes) is left out" in event.text for event in of(Notice, events))
+        assert any("too many bytes: b.txt (90 B) is left out" in event.text for event in of(Notice, events))
         assert len(parts_of(session.messages[0])) == 3  # the history has all of them
-        failed = await drain(session.send("again"))
-        assert [len(parts_of(request)) for request in provider.requests[2:]] == [2, 1]
-        assert any("request_too_large" in event.text for event in of(TurnFailed, failed))
+
+
+async def test_what_was_left_out_in_vain_is_sent_again(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=64_000, fallback=lambda _: [TOO_LARGE])
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        events = await drain(session.send("look", [make_attachment("a.txt", b"a" * 300)]))
+        assert [len(parts_of(request)) for request in provider.requests] == [1, 0]
+        assert any("did not help" in event.text for event in of(Notice, events))
+        assert any("request_too_large" in event.text and "a.txt" in event.text for event in of(TurnFailed, events))
+        provider.fallback = lambda _: answer()
+        await drain(session.retry())
+        assert len(parts_of(provider.requests[-1])) == 1
+
+
+@pytest.mark.parametrize(
+    ("refusal", "able"),
+    [
+        (ProviderError("bad_request", "this model does not support images", status=400), Capabilities()),
+        (ProviderError("bad_request", "this model does not support tools", status=400), Capabilities()),
+        (
+            ProviderError("signature", "Invalid signature in thinking block"),
+            Capabilities(reasoning_return="always", needs_signature=True),
+        ),
+    ],
+    ids=lambda value: value.kind if isinstance(value, ProviderError) else "",
+)
+async def test_no_remedy_that_did_not_help_stays(refusal: ProviderError, able: Capabilities, tmp_path: Path) -> None:
+    thinking: Answer = [ReasoningDelta("hm"), ReasoningMeta(signature="s"), *answer()]
+    provider = ScriptedProvider([thinking, [refusal], [refusal]], able=able)
+    async with open_workspace(tmp_path, provider, tools=Tools()) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("one", [make_attachment("a.png", png(3, 3))]))
+        assert of(TurnFailed, await drain(session.send("two")))
+        await drain(session.retry())
+        before, changed, after = provider.requests[1:4]
+        assert changed != before == after
+
+
+def refusing(most: int) -> ScriptedProvider:
+    """A server that takes `most` bytes, and does not say how many."""
+    return ScriptedProvider(
+        window=200_000, fallback=lambda request: [TOO_LARGE] if request_bytes(request) > most else answer()
+    )
+
+
+async def test_a_result_that_is_too_large_in_bytes_is_shortened(tmp_path: Path) -> None:
+    provider = refusing(20_000)
+    provider.script = [call("{}")]
+    async with open_workspace(tmp_path, provider, tools=Tools(lambda _: "line of it\n" * 9_000)) as workspace:
+        session = await workspace.new_session()
+        events = await drain(session.send("fetch it"))
+        assert not of(TurnFailed, events)
+        assert any("the result of fetch" in event.text and "shortened" in event.text for event in of(Notice, events))
+        (result,) = (p for p in provider.requests[-1].messages[-1].parts if isinstance(p, ToolResult))
+        assert "characters left out" in result.text and len(result.text) < 9_000
+        stored = [p for m in session.messages for p in m.parts if isinstance(p, ToolResult)]
+        assert len(stored[0].text) > 20_000  # the history has all of it
+
+
+@pytest.mark.parametrize("most_length", [1_048_576, None])
+async def test_arguments_over_the_limit_go_out_shortened(most_length: int | None, tmp_path: Path) -> None:
+    refusal = ProviderError("too_many_bytes", "string too long", status=400, most_length=most_length)
+    wordy = json.dumps({"id": 1, "note": "x" * 2_000_000})
+
+    def refuse(request: Request) -> Answer:
+        calls = [p for m in request.messages for p in m.parts if isinstance(p, ToolCall)]
+        return [refusal] if any(len(p.arguments) > 1_048_576 for p in calls) else answer()
+
+    provider = ScriptedProvider([call(wordy)], window=None, fallback=refuse)
+    async with open_workspace(tmp_path, provider, tools=Tools()) as workspace:
+        session = await workspace.new_session()
+        events = await drain(session.send("fetch it"))
+        assert not of(TurnFailed, events)
+        (sent,) = (p for m in provider.requests[-1].messages for p in m.parts if isinstance(p, ToolCall))
+        assert json.loads(sent.arguments) == {"left out": f"{len(wordy):,} characters"}
+
+
+async def test_a_history_of_too_many_bytes_is_made_smaller_by_itself(tmp_path: Path) -> None:
+    provider = refusing(30_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(16):
+            events = await drain(session.send(f"{number} " + "word " * 600))
+            assert not of(TurnFailed, events)
+        assert len(provider.requests) > 16
+        assert len(session.messages) >= 32
+
+
+async def test_an_own_message_of_too_many_bytes_is_never_cut(tmp_path: Path) -> None:
+    provider = refusing(30_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        (failed,) = of(TurnFailed, await drain(session.send("word " * 12_000)))
+        assert "your message (60 kB): shorten it" in failed.text and "attachment" not in failed.text
+        assert all(len(request.messages[-1].text) == 60_000 for request in provider.requests)
 
 
 async def test_a_picture_that_the_server_cannot_read_poisons_no_conversation(tmp_path: Path) -> None:

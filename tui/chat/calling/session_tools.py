@@ -130,6 +130,12 @@ class SessionTools:
         await asyncio.to_thread(self.box.support.learn, target.provider, target.model, False)
         self.update_offer()
 
+    async def offer_again(self) -> None:
+        """Take `without` back: the server refuses for another reason."""
+        target = self._conversation.target
+        await asyncio.to_thread(self.box.support.forget, target.provider, target.model)
+        self.update_offer()
+
     def is_on(self, name: str, target: Target) -> bool:
         """Whether a tool is on: by the last switch that names it, else by the settings and the kind of model."""
         on = target.provider not in OFF_BY_DEFAULT and not matches(name, self.box.settings.off)

@@ -110,13 +110,18 @@ class Conversation:
         if ids:
             await self.add_record(RecordKind.SET_ASIDE, {"ids": ids, "frontier": self.frontier})
 
-    async def void_reasoning(self) -> None:
+    async def void_reasoning(self) -> Record:
         """A server refused the reasoning that stands in the history now: it does not go out again."""
-        await self.add_record(RecordKind.VOID, {"frontier": self.frontier})
+        return await self.add_record(RecordKind.VOID, {"frontier": self.frontier})
 
-    async def leave_out(self, message: str, sha256: str) -> None:
-        """From now on the message goes out without this attachment."""
-        await self.add_record(RecordKind.LEAVE_OUT, {"message": message, "sha256": sha256})
+    async def leave_out(self, message: str, sha256: str, keep: int = 0) -> Record:
+        """From now on the message goes out without this attachment, or with `keep` characters of this text."""
+        data = {"message": message, "sha256": sha256, "keep": keep, "frontier": self.frontier}
+        return await self.add_record(RecordKind.LEAVE_OUT, data)
+
+    async def take_back(self, record: Record) -> None:
+        """What this record left out goes out again."""
+        await self.add_record(RecordKind.RESTORE, {"record": record.id})
 
     def write_events(self, message: Message, events: Sequence[StreamEvent]) -> None:
         """Keep what arrived of a reply; its row is made with the first of it. Not on the event loop."""

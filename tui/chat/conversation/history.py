@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -25,7 +26,7 @@ class RecordKind(StrEnum):
     CHECKPOINT = "checkpoint"  # a compaction, its undo, an edited summary (`checkpoints.checkpoint_to_json`)
     TRIM = "trim"  # "state" (a `TrimState`), "messages", "tokens"; the newest one holds
     SET_ASIDE = "set_aside"  # "ids": a reply that was retried, a message that was edited, what followed it
-    RESTORE = "restore"  # "record": takes a set_aside back
+    RESTORE = "restore"  # "record": takes a set_aside, a void or a leave_out back
     PIN = "pin"  # "id", "on"
     EXCLUDE = "exclude"  # "id", "on"
     SYSTEM = "system"  # "text": the session's own system prompt; the newest one holds
@@ -33,7 +34,8 @@ class RecordKind(StrEnum):
     MEMORY = "memory"  # "files" ("path", "sha256", "on"): the memory files and their switches; the newest one holds
     TOOLS = "tools"  # "name", "on": tools (a name or a pattern) switched in this conversation
     LOADED = "loaded"  # "names": deferred tools that the model has found, in that order
-    LEAVE_OUT = "leave_out"  # "message", "sha256": an attachment too large, or that a server could not read
+    # "message", "sha256" (`text_digest` of a text), "keep" (characters): what was too large, or unreadable to a server
+    LEAVE_OUT = "leave_out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,15 @@ class HistoryState:
     frontier: str = ""  # the newest message's id when content was last set aside or excluded (groups.unbind)
     system: str | None = None  # None: the settings' one
     void: str = ""  # likewise, when a server last refused reasoning
-    left_out: frozenset[tuple[str, str]] = frozenset()  # message id, sha256
+    left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)  # message id, sha256 -> characters that stay
     memory: Mapping[str, Any] | None = None  # as `MemoryFiles.to_json` has it
     tools: tuple[tuple[str, bool], ...] = ()  # name or pattern, on; the last that fits holds
     loaded: tuple[str, ...] = ()  # names of deferred tools, in the order they were found
+
+
+def text_digest(text: str) -> str:
+    """The name of a text part in a `LEAVE_OUT` record, hex."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def fold_records(records: Sequence[Record]) -> HistoryState:
@@ -85,8 +92,8 @@ class _Fold:
     excluded: dict[str, bool] = field(default_factory=dict)
     frontier: str = ""
     prompt: str | None = None
-    voided: str = ""
-    left_out: set[tuple[str, str]] = field(default_factory=set)
+    voided: dict[str, str] = field(default_factory=dict)  # record id -> frontier
+    left_out: dict[str, tuple[tuple[str, str], int]] = field(default_factory=dict)  # by record id
     memory_files: Mapping[str, Any] | None = None
     switches: list[tuple[str, bool]] = field(default_factory=list)
     loaded_names: dict[str, None] = field(default_factory=dict)
@@ -105,7 +112,8 @@ class _Fold:
         self._content_changed(record)
 
     def restore(self, record: Record) -> None:
-        self.aside.pop(str(record.data["record"]), None)
+        for taken in (self.aside, self.voided, self.left_out):
+            taken.pop(str(record.data["record"]), None)
 
     def pin(self, record: Record) -> None:
         self.pinned[str(record.data["id"])] = bool(record.data["on"])
@@ -118,7 +126,7 @@ class _Fold:
         self.prompt = str(record.data["text"])
 
     def void(self, record: Record) -> None:
-        self.voided = max(self.voided, str(record.data["frontier"]))
+        self.voided[record.id] = str(record.data["frontier"])
 
     def memory(self, record: Record) -> None:
         self.memory_files = record.data
@@ -130,7 +138,9 @@ class _Fold:
         self.loaded_names.update(dict.fromkeys(map(str, record.data["names"])))
 
     def leave_out(self, record: Record) -> None:
-        self.left_out.add((str(record.data["message"]), str(record.data["sha256"])))
+        part = str(record.data["message"]), str(record.data["sha256"])
+        self.left_out[record.id] = part, int(record.data.get("keep", 0))
+        self._content_changed(record)
 
     def _content_changed(self, record: Record) -> None:
         self.frontier = max(self.frontier, str(record.data.get("frontier", "")))
@@ -144,8 +154,8 @@ class _Fold:
             excluded=frozenset(message for message, on in self.excluded.items() if on),
             frontier=self.frontier,
             system=self.prompt,
-            void=self.voided,
-            left_out=frozenset(self.left_out),
+            void=max(self.voided.values(), default=""),
+            left_out=dict(self.left_out.values()),
             memory=self.memory_files,
             tools=tuple(self.switches),
             loaded=tuple(self.loaded_names),

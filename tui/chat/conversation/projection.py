@@ -6,11 +6,12 @@ that the accounting recognises what it has counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tui.chat.attachments import not_taken
-from tui.chat.conversation.history import HistoryState
+from tui.chat.conversation.history import HistoryState, text_digest
 from tui.context.reduction.checkpoints import apply_compactions
 from tui.context.reduction.groups import answered_ids, call_ids, group_messages, opened, starts_turn, unbind
 from tui.context.reduction.trimming import apply_trim
@@ -71,7 +72,7 @@ def active_messages(messages: Sequence[Message], state: HistoryState, target: Ta
 
 
 def _wanted(active: Sequence[Message], state: HistoryState) -> list[Message]:
-    """Without what is excluded, and without attachments that are left out.
+    """Without what is excluded, and without what a server refused for its size.
 
     After the compactions: an excluded message may be where the range of one begins or ends.
     """
@@ -84,17 +85,28 @@ def _wanted(active: Sequence[Message], state: HistoryState) -> list[Message]:
             for i in group.indices
         }
         included = [m for i, m in enumerate(included) if i not in excluded]
-    return [_without_attachments(message, state.left_out) for message in included] if state.left_out else included
+    if not state.left_out:
+        return included
+    touched = {message for message, _ in state.left_out}
+    return [
+        _with_parts(message, [_shortened(part, message.id, state.left_out) for part in message.parts])
+        if message.id in touched
+        else message
+        for message in included
+    ]
 
 
-def _without_attachments(message: Message, left_out: frozenset[tuple[str, str]]) -> Message:
-    parts = tuple(
-        Text(f"[{part.name} was left out: the request had too many bytes]")
-        if isinstance(part, Attachment) and (message.id, part.sha256) in left_out
-        else part
-        for part in message.parts
-    )
-    return _with_parts(message, parts)
+def _shortened(part: Part, message: str, left_out: Mapping[tuple[str, str], int]) -> Part:
+    """The part as it goes out where a server refused the request because of it."""
+    match part:
+        case Attachment(name=name, sha256=digest) if (message, digest) in left_out:
+            return Text(f"[{name} was left out: the request had too many bytes]")
+        case ToolCall(arguments=text) if (message, text_digest(text)) in left_out:
+            return replace(part, arguments=json.dumps({"left out": f"{len(text):,} characters"}))
+        case ToolResult(text=text) | Text(text) if (keep := left_out.get((message, text_digest(text)))) is not None:
+            cut = f"\n[... {len(text) - keep:,} characters left out: the request had too many bytes ...]\n"
+            return replace(part, text=f"{text[: keep - keep // 2]}{cut}{text[len(text) - keep // 2 :]}")
+    return part
 
 
 def _without_kinds(message: Message, able: Capabilities) -> Message:

@@ -35,13 +35,14 @@ class RequestFitter:
         self._emit = emit
         self._refusal_told = False  # that compacting is of no use here
 
-    async def fit(self, *, refused: bool = False) -> ContextUsage:
+    async def fit(self, *, refused: bool = False, share: float | None = None) -> ContextUsage:
         """The measure of the next request, which fits then. Raises `ContextOverflowError` where it can't be made to.
 
-        `refused`: the server has just refused it as too large, whatever the numbers here say.
+        `refused`: the server has just refused it as too large, whatever the numbers here say. `share`: bring it down
+        to this share of its tokens.
         """
         usage = await (self._meter.usage() if refused else self._meter.usage_to_send())
-        budgets = _narrowed(usage) if refused else (usage.budget,)
+        budgets = _narrowed(usage, share) if refused else (usage.budget,)
         if self._conversation.info.rolling:
             await self._trim(budgets)
         else:
@@ -131,7 +132,7 @@ class RequestFitter:
             await self._trim(budgets)
 
 
-def _narrowed(usage: ContextUsage) -> tuple[Budget, ...]:
+def _narrowed(usage: ContextUsage, share: float | None = None) -> tuple[Budget, ...]:
     """The budgets to try after a server refused what `usage` measures, the tightest first.
 
     A limit that the refusal named is in `usage.budget` already. Where the request was thought to fit that all the same,
@@ -139,6 +140,8 @@ def _narrowed(usage: ContextUsage) -> tuple[Budget, ...]:
     measured they may be too low by a third, and the turn has one try left: less, if that can be had.
     """
     budget = usage.budget
+    if share is not None:
+        return (replace(budget, max_input=int(usage.total * share)),)
     if usage.source != "estimated" and budget.max_input is not None and usage.total > budget.max_input:
         return (budget,)
     shares = UNSURE_SHARES if usage.source == "estimated" else UNSURE_SHARES[-1:]

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TypeAlias
 
+from tui.chat.turn.oversize import Piece, advice, goal, pieces_to_shorten, request_bytes
 from tui.messages import Attachment, Request
 from tui.providers.base import ErrorKind, ProviderError
-from tui.providers.http.refusals import cannot_read, refuses_images, refuses_tools
+from tui.providers.http.refusals import cannot_read, refused, refuses_images, refuses_tools
 from tui.text.numbers import duration
 
 MOST_WAITS = 5
@@ -17,6 +18,7 @@ LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets its answer from
 PASSING: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "server", "network"})
 NETWORK_WAITS = 2  # an unreachable server seldom comes back within seconds: say so soon
 LEAST_ANSWER = 64  # tokens: less than this is no answer
+MOST_SHORTENED = 4  # times that a request is made smaller in bytes, at least by half where the limit is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,12 @@ class Clamp:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """The input does not fit after all: learn the limit if one was named, trim or compact, repeat."""
+    """The input does not fit after all: learn the limit if one was named, trim or compact, repeat.
+
+    `share`: down to this share of its tokens, where it was too large in bytes.
+    """
+
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +52,10 @@ class WithoutReasoning:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutAttachment:
-    """Repeat it without this attachment of the message `owner`, because of `why`."""
+class Shorten:
+    """Repeat it without these attachments, or with less of these texts, because of `why`."""
 
-    owner: str
-    attachment: Attachment
+    pieces: tuple[Piece, ...]
     why: str
 
 
@@ -63,7 +69,7 @@ class WithoutImages:
     """Repeat it with words in place of pictures, and send this model none in this run."""
 
 
-Action: TypeAlias = Wait | Clamp | Reduce | WithoutReasoning | WithoutAttachment | WithoutTools | WithoutImages
+Action: TypeAlias = Wait | Clamp | Reduce | WithoutReasoning | Shorten | WithoutTools | WithoutImages
 
 
 @dataclass(slots=True)
@@ -72,6 +78,7 @@ class Recovery:
 
     tried: set[type[Action]] = field(default_factory=set)
     waits: int = 0
+    shortened: int = 0
 
     def decide(self, error: ProviderError, request: Request, *, arrived: bool) -> Action | None:
         """What to do after `request` failed of `error`; None: tell the person. Once something `arrived`, repeating is
@@ -84,7 +91,7 @@ class Recovery:
         if refuses_images(error):
             return self._once(WithoutImages())
         if cannot_read(error):
-            return self._without(request, "The server cannot read it", newest=True)
+            return self._without_newest(request)
         match error.kind:
             case "overflow_output":
                 most = _answer_budget(error)
@@ -99,21 +106,30 @@ class Recovery:
             case "signature":
                 return self._once(WithoutReasoning())
             case "too_many_bytes":
-                return self._without(request, "The request has too many bytes")
+                return self._smaller(request, error)
             case kind if kind in PASSING:
                 return self._wait(error)
             case _:
                 return None
 
-    def _without(self, request: Request, why: str, *, newest: bool = False) -> Action | None:
-        """Without the newest picture or PDF, which must be the one that is new to the server, or the largest file."""
+    def _without_newest(self, request: Request) -> Action | None:
+        """Without the newest picture or PDF, which must be the one that is new to the server."""
         attachments = [(m.id, part) for m in request.messages for part in m.parts if isinstance(part, Attachment)]
-        if newest:
-            attachments = [(owner, part) for owner, part in attachments if part.kind != "text"][-1:]
-        if not attachments:
+        attachments = [(owner, part) for owner, part in attachments if part.kind != "text"][-1:]
+        pieces = tuple(Piece(owner, part.sha256, part.name, part.size) for owner, part in attachments)
+        return self._once(Shorten(pieces, "The server cannot read it")) if pieces else None
+
+    def _smaller(self, request: Request, error: ProviderError) -> Action | None:
+        """With fewer bytes: what stands out goes first, then the conversation is trimmed or compacted."""
+        if self.shortened >= MOST_SHORTENED:
             return None
-        owner, part = max(attachments, key=lambda item: item[1].size)
-        return self._once(WithoutAttachment(owner, part, why))
+        self.shortened += 1
+        if pieces := pieces_to_shorten(request, error):
+            return Shorten(pieces, "The request has too many bytes")
+        if error.most_length is not None:
+            return None
+        total = request_bytes(request)
+        return Reduce(goal(total, error) / max(1, total))
 
     def _once(self, action: Action) -> Action | None:
         if type(action) in self.tried:
@@ -130,13 +146,24 @@ class Recovery:
         return Wait(seconds, self.waits)
 
 
-def failure_text(error: ProviderError) -> str:
-    """What a person is told of a failure that nothing more is done about: why, what is kept, what to do next."""
+def failure_text(error: ProviderError, request: Request | None = None) -> str:
+    """What a person is told of a failure that nothing more is done about: why, what is kept, what to do next.
+
+    `request` is what was refused, where that is known.
+    """
     names_the_step = error.kind != "auth" or "/provider" in str(error)
     step = "/retry asks again" if names_the_step else "/provider tries the key, /retry asks again"
     if error.retry_after is not None and error.retry_after > LONGEST_WAIT:
         step += f"; the server wants {duration(60 * ceil(error.retry_after / 60))}"
-    return f"{str(error).rstrip('.')}. Your message is kept; {step}."
+    what = str(error).rstrip(".")
+    if error.kind == "too_many_bytes" and request is not None:
+        what += f". {advice(request)}"
+    return f"{what}. Your message is kept; {step}."
+
+
+def same_cause(one: ProviderError, other: ProviderError) -> bool:
+    """Whether two requests were refused for the same reason, so that what was changed between them did not help."""
+    return (one.kind, refused(one)) == (other.kind, refused(other))
 
 
 def _answer_budget(error: ProviderError) -> int | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from tui.chat.calling.results import Results, result_limit
 from tui.chat.calling.session_tools import SessionTools
@@ -28,22 +29,25 @@ from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.turn.attempt import Attempt
 from tui.chat.turn.fit import RequestFitter
+from tui.chat.turn.oversize import listed
 from tui.chat.turn.recovery import (
     LEAST_ANSWER,
     Action,
     Clamp,
     Recovery,
     Reduce,
+    Shorten,
     Wait,
-    WithoutAttachment,
     WithoutImages,
     WithoutReasoning,
     WithoutTools,
     failure_text,
+    same_cause,
 )
+from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolCall
-from tui.providers.base import Capabilities
+from tui.providers.base import ProviderError
 from tui.text.endings import finish_kind, was_cut, was_stopped
 from tui.tools.base import ToolOutput
 
@@ -57,6 +61,14 @@ STOPPED = Notice("info", "Stopped. What the tools returned is kept; write on whe
 
 class TurnError(Exception):
     """The turn ends without an answer. `str()` is for a person: what happened, what was kept, what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Something that does not go out any more because a request failed with `error`, and how it is taken back."""
+
+    error: ProviderError
+    take_back: Callable[[], Awaitable[None]]
 
 
 class Turn:
@@ -80,7 +92,9 @@ class Turn:
         self._tools = tools
         self._emit = emit
         self._recovery = Recovery()
-        self._refused = False  # the last request, as too large
+        self._refused: ProviderError | None = None  # the last request, as too large
+        self._share: float | None = None  # of its tokens that are to remain
+        self._removed: list[Removed] = []  # since a request was last accepted
         self._waiting = False
         self._steps = 0  # tool steps so far
         self._cuts = 0  # answers in a row that were cut in a tool call
@@ -115,7 +129,7 @@ class Turn:
     def _begin_next_step(self) -> None:
         if self._steps >= (most := self._tools.box.settings.steps):
             raise TurnError(f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.')
-        self._refused = False
+        self._refused = self._share = None
         self._recovery = Recovery()
 
     # -- asking --------------------------------------------------------------------------------------------------
@@ -138,7 +152,13 @@ class Turn:
         """The request that goes out next, trimmed or compacted to fit, and its measure."""
         await self._tools.prepare()
         self._set_max_output()
-        usage = await self._fitter.fit(refused=self._refused)
+        try:
+            usage = await self._fitter.fit(refused=self._refused is not None, share=self._share)
+        except ContextOverflowError:
+            if self._refused is None or self._share is None:
+                raise
+            await uninterrupted(self._take_back(self._refused))  # it is bytes that are too many, not tokens
+            raise TurnError(failure_text(self._refused, self._conversation.request())) from None
         self._emit(UsageChanged(usage))
         return _within_window(self._conversation.request(), usage), usage
 
@@ -159,18 +179,35 @@ class Turn:
         action = await uninterrupted(self._received(attempt, reply, learned))
         if action is not None:
             await self._remedy(action, attempt)
-            self._refused = isinstance(action, Reduce)
+            self._refused = attempt.error if isinstance(action, Reduce) else None
+            self._share = action.share if isinstance(action, Reduce) else None
             return None
         if reply.status == "failed":
             error = attempt.error
-            unknown = "The server ended the answer before it began. Your message is kept; /retry asks again."
-            raise TurnError(failure_text(error) if error else unknown)
+            if error is None:
+                raise TurnError("The server ended the answer before it began. Your message is kept; /retry asks again.")
+            await uninterrupted(self._take_back(error))
+            raise TurnError(failure_text(error, request))
+        self._removed.clear()
         return reply
+
+    async def _take_back(self, error: ProviderError) -> None:
+        """Send again what was left out in vain: the server still refuses for the same reason."""
+        vain = [removed for removed in self._removed if same_cause(removed.error, error)]
+        self._removed.clear()
+        try:
+            for removed in reversed(vain):
+                await removed.take_back()
+        except StoreError as failed:
+            log.warning("what was left out in vain stays out: %s", failed)
+        else:
+            if vain:
+                self._emit(Notice("info", "That did not help: the next request has it again"))
 
     async def _received(self, attempt: Attempt, reply: Message, learned: Sequence[str]) -> Action | None:
         """Keep what came, unless there is a remedy: then nothing came, and no message stays behind.
 
-        `known` is what had been learned of the model before.
+        `learned` is what had been learned of the model before.
         """
         if reply.status == "complete":
             self._compactor.measurement = reply.id  # also where the server reports no usage
@@ -213,13 +250,15 @@ class Turn:
             await asyncio.to_thread(windows.learn_answer, request.provider, request.model, error.most_output)
         if error.kind == "overflow_input":
             await asyncio.to_thread(self._services.estimator.note_refusal, request, error.input_tokens, at=time.time())
-        return self._recovery.decide(error, request, arrived=attempt.arrived)
+        return await asyncio.to_thread(self._recovery.decide, error, request, arrived=attempt.arrived)
 
     async def _remedy(self, action: Action, attempt: Attempt) -> None:
         notice: Notice
+        conversation, error = self._conversation, attempt.error
+        assert error is not None  # an action follows an error
         match action:
             case Wait(seconds, number):
-                self._emit(RetryScheduled(seconds, number, str(attempt.error)))
+                self._emit(RetryScheduled(seconds, number, str(error)))
                 self._waiting = True
                 await asyncio.sleep(seconds)
                 self._waiting = False
@@ -228,24 +267,30 @@ class Turn:
                 self._most_output = most
                 notice = Notice("info", f"The server has room for {most:,} tokens of answer; asking again with that")
             case WithoutReasoning():
-                await self._conversation.void_reasoning()
+                record = await conversation.void_reasoning()
+                self._removed.append(Removed(error, partial(conversation.take_back, record)))
                 notice = Notice("info", "The server refused earlier reasoning; asking again without it")
-            case WithoutAttachment(owner, part, why):
-                await self._conversation.leave_out(owner, part.sha256)
-                notice = Notice("warning", f"{why}: {part.name} ({part.size:,} bytes) is left out of the request")
+            case Shorten(pieces, why):
+                for piece in pieces:
+                    record = await conversation.leave_out(piece.message, piece.digest, piece.keep)
+                    self._removed.append(Removed(error, partial(conversation.take_back, record)))
+                notice = Notice("warning", f"{why}: {listed(pieces)}")
             case WithoutImages():
-                self._set_capabilities(replace(self._conversation.target.capabilities, images=False))
+                self._removed.append(Removed(error, partial(self._set_images, True)))
+                await self._set_images(False)
                 notice = Notice("info", "This model takes no images, its server says; asking again with words for them")
             case WithoutTools():
+                self._removed.append(Removed(error, self._tools.offer_again))
                 await self._tools.without()
                 notice = Notice("info", "This model calls no tools, its server says; asking again without them")
             case Reduce():
-                notice = Notice("info", f"{attempt.error} Making room and asking again")
+                notice = Notice("info", f"{error} Making room and asking again")
         self._emit(notice)
 
-    def _set_capabilities(self, capabilities: Capabilities) -> None:
-        """What the model's server says of it holds in this run."""
-        self._conversation.set_target(replace(self._conversation.target, capabilities=capabilities))
+    async def _set_images(self, images: bool) -> None:
+        """Whether the model takes images, by what its server says: holds in this run."""
+        target = self._conversation.target
+        self._conversation.set_target(replace(target, capabilities=replace(target.capabilities, images=images)))
 
     # -- tools ---------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,8 @@ from tui.providers.http.overflow import (
     any_of,
     is_overflow,
     longest_answer,
+    most_bytes,
+    most_length,
     overflow_numbers,
 )
 from tui.providers.http.route import nothing_there
@@ -177,7 +179,6 @@ _HINTS: Mapping[ErrorKind, str] = {
     "long_context_tier": "This account has no access to the long window: compact, or choose another model.",
     "overflow_input": "The conversation does not fit the model's window.",
     "overflow_output": "The asked-for answer length does not fit beside the conversation.",
-    "too_many_bytes": "The request is too large in bytes: leave out the largest attachment.",
 }
 
 
@@ -263,4 +264,6 @@ def classify_error(
         input_tokens=numbers.input,
         output_tokens=numbers.output,
         most_output=most_output,
+        most_bytes=most_bytes(text) if kind == "too_many_bytes" else None,
+        most_length=most_length(text) if kind == "too_many_bytes" else None,
     )

@@ -164,6 +164,9 @@ _OUTPUT_END = _patterns(
 )
 # OpenRouter, of an account with little credit.
 _AFFORDED = _patterns(r"requested up to ~ tokens, but can only afford #")
+# Limits in bytes or characters: of the whole request (Kimi, Vertex), of one string or file (OpenAI, Anthropic).
+_MOST_BYTES = _patterns(r"total message size ~ exceeds limit #", r"exceeds the limit: # bytes")
+_MOST_LENGTH = _patterns(r"string with maximum length #", r"image exceeds ~ MB maximum: ~ bytes > # bytes")
 # Several inputs add up: "6683 in the messages, 730 in the functions", "52139 of text input, 12757 of tool input".
 _INPUT_PARTS = re.compile(
     r"(?P<n>[\d,_]+) (?:in (?:the|your) (?:messages|functions|tools|prompt)|of (?:\w+ )?input|tokens from the input)",
@@ -202,6 +205,16 @@ def longest_answer(text: str) -> int | None:
 def affordable_answer(text: str) -> int | None:
     """The tokens of answer that an account's credit pays for, where more were asked for; None for another refusal."""
     return _first(_AFFORDED, text)
+
+
+def most_bytes(text: str) -> int | None:
+    """The bytes that a request may have in all, where it had more; None where the refusal names none."""
+    return _first(_MOST_BYTES, text)
+
+
+def most_length(text: str) -> int | None:
+    """What one string (characters) or file (bytes) of a request may have; None where the refusal names none."""
+    return _first(_MOST_LENGTH, text)
 
 
 def to_int(digits: str) -> int:
