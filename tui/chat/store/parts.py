@@ -129,7 +129,7 @@ class PartsBuilder:
                         **part.meta,
                     )
                 case "tool_call" if part.meta.get("name"):
-                    meta = {"id": f"call_{part.key}", **part.meta}
+                    meta = {**part.meta, "id": part.meta.get("id") or f"call_{part.key}"}
                     yield ToolCall(arguments=text, **meta)
         yield from self._sources.values()
 

@@ -42,8 +42,8 @@ class AnthropicReader:
     """Reads one streamed answer. Feed every event, then call `finish` when the stream has ended."""
 
     def __init__(self) -> None:
-        self._blocks: dict[int, _Block] = {}
-        self._opened = 0
+        self._blocks: dict[int, _Block] = {}  # by the server's index: the latest one
+        self._opened: list[_Block] = []
         self._reported: Json = {}  # all fields of usage so far
         self._usage: Usage | None = None
         self._edits: tuple[int, int] | None = None
@@ -97,7 +97,7 @@ class AnthropicReader:
             kind = finish_kind(self._end)
             if kind == "refusal":
                 yield self._refusal
-            for block in self._blocks.values():  # a tool without arguments; of a cut answer they may not have come
+            for block in self._opened:  # a tool without arguments; of a cut answer they may not have come
                 if kind == "tool_calls" and block.kind == "tool_use" and block.whole and not block.input:
                     yield ToolCallDelta(block.index, arguments="{}")
             yield StreamEnd(kind, self._end)
@@ -132,10 +132,9 @@ class AnthropicReader:
         if not isinstance(content, dict):
             return
         kind = "reasoning" if content.get("type") in ("thinking", "redacted_thinking") else str(content.get("type"))
-        count = sum(block.kind == kind for block in self._blocks.values())
-        block = _Block(kind, count, self._opened)
-        self._blocks[_index(event)] = block
-        self._opened += 1
+        count = sum(block.kind == kind for block in self._opened)
+        block = self._blocks[_index(event)] = _Block(kind, count, len(self._opened))
+        self._opened.append(block)
         match content.get("type"):
             case "text":
                 yield from _text(block, content.get("text"))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from tui.messages import Usage
 from tui.providers.base import (
@@ -120,6 +119,7 @@ class ChatReader:
         if not isinstance(calls, list):
             old = delta.get("function_call")  # the form before tool calls
             calls = [{"index": 0, "function": old}] if isinstance(old, dict) else []
+        self._calls.begin_chunk()
         for call in calls:
             if isinstance(call, dict) and call.get("type") == "custom":
                 yield from self._item("custom_tool_call")
@@ -194,50 +194,91 @@ def _starts_anew(last: Json, piece: Json) -> bool:
     return one is not None and other is not None and one != other
 
 
+@dataclass(slots=True)
+class _Call:
+    wire_index: object
+    id: str
+    pieces: list[str] = field(default_factory=list)  # of its arguments
+    in_chunk: bool = True  # a piece of it came in the chunk that is being read
+
+    @property
+    def whole(self) -> bool:
+        """Whether the arguments so far are a JSON object."""
+        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
+            return False
+        try:
+            return isinstance(json.loads("".join(self.pieces)), dict)
+        except (ValueError, RecursionError):
+            return False
+
+
 class _Calls:
     """Puts the pieces of tool calls together where servers forget indices, repeat ids, or number everything 0."""
 
     def __init__(self) -> None:
-        self._seen: list[tuple[object, str]] = []  # (the server's index, id) of each call, by our index
+        self._seen: list[_Call] = []  # by our index
+
+    def begin_chunk(self) -> None:
+        """What is read from now on came in another chunk."""
+        for call in reversed(self._seen):
+            if not call.in_chunk:
+                break
+            call.in_chunk = False
 
     def read(self, call: Json) -> ToolCallDelta:
         """The piece as an event. `id` and `name` come with a call's first piece only."""
         function = call.get("function") if isinstance(call.get("function"), dict) else {}
         assert isinstance(function, dict)
-        call_id, name = _text(call.get("id")), _text(function.get("name"))
-        index, new = self._place(call.get("index"), call_id, bool(name))
+        call_id, name, arguments = _text(call.get("id")), _text(function.get("name")), _arguments(function)
+        index, new = self._place(call.get("index"), call_id, arguments if name else None)
+        known = self._seen[index]
+        if not new and name and known.whole and arguments == "".join(known.pieces):
+            arguments = ""  # the whole call once more
+        if arguments:
+            known.pieces.append(arguments)
         extra = call.get("extra_content")
         return ToolCallDelta(
             index,
             id=call_id if new else None,
             name=name or None,
-            arguments=_arguments(function.get("arguments")),
+            arguments=arguments,
             extra=json.dumps(extra, ensure_ascii=False) if isinstance(extra, dict) else None,
         )
 
-    def _place(self, wire_index: object, call_id: str, named: bool) -> tuple[int, bool]:
+    def _place(self, wire_index: object, call_id: str, named: str | None) -> tuple[int, bool]:
+        """Our index of the call, and whether its id is new. `named`: the piece's arguments, if it has a name."""
         for index in range(len(self._seen) - 1, -1, -1):
-            known_index, known_id = self._seen[index]
-            if named and None not in (wire_index, known_index) and wire_index != known_index:
+            known = self._seen[index]
+            if named is not None and None not in (wire_index, known.wire_index) and wire_index != known.wire_index:
                 continue  # another call, also where both have one id
-            if call_id and call_id == known_id:
-                return index, False
-            if wire_index is not None and wire_index == known_index and not (call_id and known_id and named):
-                if call_id and not known_id:
-                    self._seen[index] = (known_index, call_id)
-                    return index, True
-                return index, False
-        if wire_index is None and not call_id and not named and self._seen:
+            same_id = bool(call_id) and call_id == known.id
+            both_named = bool(call_id and known.id) and named is not None
+            if same_id or (wire_index is not None and wire_index == known.wire_index and not both_named):
+                if named is not None and self._is_another(known, named):
+                    break
+                fresh = bool(call_id) and not known.id
+                known.id = known.id or call_id
+                return index, fresh
+        if wire_index is None and not call_id and named is None and self._seen:
             return len(self._seen) - 1, False
-        self._seen.append((wire_index, call_id))
+        self._seen.append(_Call(wire_index, call_id))
         return len(self._seen) - 1, True
 
+    def _is_another(self, known: _Call, arguments: str) -> bool:
+        """Whether a named piece begins a call of its own after one that is whole, though they have one id or index.
 
-def _arguments(value: Any) -> str:
-    match value:
-        case str():
-            return value
-        case dict():
+        A repetition of the whole call is none, unless both stand in one chunk.
+        """
+        if not arguments.lstrip().startswith("{") or not known.whole:
+            return False
+        return known.in_chunk or arguments != "".join(known.pieces)
+
+
+def _arguments(function: Json) -> str:
+    match function.get("arguments"):
+        case str(text):
+            return text
+        case dict(value):
             return json.dumps(value, ensure_ascii=False)
         case _:
             return ""

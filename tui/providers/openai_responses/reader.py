@@ -38,6 +38,9 @@ class _Item:
     refused: str = ""  # what has come of a refusal in it
     named: bool = False  # its phase, or that there is such an item, was handed on
     parts: int = 0  # summary parts begun
+    added: bool = False  # its beginning was announced
+    done: bool = False
+    before: _Item | None = None  # an earlier one of the same index or id
 
 
 class ResponsesReader:
@@ -48,7 +51,8 @@ class ResponsesReader:
 
     def __init__(self, provider: str = "") -> None:
         self._provider = provider
-        self._items: dict[object, _Item] = {}
+        self._items: list[_Item] = []
+        self._named: dict[object, _Item] = {}  # by index or id, which items may share: the latest one
         self._end: StreamEnd | None = None
         self._model = ""
         self._usage: Usage | None = None
@@ -105,23 +109,25 @@ class ResponsesReader:
                 item.text += delta
                 yield ToolCallDelta(item.index, arguments=delta)
 
-    def _item(self, event: Json, kind: str) -> _Item:
-        """The item an event belongs to; made up where a server did not announce it."""
+    def _item(self, event: Json, kind: str, *, adding: bool = False) -> _Item:
+        """The item an event belongs to; made up where a server did not announce it. `adding`: a new one begins."""
         wire = event.get("item")
         item_id = wire.get("id") if isinstance(wire, dict) else event.get("item_id")
         index = event.get("output_index")
         key: object = index if isinstance(index, int) else str(item_id or kind)
-        item = self._items.get(key)
-        if item is None or item.kind != kind:
-            count = sum(other.kind == kind for other in self._items.values())
-            item = self._items[key] = _Item(kind, count, len(self._items))
+        item = self._named.get(key)
+        if item is None or item.kind != kind or (adding and item.added):
+            item = _Item(kind, sum(other.kind == kind for other in self._items), len(self._items), before=item)
+            self._items.append(item)
+            self._named[key] = item
         return item
 
     def _added(self, event: Json) -> Iterator[StreamEvent]:
         wire = event.get("item")
         if not isinstance(wire, dict):
             return
-        item = self._item(event, str(wire.get("type")))
+        item = self._item(event, str(wire.get("type")), adding=True)
+        item.added = True
         if item.kind == "function_call":
             yield ToolCallDelta(
                 item.index, str(wire.get("call_id") or wire.get("id") or ""), str(wire.get("name") or "")
@@ -135,7 +141,8 @@ class ResponsesReader:
             return
         kind = str(wire.get("type"))
         announced = len(self._items)
-        item = self._item(event, kind)
+        item = _first_open(self._item(event, kind))
+        item.done = True
         match kind:
             case "reasoning":
                 yield from _reasoning(item, wire)
@@ -164,7 +171,7 @@ class ResponsesReader:
             self._model = model
             yield ModelNamed(model)
         if usage := read_usage(response.get("usage")):
-            searches = sum(item.kind == "web_search_call" for item in self._items.values())
+            searches = sum(item.kind == "web_search_call" for item in self._items)
             read = replace(usage, terms=read_terms(response), searches=searches or usage.searches)
             self._usage = merged_usage(self._usage, read)
             yield UsageUpdate(self._usage)
@@ -178,8 +185,18 @@ class ResponsesReader:
                 reason = str(details.get("reason") or "") if isinstance(details, dict) else ""
                 self._end = StreamEnd(finish_kind(reason or "incomplete"), reason or "incomplete")
             case _:
-                called = any(item.kind == "function_call" for item in self._items.values())
+                called = any(item.kind == "function_call" for item in self._items)
                 self._end = StreamEnd("tool_calls" if called else "stop", "completed")
+
+
+def _first_open(item: _Item) -> _Item:
+    """Of the items that share a name with `item`, the earliest of its kind that has not ended."""
+    first, earlier = item, item.before
+    while earlier is not None:
+        if earlier.kind == item.kind and not earlier.done:
+            first = earlier
+        earlier = earlier.before
+    return first
 
 
 def _named(item: _Item, wire: Json) -> Iterator[StreamEvent]:
