@@ -67,16 +67,18 @@ def test_calls_and_token_sums_are_those_of_the_files() -> None:
 
 @pytest.mark.parametrize(
     ("program", "middle", "p95", "p99"),
-    [("codex", 0.02, 0.3, 1.5), ("gemini-cli", 0.05, 1.0, 4.0), ("claude-code-2026", 0.05, 1.1, 3.3)],
+    [("codex", 0.01, 0.15, 0.8), ("gemini-cli", 0.05, 1.0, 4.0), ("claude-code-2026", 0.05, 0.4, 0.7)],
 )
 def test_recorded_calls_are_predicted(program: str, middle: float, p95: float, p99: float) -> None:
-    errors = sorted(
-        abs(call.error_percent)
+    scored = [
+        call
         for name in files()
         if name.startswith(f"{program}/") and name not in REFUSED
         for recording in recordings(name)
         for call in replay(recording, name).scored
-    )
+    ]
+    errors = sorted(abs(call.error_percent) for call in scored)
+    assert min(call.error_percent for call in scored) >= -3  # the worst under-prediction
     assert median(errors) <= middle
     assert errors[int(0.95 * len(errors))] <= p95
     assert errors[int(0.99 * len(errors))] <= p99

@@ -99,6 +99,20 @@ def test_reasoning_of_a_tool_loop_leaves_all_at_once() -> None:
     assert found.match == "prefix"
 
 
+@pytest.mark.parametrize(
+    "block", [Reasoning("a b", signature="s"), Reasoning("", redacted="s"), Reasoning("", encrypted="")]
+)
+def test_sealed_reasoning_goes_back_as_long_as_it_was_billed(block: Reasoning) -> None:
+    """Claude shows a summary or nothing, and takes the whole back inside the signature."""
+    known = estimator()
+    reply = Message("assistant", (block, *answer("word " * 12).parts))
+    known.record(request(user("q")), reply, Usage(100, 2_315), learn=True, at=0.0)
+    found = known.estimate(request(user("q"), reply, user("x")))
+    assert (found.known_tokens, found.last_output_sent_back) == (2_415, 2_315)
+    bare = known.estimate(request(user("q"), without_reasoning(reply), user("x")))
+    assert bare.tokens <= 100 + 12 + 12
+
+
 def test_hidden_reasoning_is_never_in_the_next_input() -> None:
     known = estimator()
     reply = answer("word " * 12)

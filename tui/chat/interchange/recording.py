@@ -31,6 +31,7 @@ class Recording:
     answered carry its usage. `records` say what compactions and the like left out, as in our own store. `info` and
     `calls` are there in our own export only. `window` is the context window that the file names, in tokens; `unscored`
     says why `chatctx replay` can't score a file that reports no usage per call, `skipped` what could not be read.
+    `missing` names, by the id of an answer, what its input had that the file lacks: such a call can't be predicted.
 
     A `Reasoning` with an empty `encrypted` was sent back by the other program, but its content is not in the file.
     """
@@ -45,6 +46,7 @@ class Recording:
     window: int | None = None
     unscored: str = ""
     skipped: str = ""
+    missing: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def model(self) -> tuple[str, str]:

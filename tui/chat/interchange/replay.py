@@ -2,13 +2,15 @@
 
 Before each call the request is projected and estimated by the same code as in the program; then the recorded usage is
 recorded as its outcome. The first call of a conversation, and the first after a compaction, have nothing measured
-behind them in the file (system prompt and tools are not in it): they only anchor.
+behind them in the file (system prompt and tools are not in it): they only anchor. So does a call whose request had
+more than the file tells, such as the schemas of tools that were loaded meanwhile.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal, TypeAlias
@@ -46,12 +48,13 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A file's result."""
+    """A file's result. `missing` is how many calls were not scored, by what the file lacks of them."""
 
     name: str
     calls: int
     scored: tuple[Scored, ...]
     seconds: float
+    missing: Mapping[str, int]
 
 
 def replay(recording: Recording, name: str, *, learn: bool = True, method: Method = "hybrid") -> Replay:
@@ -60,6 +63,7 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
     estimator = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
     naive = _Chars4()
     scored: list[Scored] = []
+    missing: Counter[str] = Counter()
     calls, fresh = 0, True
     compactions = -1
     for reply, usage, request, state in recorded_calls(recording):
@@ -77,10 +81,12 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
             estimate = estimator.estimate(request)
             predicted, bound, source = estimate.tokens, estimate.upper_bound, estimate.source
             estimator.record(request, reply, usage, learn=learn, at=reply.created_at, recorded=True)
-        if not fresh:
+        if reply.id in recording.missing:
+            missing[recording.missing[reply.id]] += 1
+        elif not fresh:
             scored.append(Scored(len(scored) + 1, predicted, bound, actual, source, reply.id))
         fresh = False
-    return Replay(name, calls, tuple(scored), time.perf_counter() - began)
+    return Replay(name, calls, tuple(scored), time.perf_counter() - began, missing)
 
 
 def recorded_calls(

@@ -27,6 +27,7 @@ from tui.providers.models.catalog import dollars
 from tui.providers.registry import all_configs
 from tui.terminal.output import ERASE_LINE, write_raw
 from tui.text.cells import plain
+from tui.text.numbers import plural
 
 PAUSE = 0.2  # seconds between two signs of life
 
@@ -179,7 +180,10 @@ def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, n
             failed = True
         for recording in scorable:
             name = path.name if len(recordings) == 1 else f"{path.name}: {plain(recording.title)[:40]}"
-            results.append(replay(recording, name, learn=not no_learning, method=method))
+            result = replay(recording, name, learn=not no_learning, method=method)
+            results.append(result)
+            for what, count in result.missing.items():
+                complain(f"{name}: {plural(count, 'call')} not scored, since the file lacks {what}")
     if not results:
         return FAILED
     rows = [summary(result.name, result.calls, result.scored, result.seconds) for result in results]

@@ -341,7 +341,7 @@ class HybridTokenEstimator:
         digest = message_digest(sent_reply)
         count = self.counter.count_messages([sent_reply], request.model, [digest])[0]
         output = self._output(sent_reply, count, usage, situation.calibration)
-        thought, sure = _reply_reasoning(sent_reply, count, usage, output)
+        thought, sure = _reply_reasoning(sent_reply, count, usage, output, situation.calibration)
         unseen = _unseen(count, output, thought, situation.calibration)
         cost = None
         if output is not None:
@@ -383,9 +383,7 @@ class HybridTokenEstimator:
         if reply.status != "complete" or output is None or not reply.parts:
             return None
         hidden = usage.reasoning or 0
-        visible = (count.size - count.split.get("reasoning", 0.0)) * calibration.factor
-        if hidden == 0:
-            visible = count.size * calibration.factor
+        visible = count.size * calibration.factor if hidden == 0 else _visible(count, calibration)
         return None if output - hidden < STALE_OUTPUT * visible - 4 else output
 
     def _reply_cost(self, request: Request, reply: Message, digest: MessageDigest, output: int, thought: int) -> Cost:
@@ -439,12 +437,18 @@ def _same_preamble(one: Request, other: Request) -> bool:
     return (one.system, one.tools, one.reasoning) == (other.system, other.tools, other.reasoning)
 
 
-def _reply_reasoning(reply: Message, count: MessageCount, usage: Usage, output: int | None) -> tuple[int, bool]:
+def _reply_reasoning(
+    reply: Message, count: MessageCount, usage: Usage, output: int | None, calibration: Calibration
+) -> tuple[int, bool]:
     """Reasoning tokens inside the reply's output, and whether the provider said so."""
+    blocks = [part for part in reply.parts if isinstance(part, Reasoning)]
     if usage.reasoning is not None:
         thought, sure = usage.reasoning, True
-    elif any(isinstance(part, Reasoning) for part in reply.parts):
+    elif blocks:
         thought, sure = round(count.split.get("reasoning", 0.0)), count.fixed > 0
+        if output is not None and any(_is_sealed(block) for block in blocks):
+            # What is readable is a summary: the whole goes back inside the signature, and costs what it was billed.
+            thought = max(thought, round(output - _visible(count, calibration)))
     else:
         thought, sure = 0, True
     return (thought if output is None else min(thought, output)), sure
@@ -454,9 +458,19 @@ def _unseen(count: MessageCount, output: int | None, thought: int, calibration: 
     """Output tokens that no part of the reply explains, 0 where the parts may do: reasoning billed without a word."""
     if output is None:
         return 0
-    visible = (count.size - count.split.get("reasoning", 0.0)) * calibration.factor
+    visible = _visible(count, calibration)
     unseen = output - thought - visible
     return round(unseen) if unseen > UNSEEN_SHARE * visible + UNSEEN_SLACK else 0
+
+
+def _visible(count: MessageCount, calibration: Calibration) -> float:
+    """Tokens of a message without its reasoning."""
+    return (count.size - count.split.get("reasoning", 0.0)) * calibration.factor
+
+
+def _is_sealed(block: Reasoning) -> bool:
+    """Whether the provider takes the whole reasoning back in a form that only it can read."""
+    return block.encrypted is not None or bool(block.signature or block.redacted)
 
 
 def _log(request: Request, estimate: ConversationEstimate, outcome: CallOutcome) -> None:

@@ -25,7 +25,7 @@ def claude_line(kind: str, content: Any, request_id: str = "", **more: Any) -> d
     return {"type": kind, "sessionId": "x", "requestId": request_id or None, "message": message, **more}
 
 
-def claude_answer(content: Any, request_id: str, output: int, model: str = "claude-opus-4-6", **usage: int) -> Any:
+def claude_answer(content: Any, request_id: str, output: int, model: str = "claude-opus-4-6", **usage: Any) -> Any:
     counts = {"input_tokens": 3, "cache_read_input_tokens": 1_000, "cache_creation_input_tokens": 20, **usage}
     counts["output_tokens"] = output
     return claude_line("assistant", content, request_id, message={"model": model, "usage": counts})

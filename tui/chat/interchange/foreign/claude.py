@@ -9,16 +9,40 @@ from typing import Any
 
 from tui.chat.conversation.history import RecordKind
 from tui.chat.interchange.foreign.source import Line, SourceFile
-from tui.chat.interchange.recording import Recording, compaction, first_words, picture, seconds
+from tui.chat.interchange.recording import Recording, clearing, compaction, first_words, picture, seconds
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import Record
 from tui.messages import Attachment, Message, MessageKind, Part, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.providers.usage_reading import read_usage
 
 SOURCE, NAME = "claude-code", "Claude Code"
 PROVIDER = "anthropic"
 
-_NOT_SENT = frozenset({"hook_system_message", "command_permissions", "hook_cancelled", "hook_non_blocking_error"})
-"""Kinds of `attachment` lines that are for the screen only."""
+_NOT_SENT = frozenset(
+    {
+        "already_read_file", "command_permissions", "context_efficiency", "current_session_memory", "dynamic_skill",
+        "edited_image_file", "hook_cancelled", "hook_deferred_tool", "hook_error_during_execution",
+        "hook_non_blocking_error", "hook_permission_decision", "hook_system_message", "prompt_snapshot",
+        "structured_output",
+    }
+)  # fmt: skip
+"""Kinds of `attachment` lines that are for the screen or the record only, as observed up to 2.1.258."""
+
+_NOT_IN_FILE = {
+    "auto_mode": "instructions of its auto mode",
+    "auto_mode_exit": "instructions of its auto mode",
+    "plan_mode": "instructions of its plan mode",
+    "plan_mode_exit": "instructions of its plan mode",
+    "plan_mode_reentry": "instructions of its plan mode",
+}
+"""Kinds whose words are sent, but stand in no file: what of the context is missing."""
+
+_CONTENT = (
+    "filename", "path", "content", "snippet", "text", "message", "body", "files", "memories", "skills", "context",
+    "snapshot", "planFilePath", "planContent", "addedBlocks", "addedLines", "removedNames", "newDate", "blockingError",
+    "response", "description",
+)  # fmt: skip
+"""Fields of the other kinds that go out."""
 
 
 def detect(file: SourceFile) -> bool:
@@ -50,6 +74,9 @@ class Reader:
         self._side = side
         self._answers: dict[str, int] = {}  # request id -> position of its message
         self._names: dict[str, str] = {}  # call id -> tool name
+        self._results: dict[str, str] = {}  # call id -> id of the message with its result
+        self._missing: dict[str, str] = {}  # answer -> what its request had that the file lacks
+        self._missing_next = ""
         self._start = 0  # where the context begins: after the last compaction
         self._parents: dict[str, str] = {}  # line -> the line it follows
         self._lines: dict[str, set[str]] = {}  # message id -> the lines it stands on
@@ -75,13 +102,17 @@ class Reader:
                 self._attachment(line)
             case "queue-operation":
                 self._queued(line)
+            case "system" if line.get("subtype") == "microcompact_boundary":
+                self._cleared(line)
         for added in self.messages[before:]:
             self._lines[added.id] = {str(line.get("uuid"))}
 
     def recording(self, fallback: str) -> Recording:
         """The conversation so far, under `fallback` where nobody wrote anything yet."""
         title = first_words(self.messages, fallback)
-        return Recording(SOURCE, title, tuple(self.messages), tuple(self.records), self.blobs)
+        return Recording(
+            SOURCE, title, tuple(self.messages), tuple(self.records), self.blobs, missing=dict(self._missing)
+        )
 
     def finish(self) -> None:
         """What a person typed last and the program never came to send."""
@@ -115,8 +146,46 @@ class Reader:
             if parts:
                 kind_here: MessageKind = "chat" if typed else "injected"
                 self.messages.append(Message("user", parts, id=new_id(), kind=kind_here, created_at=at))
-        elif kind not in _NOT_SENT and (text := _reminder(data)):
-            self.messages.append(Message("user", (Text(text),), id=new_id(), kind="injected", created_at=at))
+        elif kind in _NOT_IN_FILE:
+            self._missing_next = _NOT_IN_FILE[kind]
+        elif kind not in _NOT_SENT and (found := self._reminder(data)):
+            self.messages.append(Message("user", tuple(found), id=new_id(), kind="injected", created_at=at))
+
+    def _reminder(self, data: Mapping[str, Any]) -> list[Part]:
+        """What of an attachment goes out."""
+        match data.get("type"):
+            case "file":
+                return self._file(data)
+            case "task_reminder":
+                lines = [f"#{task['id']}. [{task['status']}] {task['subject']}" for task in data.get("content") or []]
+            case "hook_success" if data.get("hookEvent") not in ("SessionStart", "UserPromptSubmit"):
+                return []
+            case _:
+                lines = [text for field in _CONTENT for text in _strings(data.get(field))]
+                if not data.get("addedLines"):
+                    lines += _strings(data.get("addedNames"))
+        return [Text("\n".join(lines))] if any(lines) else []
+
+    def _file(self, data: Mapping[str, Any]) -> list[Part]:
+        """A file that a person named with @: it is sent as if the model had read it."""
+        content = data.get("content") or {}
+        file = content.get("file") or {}
+        if content.get("type") in ("image", "pdf"):
+            media = "application/pdf" if content["type"] == "pdf" else str(file.get("type") or "image/png")
+            return [*picture(media, str(file.get("base64") or ""), self.blobs)]
+        text = file.get("content") if content.get("type") == "text" else None
+        if text is None:
+            return [Text("\n".join((str(data.get("filename") or ""), *_strings(content))))]
+        numbered = enumerate(str(text).split("\n"), int(file.get("startLine") or 1))
+        lines = "\n".join(f"{number}\t{line}" for number, line in numbered)
+        return [Text(f"{data.get('filename') or ''}\n{lines}")]
+
+    def _cleared(self, line: Mapping[str, Any]) -> None:
+        """Old tool results that go out as a fixed line from now on."""
+        calls = (line.get("microcompactMetadata") or {}).get("compactedToolIds") or []
+        cleared = [(self._results[call], call) for call in calls if call in self._results]
+        if cleared:
+            self.records.append(clearing(seconds(line.get("timestamp")), cleared))
 
     def _rewind(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         """A person went back and said something else: set aside what the new line does not follow from.
@@ -154,13 +223,17 @@ class Reader:
         model = str(message.get("model", ""))
         parts = [part for block in message.get("content") or [] for part in self._part(block, model)]
         key = str(line.get("requestId") or message.get("id") or "")
-        usage = _usage(message.get("usage"))
+        usage = read_usage(message.get("usage"))
         at = self._answers.get(key) if key else None
         if at is None:
             if key:
                 self._answers[key] = len(self.messages)
             ident = new_id()
             self._lines[ident] = {str(line.get("uuid"))}
+            if usage is not None and usage.searches:
+                self._missing_next = "what its server read by itself"
+            if self._missing_next:
+                self._missing[ident], self._missing_next = self._missing_next, ""
             self.messages.append(
                 Message(
                     "assistant",
@@ -195,7 +268,9 @@ class Reader:
         seen = tuple(part for part in parts if isinstance(part, Attachment)) if results else ()
         rest = tuple(part for part in parts if part not in results and part not in seen)
         if results:
-            self.messages.append(Message("tool", (*results, *seen), id=new_id(), created_at=at))
+            answer = Message("tool", (*results, *seen), id=new_id(), created_at=at)
+            self._results |= {result.call_id: answer.id for result in results}
+            self.messages.append(answer)
         if rest:
             kind: MessageKind = "injected" if line.get("isMeta") else "chat"
             self.messages.append(Message("user", rest, id=new_id(), kind=kind, created_at=at))
@@ -233,6 +308,9 @@ class Reader:
         content, call = block.get("content") or "", str(block["tool_use_id"])
         inner = [{"type": "text", "text": content}] if isinstance(content, str) else content
         text = "\n".join(str(piece["text"]) for piece in inner if piece.get("type") == "text")
+        loaded = [str(piece.get("tool_name")) for piece in inner if piece.get("type") == "tool_reference"]
+        if loaded:
+            text, self._missing_next = f"Loaded: {', '.join(loaded)}", "schemas of tools that it loaded"
         images = [part for piece in inner if piece.get("type") == "image" for part in self._image(piece)]
         return [ToolResult(call, self._names.get(call, ""), text, bool(block.get("is_error"))), *images]
 
@@ -261,37 +339,12 @@ def _texts(lines: Sequence[Line]) -> frozenset[str]:
     return frozenset(texts)
 
 
-def _reminder(data: Mapping[str, Any]) -> str:
-    """The text of an attachment: everything in it that is content, a line each."""
-    texts: list[str] = []
-
-    def walk(value: Any) -> None:
-        if isinstance(value, str):
-            texts.append(value)
-        elif isinstance(value, list):
-            for item in value:
-                walk(item)
-        elif isinstance(value, dict):
-            for item in value.values():
-                walk(item)
-
-    fields: tuple[str, ...] = ("filename", "path", "content", "snippet", "addedBlocks", "addedLines", "files", "plan")
-    if "addedLines" not in data:
-        fields = (*fields, "addedNames")
-    if str(data.get("type", "")).startswith("hook_"):
-        fields = ("content",)
-    for field in fields:
-        walk(data.get(field))
-    return "\n".join(filter(None, texts))
-
-
-def _usage(data: Any) -> Usage | None:
-    if not isinstance(data, dict):
-        return None
-    read, write = data.get("cache_read_input_tokens") or 0, data.get("cache_creation_input_tokens") or 0
-    total = int(data.get("input_tokens") or 0) + read + write
-    details = data.get("output_tokens_details") or {}
-    return Usage(total, int(data.get("output_tokens") or 0), read, write, details.get("thinking_tokens"))
+def _strings(value: Any) -> list[str]:
+    """Every text in `value`, in its order."""
+    if isinstance(value, str):
+        return [value] if value else []
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for item in items for text in _strings(item)]
 
 
 def _larger(one: Usage | None, other: Usage | None) -> Usage | None:

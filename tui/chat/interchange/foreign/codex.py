@@ -61,12 +61,17 @@ class Reader:
         self._answer: list[Part] = []  # parts of an answer whose token count has not come yet
         self._calls: dict[str, str] = {}  # call id -> tool name
         self._results: list[Part] = []  # outputs of calls in `_answer`
+        self._missing: dict[str, str] = {}  # answer -> what its input had that the file lacks
+        self._searched = False  # the server searched while it made the open answer
         self._start = 0  # position in `messages` where the context begins
 
     def recording(self, fallback: str) -> Recording:
         """The conversation so far, under `fallback` where nobody wrote anything yet."""
         title = first_words(self.messages, fallback)
-        return Recording(SOURCE, title, tuple(self.messages), tuple(self.records), self.blobs, window=self.window)
+        return Recording(
+            SOURCE, title, tuple(self.messages), tuple(self.records), self.blobs, window=self.window,
+            missing=dict(self._missing),
+        )  # fmt: skip
 
     def add(self, line: Line) -> None:
         """Take one line."""
@@ -125,6 +130,8 @@ class Reader:
             usage=usage if of_session else None,
         )  # fmt: skip
         self.messages.append(message)
+        if self._searched:
+            self._missing[message.id], self._searched = "what its server read by itself", False
         results, self._answer, self._results = self._results, [], []
         if results:
             self.messages.append(Message("tool", tuple(results), id=new_id(), created_at=self._at))
@@ -163,7 +170,8 @@ class Reader:
         if item["type"] == "custom_tool_call" or not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
         ident = str(item.get("call_id") or item.get("id") or f"call-{len(self._calls)}")
-        if item["type"] == "web_search_call":  # run by the server: what it read is in no line, and never sent again
+        if item["type"] == "web_search_call":  # run by the server: what it read is in no line
+            self._searched = True
             return
         self._calls[ident] = name
         self._answer.append(ToolCall(ident, name, arguments))
