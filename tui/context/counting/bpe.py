@@ -1,7 +1,7 @@
-"""Counting with byte-pair encoding over a packed vocabulary: token numbers are never needed, only how many there are.
+"""Count tokens by byte-pair encoding over a packed vocabulary. Only the number of tokens is computed, never their ids.
 
-A vocabulary takes about 3 MB in memory and loads in 0.1 s. tiktoken holds each token several times over in hash maps
-(70 MB for 200,000 tokens); it is what the tests compare with.
+A vocabulary takes about 3 MB in memory and loads in 0.1 s. tiktoken, which the tests compare with, holds each token
+several times over in hash maps (70 MB for 200,000 tokens).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WORD_BYTES = 8_192  # longer words are cut, which costs at most a token each time
 CACHED_LONG_WORDS = 64
 CACHED_RANKS = 16_384  # about 2 MB
-PREFIX = 3  # bytes of a token that stand in the index
+PREFIX = 3  # leading bytes of a token, which the index holds
 ABSENT = 1 << 32  # above every rank
 
 
@@ -51,7 +51,7 @@ class Ranks:
     """
 
     def __init__(self, data: bytes) -> None:
-        """`data` as `tests/bench/vocabularies.py` packs it. Raises `ValueError` for anything else."""
+        """Read `data` as packed by `tests/bench/vocabularies.py`. Raises `ValueError` for anything else."""
         tokens, groups = int.from_bytes(data[:4], "little"), int.from_bytes(data[4:8], "little")
         if 8 + 6 * groups + 3 * tokens > len(data):
             raise ValueError("not a vocabulary")
@@ -103,7 +103,7 @@ class Ranks:
 
 
 def _joined(planes: bytes, count: int) -> array[int]:
-    """Numbers of 32 bits from four planes of their bytes, the lowest first."""
+    """32-bit integers from four planes of their bytes, lowest byte first."""
     mixed = bytearray(4 * count)
     for index in range(4):
         mixed[index::4] = planes[index * count : (index + 1) * count]
@@ -147,7 +147,7 @@ class Weights(NamedTuple):
 
 
 class _RankCache(dict[bytes, int]):
-    """The ranks asked for latest, `ABSENT` for those of `size` and above: most lookups are answered in C."""
+    """A cache of recently used ranks; `ABSENT` for ranks of `size` and above. Most lookups are answered in C."""
 
     def __init__(self, ranks: Ranks, size: int) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ class BpeCounter(WordCounter):
         return self._merge(data) if len(data) <= LONG else self._merge_long(data)
 
     def _merge(self, data: bytes) -> int:
-        """Tokens of one word: the pair whose union has the lowest rank is merged, until none has one."""
+        """Tokens of one word. The pair with the lowest rank is merged until no pair has a rank."""
         if self.rank(data) != ABSENT:
             return 1
         if not self.encoding.characters:
@@ -221,12 +221,12 @@ class BpeCounter(WordCounter):
 
 
 def merge(data: bytes, bounds: list[int], rank: Callable[[bytes], int]) -> list[int]:
-    """Where the tokens of `data` begin and end, when its parts between `bounds` are merged."""
+    """Token boundaries in `data` after merging its parts between `bounds`."""
     return (_merge_short if len(bounds) <= LONG else _merge_long)(data, bounds, rank)
 
 
 def _merge_short(data: bytes, bounds: list[int], rank: Callable[[bytes], int]) -> list[int]:
-    """By looking through all pairs for each merge."""
+    """Scan all pairs before each merge."""
     pairs = [rank(data[start:end]) for start, end in zip(bounds, bounds[2:], strict=False)]
     while pairs:
         best = min(pairs)
@@ -242,7 +242,7 @@ def _merge_short(data: bytes, bounds: list[int], rank: Callable[[bytes], int]) -
 
 
 def _merge_long(data: bytes, bounds: list[int], rank: Callable[[bytes], int]) -> list[int]:
-    """By a heap of pairs, for long words."""
+    """Keep the pairs in a heap; for long words."""
     count = len(bounds) - 1
     ends = bounds[1:]  # of the part that begins at `bounds[at]`; 0 once it was merged into the one before it
     after, before = list(range(1, count + 1)), list(range(-1, count - 1))

@@ -1,8 +1,7 @@
 """Classes of text that cost alike in one vocabulary: scripts, digits, punctuation, blanks, emoji.
 
-Tokens by class are held in one integer, `LANE` bits for each class: words are added up by `sum`, in C, and so are
-messages. The unit is 1/`UNIT` of a token. Such integers are stored: a change of `CLASSES` needs another
-`counting.PROJECTION_VERSION`.
+Tokens by class are packed into one integer, `LANE` bits a class, so that words and messages are summed in C. The unit
+is 1/`UNIT` of a token. Packed integers are stored: changing `CLASSES` requires a new `counting.PROJECTION_VERSION`.
 """
 
 from __future__ import annotations
@@ -145,7 +144,7 @@ _BLOCKS = (
 )
 _STARTS = [start for start, _ in _BLOCKS]
 _NAMES = [CLASSES.index(name) for _, name in _BLOCKS]
-# Letters that tell a language, with the class of the script that it otherwise shares: a word with one is of its class.
+# Letters that occur in one language only: a word with one of them gets that language's class, not the script's.
 _TELLING = {
     "vietnamese": ("ơưƠƯ", "latin accented"),
     "turkish": ("ğışĞİŞ", "latin accented"),
@@ -183,7 +182,7 @@ def class_of(char: str) -> int:
 
 
 def word_classes(word: str) -> list[tuple[int, int]]:
-    """How many characters of `word` are of which class. Blanks before other characters do not count."""
+    """Number of characters of `word` in each class, not counting blanks before other characters."""
     if word.isascii():
         inner = word.strip()
         if inner.isalpha():
@@ -203,12 +202,12 @@ def word_classes(word: str) -> list[tuple[int, int]]:
 
 
 def pack(tokens: Mapping[int, float]) -> int:
-    """`tokens` by class as one integer. They must not be negative."""
+    """`tokens` by class as one integer. No count may be negative."""
     return sum(round(count * UNIT) << LANE * kind for kind, count in tokens.items())
 
 
 def unpack(packed: int) -> list[tuple[int, float]]:
-    """The classes in `packed` that have tokens, with how many."""
+    """The classes in `packed` that have tokens, and how many."""
     counts, kind = [], 0
     while packed:
         if lane := packed & _MASK:

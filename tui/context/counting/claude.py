@@ -19,8 +19,8 @@ from tui.context.counting.classes import BLANKS, LANE, UNIT, word_classes
 from tui.context.counting.words import WordCounter, pieces
 
 PART = 512  # characters of the stream that are looked at together
-# Marks in the stream: a word begins or ends, its first letter or all of them are capitals. None is left in the text,
-# of which the API strips control characters. `TAIL` stands before the line ends at the end of a text.
+# Marks in the stream: a word begins or ends, its first letter or all of them are capitals. None occurs in the text,
+# since the API strips control characters. `TAIL` comes before the line ends at the end of a text.
 BEGIN, END, SHIFT, CAPS, TAIL = "\x01", "\x02", "\x03", "\x04", "\x05"
 _MARKS = frozenset((BEGIN, END, SHIFT, CAPS))
 
@@ -43,7 +43,7 @@ _BLANK = re.compile("[\x00\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 _SUFFIXES = frozenset(("s", "t", "d", "m", "ll", "re", "ve"))  # "it's" has one border, the apostrophe
-_NEW_CASE = str.maketrans("\u1c89\ua7cb", "\u1c8a\u0264")  # pairs of Unicode 16, which Python does not know yet
+_NEW_CASE = str.maketrans("\u1c89\ua7cb", "\u1c8a\u0264")  # pairs of Unicode 16, missing in Python 3.11
 _CAPITALS_FROM = 4  # letters in capitals that take one mark for all of them
 
 
@@ -74,7 +74,7 @@ class ClaudeCounter(WordCounter):
             yield _PART.findall(stream)
 
     def stream(self, text: str, *, first: bool = True, last: bool = True) -> str:
-        """`text` with its marks. A message begins as if a blank stood before it, and ends with two line ends."""
+        """`text` with its marks, as if a blank came before the message and two line ends after it."""
         blank_first = first and text[:1] == " "
         text = self._normalized(text)
         tail = ""
@@ -99,7 +99,7 @@ class ClaudeCounter(WordCounter):
 
     def _marked(self, text: str, first: bool) -> Iterator[str]:
         """The runs of `text` with their marks."""
-        kinds = text.translate(self._kinds)  # what is beyond the table stays as it is
+        kinds = text.translate(self._kinds)  # characters beyond the table are left as they are
         runs = [(match.lastgroup or "", match.start(), match.end()) for match in _RUN.finditer(kinds)]
         around = [("", 0, 0), *runs, ("", len(text), len(text))]
         for index, (name, start, end) in enumerate(runs):
@@ -126,7 +126,7 @@ class ClaudeCounter(WordCounter):
 
     @staticmethod
     def _borders(name: str, body: str, head: str, last: str) -> tuple[bool, bool]:
-        """Whether a run takes marks at its left and at its right, where it borders on a blank."""
+        """Whether a run takes a mark at its left and at its right: where it meets a blank."""
         match name:
             case "word" | "mark" | "punct":
                 return True, True
@@ -141,7 +141,7 @@ class ClaudeCounter(WordCounter):
                 return False, False
 
     def _contracted(self, text: str, runs: list[tuple[str, int, int]], index: int, kinds: str) -> bool:
-        """Whether an apostrophe before this word is its left border, as in "it's"."""
+        """Whether the apostrophe before this word serves as its left border, as in "it's"."""
         _, start, end = runs[index]
         if text[start:end] not in _SUFFIXES or index == 0 or runs[index - 1][0] != "punct":
             return False
@@ -156,7 +156,7 @@ class ClaudeCounter(WordCounter):
         )
 
     def _cased(self, word: str) -> str:
-        """`word` with a mark for its case, and one for its beginning."""
+        """`word` after its marks for case and for its beginning."""
         if word.islower():
             return BEGIN + word
         if "\u1e9e" in word:
@@ -178,13 +178,13 @@ class ClaudeCounter(WordCounter):
         if len(word) > PART:  # a long run of blanks, or text without any border; a cut costs at most a token
             return sum(self._count_part(word[at : at + PART]) for at in range(0, len(word), PART))
         if word[0] == TAIL:
-            return (self._tiles(word[1:]) - 1) * UNIT << LANE * BLANKS  # the frame pays for one
+            return (self._tiles(word[1:]) - 1) * UNIT << LANE * BLANKS  # one is part of the message's frame
         bare = word.strip(BEGIN + END + SHIFT + CAPS)
         kind = max(word_classes(bare), key=lambda item: item[1])[0] if bare else 0
         return self._tiles(word) * UNIT << LANE * kind
 
     def _tiles(self, stream: str) -> int:
-        """The least number of tokens that make up a part of the stream."""
+        """The least number of tokens that make up one part of the stream."""
         if stream in self._pieces:
             return 1
         size = len(stream)
@@ -199,7 +199,7 @@ class ClaudeCounter(WordCounter):
         return best[size]
 
     def _alone(self, char: str) -> int:
-        """Tokens of a character: one if it is a piece, else as many as its bytes take."""
+        """Tokens of a single character: 1 if it is a piece, else those of its bytes."""
         if char in self._pieces or char in _MARKS:
             return 1
         data = char.encode("utf-8", "surrogatepass")
@@ -212,7 +212,7 @@ class ClaudeCounter(WordCounter):
 
 
 def _lower(text: str) -> str:
-    """`text` in lower case as Claude has it, a character at a time."""
+    """`text` in lower case as Claude's tokenizer does it, one character at a time."""
     return "".join(char if char == "\u03f4" else char.translate(_NEW_CASE).lower() for char in text)
 
 
@@ -221,5 +221,5 @@ def _is_upper(char: str) -> bool:
 
 
 def _is_upper_letter(char: str) -> bool:
-    """A capital with a small form; any other letter or mark keeps a word from counting as written in capitals."""
+    """Whether it is a capital that has a small form."""
     return _is_upper(char) or not (char.isalpha() or unicodedata.category(char)[0] == "M")

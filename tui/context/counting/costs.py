@@ -1,4 +1,4 @@
-"""What single messages really cost: replies by their output, others by the difference of two calls."""
+"""Measured costs of single messages: replies by their output, other messages by the difference of two calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REMEMBERED = 65_536
 
 
 class Cost(NamedTuple):
-    """Tokens of a message in the input, the part of them that is reasoning, and how they are known."""
+    """Tokens of a message in the input, how many of them are reasoning, and where the figure comes from."""
 
     tokens: int
     reasoning: int
@@ -25,7 +25,7 @@ class Cost(NamedTuple):
 
 
 class CostBook:
-    """Costs by (provider, model, full digest of the message). Kept in the same store as the counts."""
+    """Costs by (provider, model, full digest of the message), persisted in the same store as the counts."""
 
     def __init__(self, cache: CountCache | None = None) -> None:
         self._cache = cache
@@ -33,7 +33,7 @@ class CostBook:
         self._lock = Lock()
 
     def get(self, provider: str, model: str, digests: Sequence[bytes]) -> list[Cost | None]:
-        """What is known of each message, None where nothing is."""
+        """The cost of each message, or None where it is unknown."""
         space = _space(provider, model)
         with self._lock:
             missing = [digest for digest in digests if (space, digest) not in self._recent]
@@ -44,7 +44,7 @@ class CostBook:
             return [self._recent.get((space, digest)) for digest in digests]
 
     def put(self, provider: str, model: str, costs: Mapping[bytes, Cost]) -> None:
-        """Add or replace."""
+        """Add or replace costs."""
         space = _space(provider, model)
         self._remember(space, costs)
         if self._cache is not None:
@@ -56,7 +56,7 @@ class CostBook:
             self._cache.put_many(space, COST_VERSION, values)
 
     def forget(self, provider: str, model: str) -> None:
-        """Take out what is known of a model's messages."""
+        """Remove all costs of a model."""
         space = _space(provider, model)
         with self._lock:
             for key in [key for key in self._recent if key[0] == space]:

@@ -1,8 +1,8 @@
-"""`TokenCounter`: what a message, a tool or a text costs by a tokenizer, each distinct content counted once.
+"""`TokenCounter`: tokens of a message, a tool or a text; each distinct content is counted once.
 
-Two layers. `RawCount` is what the tokenizer said about one message body, and depends on nothing else: it is cached by
-(tokenizer, `PROJECTION_VERSION`, digest). `MessageCount` puts the family's markup and images on top, which is
-arithmetic and may change from release to release without a recount.
+There are two layers. `RawCount` is what the tokenizer counted in one message body, and depends on nothing else: it is
+cached by (tokenizer, `PROJECTION_VERSION`, digest). `MessageCount` adds the family's markup and images, which is
+arithmetic and may change between releases without a recount.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from tui.messages import (
 )
 from tui.text.json_text import parse_json
 
-PROJECTION_VERSION = 3  # raise when `_raw_count` counts other text of a message than before
-MEMORY_ENTRIES = 65_536  # cached counts held in memory, the least recently used leave first
+PROJECTION_VERSION = 3  # raise this when `_raw_count` counts different text of a message
+MEMORY_ENTRIES = 65_536  # counts cached in memory; the least recently used are evicted first
 
 
 class CountCache(Protocol):
-    """Where counts outlive the process. Values are small tuples of integers; unknown digests are left out."""
+    """Persistent storage for counts. Values are small tuples of integers."""
 
     def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> Mapping[bytes, tuple[int, ...]]:
-        """The stored values of `digests`."""
+        """The stored values of `digests`; those without one are left out."""
         ...
 
     def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
-        """Store `values`, replacing earlier ones. Old entries may be dropped at any time."""
+        """Store `values`, replacing earlier ones. The store may drop old entries at any time."""
         ...
 
     def clear(self, tokenizer: str) -> None:
-        """Take out all values stored under `tokenizer`."""
+        """Remove all values stored under `tokenizer`."""
         ...
 
 
@@ -78,7 +78,7 @@ class RawCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MessageCount:
-    """What one message costs, in tokens, as estimated before any learning.
+    """The estimated tokens of one message, before learning.
 
     `split` is by kind of content ("text", "reasoning", "tool_calls", "tool_results", "attachments") and adds up to
     `size`; a message's markup goes to its largest kind but reasoning. Of `size`, `markup` is what roles and wrappers
@@ -97,7 +97,7 @@ class MessageCount:
 
     @property
     def content(self) -> float:
-        """Tokens of the text that the tokenizer counted."""
+        """Tokens of the text that was counted by the tokenizer."""
         return max(0.0, self.size - self.markup - self.media - self.fixed)
 
     @property
@@ -107,7 +107,7 @@ class MessageCount:
 
 
 def reasoning_tokens(message: Message) -> int | None:
-    """Tokens of the reasoning in `message` as its provider reported them, 0 without any, None where unknown."""
+    """Tokens of the reasoning in `message` as reported by its provider; 0 without any, None where unknown."""
     blocks = [part for part in message.parts if isinstance(part, Reasoning)]
     if not blocks:
         return 0
@@ -133,20 +133,20 @@ class TokenCounter:
             return None
 
     def count_message(self, message: Message, model: str) -> MessageCount:
-        """What `message` costs in a request to `model`."""
+        """The tokens of `message` in a request to `model`."""
         return self.count_messages([message], model)[0]
 
     def count_messages(
         self, messages: Sequence[Message], model: str, digests: Sequence[MessageDigest] | None = None
     ) -> list[MessageCount]:
-        """What each of `messages` costs; `digests` where the caller has them already."""
+        """The tokens of each of `messages`; pass `digests` if they have been computed already."""
         tokenizer, prior = get_tokenizer(model), prior_of(model)
         keys = [digest.full for digest in digests or map(message_digest, messages)]
         raws = self._raws(tokenizer, keys, messages)
         return [_priced(message, raw, prior, model) for message, raw in zip(messages, raws, strict=True)]
 
     def count_section(self, section: SystemSection, model: str) -> int | None:
-        """Tokens of one piece of the system prompt, or None where counting failed."""
+        """Tokens of one section of the system prompt, or None where counting failed."""
         return self._text_count(get_tokenizer(model), system_digest(section), section.text)
 
     def count_tool(self, tool: ToolSchema, model: str) -> int | None:
@@ -267,7 +267,7 @@ def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
 
 # Bytes of an encrypted block that are not reasoning: in 700 recorded blocks Claude's signatures have 165 to 185.
 ENVELOPE_BYTES = 175
-BYTES_PER_TOKEN = 4.3  # of reasoning nobody can read; English prose in o200k_base
+BYTES_PER_TOKEN = 4.3  # of encrypted reasoning; English prose in o200k_base
 
 
 def _reasoning_classes(part: Reasoning, visible: int) -> int:
@@ -291,7 +291,7 @@ def _reasoning_bytes(encrypted: str) -> int:
 
 
 def _argument_count(arguments: str) -> int:
-    """Number of arguments of a call; 0 for text that is no JSON object."""
+    """Number of arguments of a call; 0 for text that is not a JSON object."""
     if not arguments.startswith("{") or arguments == "{}":
         return 0
     try:
@@ -327,7 +327,7 @@ def _priced(message: Message, raw: RawCount, prior: Prior, model: str) -> Messag
     if media or raw.files:
         split["attachments"] = raw.files + media
     if not raw.results or message.role != "tool":
-        shown = [kind for kind in split if kind != "reasoning"]  # which may leave while the message stays
+        shown = [kind for kind in split if kind != "reasoning"]  # may be dropped while the message stays
         largest = max(shown, key=lambda kind: split[kind], default="text")
         split[largest] = split.get(largest, 0.0) + prior.per_message
     return MessageCount(sum(split.values()), split, markup, media, fixed, bool(raw.failed), classes)

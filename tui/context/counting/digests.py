@@ -1,10 +1,10 @@
-"""Digests of what goes out: a message, a chain of messages, the preamble (system prompt and tools).
+"""Digests of what is sent: a message, a chain of messages, the preamble (system prompt and tools).
 
-SHA-256 over a canonical encoding in which every field stands with its length, so that no two projections share one.
-Ids of messages, timestamps and status are not part of it: they are not sent.
+SHA-256 over a canonical encoding in which every field is preceded by its length, so that no two projections share one.
+Message ids, timestamps and status are not sent, and so not part of it.
 
-A message has two digests: `body` leaves out reasoning, because many models take reasoning back only inside the open
-tool loop: it then leaves all earlier replies at once, and a measurement must still be found (see tracker.py).
+A message has two digests. `body` leaves out reasoning: many models take reasoning back only inside the open tool loop,
+so it leaves all earlier replies at once, and a measurement must still be found (see tracker.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHAIN_START = sha256(b"chatctx chain 1").digest()
 
 
 class MessageDigest(NamedTuple):
-    """`full` over all that is sent; `body` without reasoning. Equal when the message has no reasoning."""
+    """`full` covers all that is sent, `body` leaves out reasoning. Equal for a message without reasoning."""
 
     full: bytes
     body: bytes
@@ -88,7 +88,7 @@ def message_digest(message: Message) -> MessageDigest:
 
 
 def chain(start: bytes, digests: Iterable[bytes]) -> list[bytes]:
-    """`chain[i] = sha256(chain[i-1] + digest[i])`, beginning after `start`."""
+    """Chained digests, beginning with `start`: `chain[i] = sha256(chain[i-1] + digest[i])`."""
     chained, last = [], start
     for digest in digests:
         last = sha256(last + digest).digest()
@@ -97,12 +97,12 @@ def chain(start: bytes, digests: Iterable[bytes]) -> list[bytes]:
 
 
 def system_digest(section: SystemSection) -> bytes:
-    """Digest of one piece of the system prompt."""
+    """Digest of one section of the system prompt."""
     return sha256(_encode(b"S", section.kind, section.name, section.text)).digest()
 
 
 def tool_digest(tool: ToolSchema) -> bytes:
-    """Digest of one offered tool. Its origin is not sent and so not part of it."""
+    """Digest of one tool. Its origin is not sent, and so not part of it."""
     return sha256(_encode(b"O", tool.name, tool.description, tool.parameters)).digest()
 
 

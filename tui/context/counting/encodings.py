@@ -1,4 +1,4 @@
-"""Which encoding a model's family uses. Where each vocabulary comes from, and its licence: NOTICE.
+"""The encoding of each model family. NOTICE names the source and licence of every vocabulary.
 
 The patterns are those of the families' published tokenizers (`tokenizer.json`, `tekken.json`, tiktoken's
 `openai_public.py`); `tests/corpus/test_vocabularies.py` compares the counts.
@@ -58,7 +58,7 @@ ENCODINGS = {
     "smollm2": Encoding("smollm2", _GPT_2),
 }
 
-# Tokenizer by the beginning of a model's name; the longest fits. A name that stands for no encoding is a fitted family.
+# Tokenizer by prefix of the model's name; the longest prefix wins. Values that are not encodings are fitted families.
 FAMILIES: dict[str, str] = {
     **dict.fromkeys(("gpt", "chatgpt", "codex", "o1", "o3", "o4", "computer-use"), "o200k"),
     **dict.fromkeys(("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-oss"), "o200k"),

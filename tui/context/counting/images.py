@@ -1,4 +1,4 @@
-"""What an image or a PDF costs, in tokens, by the provider's published pixel and page formulas. Never by its bytes.
+"""Tokens of an image or a PDF by the provider's published pixel and page formulas, never by its bytes.
 
 Sources (provider-apis facts §8): Anthropic "Vision" (patches of 28 px), OpenAI "Images and vision" (patches of 32 px or
 tiles of 512 px, by model), Google Gemini "Understand images" (258 a tile of 768 px). Where nothing is published the
@@ -13,7 +13,7 @@ from math import ceil, floor, sqrt
 from tui.context.counting.tokenizers import plain_name
 from tui.messages import Attachment
 
-UNKNOWN_SIDE = 1024  # pixels: an image whose size is not known counts as a square of this side
+UNKNOWN_SIDE = 1024  # pixels: side of the square that an image of unknown size is counted as
 PDF_PAGE_TEXT = 2_000  # tokens: Anthropic names 1,500 to 3,000 a page of text
 PDF_PAGE = (1_241, 1_754)  # pixels: A4 at 150 dpi; each page is also sent as an image
 
@@ -28,7 +28,7 @@ class Patches:
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """OpenAI tile models, detail high: `base` and `tile` for each square of 512 px after scaling to 2048 / 768 px."""
+    """OpenAI tile models, detail high: `base`, plus `tile` for each square of 512 px after scaling to 2048 / 768 px."""
 
     base: int
     tile: int
@@ -57,7 +57,7 @@ _OPENAI: tuple[tuple[str, Patches | Tiles], ...] = (
 
 
 def claude_image(width: int, height: int, *, high_resolution: bool) -> int:
-    """Tokens of an image for Claude: patches of 28 px after it was scaled down to the tier's limits."""
+    """Tokens of an image for Claude: patches of 28 px after scaling it down to the tier's limits."""
     side, most = (2_576, 4_784) if high_resolution else (1_568, 1_568)
     scale = min(1.0, side / max(width, height))
     patches = ceil(width * scale / 28) * ceil(height * scale / 28)
@@ -109,7 +109,7 @@ def image_tokens(width: int, height: int, model: str) -> int:
 
 
 def attachment_tokens(attachment: Attachment, model: str) -> int:
-    """Tokens of an image or a PDF; 0 for a text file, whose text is counted as text."""
+    """Tokens of an image or a PDF; 0 for a text file, which is counted as text."""
     match attachment.kind:
         case "image":
             return image_tokens(attachment.width or UNKNOWN_SIDE, attachment.height or UNKNOWN_SIDE, model)

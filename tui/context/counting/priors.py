@@ -1,9 +1,9 @@
-"""What is known of a model family before its first call: what roles, wrappers and tools cost beside the text.
+"""Starting values for each model family: tokens of roles, wrappers and tools beside the text.
 
-The numbers were fitted by `python -m tests.bench fit_priors` on recorded request bodies with the provider's own input
-counts (requests.jsonl of the corpus; rows whose size is not in the request, such as server-run tools, left out); it
-prints how many rows each number stands on. A single message in Claude's frame: 7 tokens up to 4.6, 11 for 4.7, 6 from
-4.8 on, measured with the counting endpoint (ctok).
+The numbers were fitted by `python -m tests.bench fit_priors` to recorded request bodies with the provider's own input
+counts (rows whose size is not in the request, such as server-run tools, are left out); it prints how many rows each
+number is based on. A single message in Claude's frame: 7 tokens up to 4.6, 11 for 4.7, 6 from 4.8 on, measured with the
+counting endpoint (ctok).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _GLM_5 = Prior(
     per_tool=20.0,
 )
 _LLAMA_3 = Prior(per_request=6.0, per_message=4.0, tools_fixed=60.0, per_tool=16.0)
-_LLAMA_3_1 = replace(_LLAMA_3, per_request=31.3)  # its template says which day it is
+_LLAMA_3_1 = replace(_LLAMA_3, per_request=31.3)  # its template contains the date
 _LLAMA_4 = replace(_LLAMA_3, tools_fixed=650.0)
 _MISTRAL = Prior(per_request=0.0, per_message=3.2, tools_fixed=60.0, per_tool=20.0)
 _GEMINI = Prior(
@@ -118,7 +118,7 @@ PRIORS: dict[str, Prior] = {
     "gpt-4": _GPT_4,
     "gpt-3.5": _GPT_4,
     "chatgpt-4o": _GPT_4,
-    "claude": _CLAUDE_4_8,  # a name nobody knows yet follows the newest
+    "claude": _CLAUDE_4_8,  # unknown names are treated as the newest
     "claude-2": _CLAUDE,
     "claude-3": _CLAUDE,
     "claude-opus-4": _CLAUDE,
@@ -132,7 +132,7 @@ PRIORS: dict[str, Prior] = {
     "claude-sonnet-4-7": _CLAUDE_4_7,
     "claude-opus-4-8": _CLAUDE_4_8,
     "gpt-oss": Prior(
-        per_request=63.3,  # a system prompt of its own
+        per_request=63.3,  # the template adds a system prompt
         per_message=4.4,
         per_call=3.5,
         per_argument=-2.9,
@@ -164,8 +164,8 @@ PRIORS: dict[str, Prior] = {
     "zai-glm-5": _GLM_5,
 }
 
-# Tokens of English prose and code by the families' vocabularies, against o200k (medians over the corpus). They only
-# carry a measurement from one model over to another.
+# Tokens of English prose and code by each family's vocabulary, relative to o200k (medians over the corpus). Used only
+# to carry a measurement over from one model to another.
 RELATIVE_SIZES = {
     "claude-3": 1.21,
     "claude-4.7": 1.57,
@@ -181,7 +181,7 @@ RELATIVE_SIZES = {
 
 
 def relative_size(model: str) -> float:
-    """Tokens of English text for `model`, against o200k."""
+    """Tokens of English text for `model`, relative to o200k."""
     return RELATIVE_SIZES.get(family_of(model), 1.0)
 
 

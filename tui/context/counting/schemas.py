@@ -1,6 +1,6 @@
-"""A tool's schema as the text that models are given: JSON, or the TypeScript that OpenAI turns it into.
+"""A tool's schema as the text that models see: JSON, or the TypeScript that OpenAI renders it as.
 
-The TypeScript form is not published as such; models repeat it when asked, and it explains OpenAI's counts of recorded
+OpenAI does not publish the TypeScript form; models repeat it when asked, and it explains OpenAI's counts of recorded
 requests to the token (tests/bench/fit_priors.py).
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from tui.messages import ToolSchema
 
-MAX_DEPTH = 8  # recursive schemas end here
+MAX_DEPTH = 8  # levels; recursive schemas are cut off here
 
 
 def schema_text(tool: ToolSchema, style: Literal["json", "typescript"]) -> str:

@@ -1,4 +1,4 @@
-"""The tokenizer of a model: by its own vocabulary where that is at hand, else fitted or estimated. Always offline."""
+"""The tokenizer of a model: its own vocabulary if shipped, else a fitted or an estimated one. Always offline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tui.context.counting.claude import ClaudeCounter
 from tui.context.counting.encodings import ENCODINGS, FAMILIES
 from tui.context.counting.words import TokenizerError, WordCounter
 
-# By the model's own vocabulary, by weights fitted to its counts, or by what other models have in common.
+# By the model's own vocabulary, by weights fitted to its counts, or by weights fitted to many models.
 CountMethod: TypeAlias = Literal["vocabulary", "fitted", "estimated"]
 
 _VENDORS = (
@@ -24,7 +24,7 @@ _VENDORS = (
     "moonshotai.", "minimax.", "zai.", "cohere.", "nvidia.",
 )  # fmt: skip
 VOCABULARY_MARGINS = (0.01,) * len(CLASSES)
-ESTIMATED = "estimated"  # the entry of `fitted.json` for models of which nothing is known
+ESTIMATED = "estimated"  # the entry of `fitted.json` for unknown models
 
 
 class Tokenizer(Protocol):
@@ -35,7 +35,7 @@ class Tokenizer(Protocol):
 
     @property
     def how(self) -> CountMethod:
-        """How near the numbers are to the model's own."""
+        """How the count relates to the model's own vocabulary."""
         ...
 
     def count(self, text: str) -> int:
@@ -43,12 +43,12 @@ class Tokenizer(Protocol):
         ...
 
     def classes(self, text: str) -> int:
-        """The same by class of text, as `classes.pack` has them. Raises `TokenizerError`."""
+        """Tokens of `text` by class, packed as by `classes.pack`. Raises `TokenizerError`."""
         ...
 
 
 def heuristic_count(text: str) -> int:
-    """Tokens of `text` by classes of characters, rounded up: where no tokenizer can count.
+    """Tokens of `text` by classes of characters, rounded up; the fallback where no tokenizer can count.
 
     ASCII 4 characters a token, other letters 2, CJK and everything above 1 to 1.3 tokens a character (measured on
     o200k_base: English prose 4.6, Cyrillic 3.0, common CJK 1.3 characters a token, rare CJK 1.9 tokens a character).
@@ -74,13 +74,13 @@ def plain_name(model: str) -> str:
 
 @lru_cache(1)
 def fitted_families() -> dict[str, Any]:
-    """The families whose counts are made from another vocabulary's (`fitted.json`): weights and margins."""
+    """Families counted by another family's vocabulary (`fitted.json`): weights and margins."""
     data: dict[str, Any] = json.loads((files("tui.context.counting") / "fitted.json").read_text())
     return data
 
 
 class ShippedTokenizer:
-    """Counts by a vocabulary that comes with the program, read at the first use: not on the event loop.
+    """Counts with a vocabulary shipped with the program, read at first use: not on the event loop.
 
     Of all vocabularies only the one used last stays in memory.
     """
@@ -96,7 +96,8 @@ class ShippedTokenizer:
         self._error: TokenizerError | None = None
 
     def load(self) -> WordCounter:
-        """The vocabulary, read if it is not in memory. Raises `TokenizerError`, the same one again without a try."""
+        """Return the vocabulary, reading it if it is not in memory. Raises `TokenizerError`; a failure is not tried
+        again."""
         with self._lock:
             if self._error is not None:
                 raise self._error
@@ -108,15 +109,15 @@ class ShippedTokenizer:
                     raise
                 latest, ShippedTokenizer._latest = ShippedTokenizer._latest, self
                 if latest is not None and latest is not self:
-                    latest._counter = None  # a thread that counts by it keeps it until it is done
+                    latest._counter = None  # a thread that is counting keeps its reference until it is done
             return self._counter
 
     def count(self, text: str) -> int:
-        """Tokens of `text`; special tokens in it count as the text they are. Raises `TokenizerError`."""
+        """Tokens of `text`; special tokens in it are counted as plain text. Raises `TokenizerError`."""
         return round(total(self.classes(text)))
 
     def classes(self, text: str) -> int:
-        """The same by class, packed. Raises `TokenizerError`."""
+        """Tokens of `text` by class, packed. Raises `TokenizerError`."""
         return (self._counter or self.load()).classes(text)
 
 
@@ -135,17 +136,17 @@ def _tokenizer(name: str) -> ShippedTokenizer:
 
 
 def family_of(model: str) -> str:
-    """The family whose vocabulary `model` has, by the longest beginning of its name; `ESTIMATED` for none."""
+    """The family of `model`, by the longest matching prefix of its name; `ESTIMATED` for none."""
     name = plain_name(model)
     best = max((prefix for prefix in FAMILIES if name.startswith(prefix)), key=len, default="")
     return FAMILIES.get(best, ESTIMATED)
 
 
 def margins_of(model: str) -> Sequence[float]:
-    """By class of text: the share of a count that is added for the upper bound.
+    """The share of a count, by class of text, that is added for the upper bound.
 
-    For a family's own vocabulary what may be in a text that isn't text to the model; else what texts needed that the
-    fit had not seen.
+    With a family's own vocabulary it covers parts of a text that the model treats as something else; otherwise the
+    errors on texts that were not part of the fit.
     """
     if get_tokenizer(model).how == "vocabulary":
         return VOCABULARY_MARGINS
@@ -155,7 +156,7 @@ def margins_of(model: str) -> Sequence[float]:
 
 
 class TextCount(NamedTuple):
-    """Tokens of a text, what they are at most (in 95 of 100 texts), and how they were obtained."""
+    """Tokens of a text, their upper bound (for 95 of 100 texts), and how they were obtained."""
 
     tokens: int
     upper_bound: int
@@ -172,7 +173,7 @@ def count_text(text: str, model: str) -> TextCount:
 
 
 def count_texts(pairs: Sequence[tuple[str, str]]) -> list[TextCount]:
-    """The counts of texts, each for a model: one vocabulary after the other. Raises `TokenizerError`."""
+    """The counts of texts, each for a model, one vocabulary at a time. Raises `TokenizerError`."""
     counts: dict[int, TextCount] = {}
     for index in sorted(range(len(pairs)), key=lambda index: get_tokenizer(pairs[index][1]).name):
         counts[index] = count_text(*pairs[index])
@@ -184,14 +185,14 @@ _registry: dict[str, Tokenizer] = {}
 
 
 def register_tokenizer(name: str, tokenizer: Tokenizer) -> None:
-    """Use `tokenizer` for the model `name` and for every model whose name starts with it, unless a longer name fits."""
+    """Use `tokenizer` for every model whose name starts with `name`, unless a longer prefix matches."""
     _registry[plain_name(name)] = tokenizer
     get_tokenizer.cache_clear()
 
 
 @lru_cache(1_000)
 def get_tokenizer(model: str) -> Tokenizer:
-    """The tokenizer for `model`: one registered for the longest beginning of its name, then its family's."""
+    """The tokenizer for `model`: the one registered for the longest prefix of its name, else its family's."""
     name = plain_name(model)
     registered = max((prefix for prefix in _registry if name.startswith(prefix)), key=len, default=None)
     if registered is not None:

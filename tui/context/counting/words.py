@@ -1,11 +1,11 @@
-"""What all tokenizers here have in common: a text is split into words, and what a word costs is remembered."""
+"""What all tokenizers share: a text is split into words, and the tokens of each word are cached."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-PIECE = 16_384  # characters that are split at once: the split holds the interpreter's lock, and this takes about 2 ms
-LONG = 64  # characters from which a word is not kept with the others
+PIECE = 16_384  # characters split in one go: splitting holds the interpreter lock, for about 2 ms with this
+LONG = 64  # characters; longer words are not cached
 CACHED_WORDS = 20_000  # about 3 MB
 
 
@@ -14,13 +14,13 @@ class TokenizerError(Exception):
 
 
 class WordCounter(dict[str, int]):
-    """A vocabulary in memory: the tokens of each word seen, by class of text and packed (`classes.pack`).
+    """A vocabulary in memory: the tokens of each word seen, by class and packed (`classes.pack`).
 
-    It is a dict of words, so that `map` over the words of a text stays in C.
+    A dict, so that `map` over the words of a text stays in C.
     """
 
     def split(self, text: str) -> Iterator[list[str]]:
-        """The words of `text`, a piece at a time."""
+        """The words of `text`, one piece at a time."""
         raise NotImplementedError
 
     def count_word(self, word: str) -> int:
@@ -41,9 +41,9 @@ class WordCounter(dict[str, int]):
 
 
 def pieces(text: str) -> list[str]:
-    """`text` in pieces of at most `PIECE` characters, cut after a line end before a letter or digit if there is one.
+    """Split `text` into pieces of at most `PIECE` characters, if possible after a line end before a letter or digit.
 
-    Joined they are `text` again. No word goes across such a cut; another cut may change the count by a token.
+    No word spans such a cut; a cut elsewhere may change the count by a token.
     """
     if len(text) <= PIECE:
         return [text]

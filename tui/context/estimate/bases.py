@@ -1,6 +1,6 @@
-"""What an estimate stands on: a measured call, corrected where the conversation changed since.
+"""The base of an estimate: a measured call, corrected for what changed in the conversation since.
 
-README.md, "Which call is the last one that still describes this conversation".
+See README.md, "Which call is the last one that still describes this conversation".
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tui.context.estimate.ledger import Account, Entry
 from tui.context.estimate.preamble import Preamble
 from tui.context.estimate.tracker import Match, Measurement
 
-BORROWED = 0.1  # of a measurement that is another model's: how far off it may be
+BORROWED = 0.1  # of another model's measurement: how far off it may be
 
 
 class Base(NamedTuple):
     """`covered` messages cost `known` (measured) plus `adjust` (an estimated correction), in tokens.
 
-    `uncertain` is how much had to be estimated for `adjust`, 0 where nothing was. `bias` is what a measured reply costs
-    beside its output once something follows it (see `Prior`), before learning.
+    `uncertain` is how much of `adjust` had to be estimated, 0 if nothing. `bias` is what a measured reply costs beside
+    its output once something follows it (see `Prior`), before learning.
     """
 
     covered: int
@@ -34,7 +34,7 @@ class Base(NamedTuple):
 
     @property
     def measured(self) -> bool:
-        """Whether it comes from a call of this model."""
+        """Whether it is based on a call to this model."""
         return self.match.measurement is not None and self.match.kind != "none"
 
 
@@ -47,12 +47,12 @@ class Anchored(NamedTuple):
 
 
 def corrected(match: Match, account: Account, preamble: Preamble, calibration: Calibration) -> Base:
-    """`match` as a base: its measurement, corrected by reasoning that came or left and by a changed preamble."""
+    """`match` as a base: its measurement, corrected for reasoning that was added or dropped and a changed preamble."""
     measurement = match.measurement
     if measurement is None:
         return Base(0, 0.0, 0.0, 0.0, match)
     measured, adjust, uncertain, bias = float(measurement.input_tokens), 0.0, 0.0, 0.0
-    # What the input had of reasoning, and what it will have; a reply's own is in its output in any case.
+    # Reasoning in the input then and now; that of the reply is part of its output in any case.
     change = calibration.reasoning_share * (account.sums[match.covered].reasoning - measurement.sent_reasoning)
     if match.with_reply:
         measured += measurement.output_tokens or 0
@@ -83,15 +83,15 @@ def reply_bias(prior: Prior, reply: Entry) -> float:
 
 
 def preamble_change(measurement: Measurement, preamble: Preamble, calibration: Calibration) -> float:
-    """What system prompt and tools add, in tokens, against those of `measurement`."""
+    """What system prompt and tools add compared with those of `measurement`, in tokens."""
     before = measurement.preamble.hex(), measurement.preamble_tokens
     return calibration.preamble_change(before, (preamble.digest.hex(), preamble.total))
 
 
 def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibration: Calibration) -> Base | None:
-    """The session's latest measured request as a base, corrected by what left and what came since.
+    """The session's latest measured request as a base, corrected for messages removed and added since.
 
-    None where more left than was measured, which is no base at all.
+    None if more was removed than was measured.
     """
     measurement, then, measured = anchored
     now = account.entries[: len(account.messages)]
@@ -100,7 +100,7 @@ def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibratio
     measured += sum(entry.cost for entry in came if entry.source != "estimated")
     adjust = calibration.factor * (_guess(came) - _guess(left))
     uncertain = sum(entry.cost for entry in left) + sum(entry.cost for entry in came)
-    # A message that lost only its reasoning has the same body: what it lost is not among what left.
+    # A message that lost only its reasoning has the same body: its lost reasoning is not in `left`.
     reasoning_before = sum(entry.sums.reasoning for entry in then) - sum(entry.sums.reasoning for entry in left)
     measured += (
         sum(entry.sums.reasoning for entry in now) - sum(entry.sums.reasoning for entry in came) - reasoning_before
@@ -116,7 +116,7 @@ def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibratio
 
 
 def borrowed(match: Match, model: str) -> Base:
-    """Another model's measurement of the same conversation as a base: an estimate through and through."""
+    """Another model's measurement of the same conversation as a base; all of it counts as estimated."""
     measurement = match.measurement
     if measurement is None:
         return Base(0, 0.0, 0.0, 0.0, match)
@@ -128,7 +128,7 @@ def borrowed(match: Match, model: str) -> Base:
 
 
 def _difference(some: Sequence[Entry], others: Sequence[Entry]) -> list[Entry]:
-    """The entries of `some` that are not in `others`, each as often as it is missing."""
+    """The entries of `some` that are missing in `others`, with repetitions."""
     missing = Counter(entry.digest.body for entry in some) - Counter(entry.digest.body for entry in others)
     missing_entries = []
     for entry in some:

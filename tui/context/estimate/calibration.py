@@ -1,4 +1,4 @@
-"""What a model's measured calls teach: how estimates are to be corrected, and how wrong they remain."""
+"""What is learned from a model's measured calls: correction factors for estimates, and the errors that remain."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any, NamedTuple, Protocol
 
 from tui.context.counting.classes import CLASSES, LATIN, unpack
 
-FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # no learning leaves these
-MEDIA_LOW, MEDIA_HIGH = 0.1, 500.0  # some gateways bill an image by its base64 text: 83 times the formula was seen
+FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # learned factors stay within these
+MEDIA_LOW, MEDIA_HIGH = 0.1, 500.0  # some gateways bill an image as base64 text: up to 83 times the formula
 KEPT = 64  # observations kept for each model
 KEPT_ERRORS = 256
-ENOUGH_TOKENS = 200  # of a class, from which it counts as measured
+ENOUGH_TOKENS = 200  # of a class: from here on it counts as measured
 FIT_ROUNDS = 25
 KEPT_PREAMBLES = 16
 KEPT_EXCESSES = 4
-ALIKE = 1.25  # ratio of the factors that two observations tell
-AGREE_SHARE, AGREE_SLACK = 0.05, 20.0  # two observations that say the same: share, tokens
-ENOUGH_CALLS = 20  # from here on the model's own errors give the upper bound
-COVERAGE = 0.95  # of the calls that the upper bound is to cover
-MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # shares of the total, before that
+ALIKE = 1.25  # largest ratio between the factors of two observations that agree
+AGREE_SHARE, AGREE_SLACK = 0.05, 20.0  # largest difference between two observations that agree: share, tokens
+ENOUGH_CALLS = 20  # from here on the upper bound is based on the model's own errors
+COVERAGE = 0.95  # share of calls that the upper bound covers
+MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # shares of the total, until then
 
 # Standard deviations of the prior around 1, and of one observation, for the fit below.
 SIGMA_FACTOR, SIGMA_MARKUP = 0.12, 0.25
@@ -32,7 +32,7 @@ SIGMA_TOKENS, SIGMA_CONTENT = 3.0, 0.04
 
 
 class Observation(NamedTuple):
-    """What new messages were estimated at, in tokens before learning, and what they really cost.
+    """The estimate of new messages, in tokens before learning, and their actual cost.
 
     `content` is text as the tokenizer has it, by class in `classes`; `markup` what roles and wrappers cost. `sure`: the
     report was confirmed (evidence.py).
@@ -46,7 +46,7 @@ class Observation(NamedTuple):
 
 
 class PreambleCost(NamedTuple):
-    """What a system prompt with its tools was estimated at and what it cost, in tokens; `agreed`: two calls say so."""
+    """Estimated and actual tokens of a system prompt with its tools; `agreed`: confirmed by a second call."""
 
     estimated: float
     actual: float
@@ -84,7 +84,7 @@ class Calibration:
 
     @cached_property
     def _taught(self) -> Sequence[Observation]:
-        """The observations that count: those that are not sure only while there are no others, and agree."""
+        """The observations that count: the sure ones, or while there are none, those that agree."""
         sure = [seen for seen in self.observations if seen.sure]
         unsure = [seen for seen in self.observations[-2:] if not seen.sure]
         return sure if len(sure) >= 2 or len(unsure) < 2 or not _alike(*unsure) else self.observations
@@ -104,7 +104,7 @@ class Calibration:
 
     @cached_property
     def factor(self) -> float:
-        """What estimated content is multiplied by, over all that was observed."""
+        """What estimated content is multiplied by, over all observations."""
         whole = sum(self._seen.values())
         if whole <= 0:
             return max(1.0, self.floor)
@@ -115,7 +115,7 @@ class Calibration:
         return self._seen.get(kind, 0.0) >= ENOUGH_TOKENS
 
     def text(self, content: float, classes: int) -> float:
-        """Tokens of `content`, by class in `classes` (packed), with what was learned. The rest counts as Latin."""
+        """Tokens of `content` (`classes` packed) with the learned factors. Unclassified content counts as Latin."""
         by_class = unpack(classes)
         rest = content - sum(tokens for _, tokens in by_class)
         learned = sum(self.class_factor(kind) * tokens for kind, tokens in by_class)
@@ -137,33 +137,33 @@ class Calibration:
 
     @property
     def reasoning_share(self) -> float:
-        """1 where reasoning that is sent back is in the input, 0 for servers that drop it or do not count it."""
+        """1 where reasoning sent back is part of the input, 0 for servers that drop it or do not count it."""
         return 0.0 if len(self.returned) >= 3 and median(self.returned) < 0.25 else 1.0
 
     @property
     def unseen_share(self) -> float | None:
-        """How much of output that no part of the reply explains goes back with it; None before two calls told."""
+        """The share of unexplained output that is sent back with it; None before two observations."""
         if len(self.unseen) < 2:
             return None
         share = median(self.unseen)
         return 0.0 if share < 0.1 else 1.0 if share > 0.9 else share
 
     def learn_unseen(self, share: float) -> Calibration:
-        """This with how much of a reply's unexplained output the next input had, as a share of it."""
+        """Return this with the share of a reply's unexplained output that was in the next input."""
         return replace(self, unseen=(*self.unseen, min(max(share, -1.0), 2.0))[-5:])
 
     def learn_returned(self, share: float) -> Calibration:
-        """This with how much of a reply's reasoning the next input had, as a share of it."""
+        """Return this with the share of a reply's reasoning that was in the next input."""
         return replace(self, returned=(*self.returned, min(max(share, -1.0), 2.0))[-5:])
 
     def learn_floor(self, excess: float) -> Calibration:
-        """This after a refusal that showed the estimates to be at least this share too low."""
+        """Return this after a refusal which showed that estimates are at least this share too low."""
         return replace(self, floor=min(FACTOR_HIGH, self.factor * (1 + excess)))
 
     def learn(
         self, content: float, markup: float, actual: float, classes: int = 0, *, sure: bool = True
     ) -> Calibration:
-        """This with one more observation, in tokens; `classes` as in `text`. Ignores what cannot teach.
+        """Return this with one more observation, in tokens; `classes` as in `text`. Ignores unusable ones.
 
         Those that are not `sure` count once two in a row agree, and no longer than two sure ones are there.
         """
@@ -174,13 +174,13 @@ class Calibration:
         return replace(self, observations=(*self.observations, observation)[-KEPT:])
 
     def learn_media(self, formula: float, actual: float) -> Calibration:
-        """This with what images and PDFs cost, against the formula, in tokens."""
+        """Return this with the ratio of actual to estimated tokens of images and PDFs."""
         if formula <= 0 or actual <= 0:
             return self
         return replace(self, media=(*self.media, actual / formula)[-5:])
 
     def learn_preamble(self, digest: str, estimated: float, actual: float) -> Calibration:
-        """This with what system prompt and tools of this digest cost, in tokens."""
+        """Return this with the cost in tokens of the system prompt and tools with this digest."""
         if actual <= 0:
             return self
         before = self.preambles.get(digest)
@@ -190,7 +190,7 @@ class Calibration:
         return replace(self, preambles=dict(list(others.items())[-KEPT_PREAMBLES:]))
 
     def learn_excess(self, excess: float, *, sure: bool = False) -> Calibration:
-        """This with what the first call of a conversation had beyond its text; `sure`: two calls agreed on it."""
+        """Return this with the tokens of a first call beyond its text; `sure`: two calls agreed on them."""
         return replace(self, excesses=(*self.excesses, *([excess] * (2 if sure else 1)))[-KEPT_EXCESSES:])
 
     @property
@@ -202,14 +202,16 @@ class Calibration:
         return other if abs(one - other) <= AGREE_SHARE * max(one, other) + AGREE_SLACK else 0.0
 
     def learn_change(self, estimated: float, actual: float) -> Calibration:
-        """This with what a change of system prompt or tools really added, in tokens."""
+        """Return this with the actual tokens that a change of system prompt or tools added."""
         if abs(estimated) < 1 or actual / estimated <= 0:
             return self
         return replace(self, tool_changes=(*self.tool_changes, (estimated, actual))[-KEPT_PREAMBLES:])
 
     def preamble_tokens(self, digest: str, estimated: float) -> float:
-        """Tokens of system prompt and tools: learned, or the latest learned plus the estimated difference, or as
-        estimated."""
+        """Tokens of system prompt and tools.
+
+        The learned figure, or the latest learned one plus the estimated difference, or the estimate.
+        """
         agreed = {key: cost for key, cost in self.preambles.items() if cost.agreed}
         if digest in agreed:
             return agreed[digest].actual
@@ -219,7 +221,7 @@ class Calibration:
         return max(0.0, nearest.actual + (estimated - nearest.estimated) * self.schema_factor)
 
     def preamble_change(self, before: tuple[str, float], after: tuple[str, float]) -> float:
-        """What system prompt and tools add when they change, in tokens; both as digest and estimate."""
+        """What system prompt and tools add when they change, in tokens; both given as digest and estimate."""
         costs = self.preambles.get(before[0]), self.preambles.get(after[0])
         if costs[0] is not None and costs[1] is not None:
             return costs[1].actual - costs[0].actual
@@ -234,7 +236,7 @@ class Calibration:
         return min(max(ratio, FACTOR_LOW), FACTOR_HIGH)
 
     def note(self, predicted: float, actual: float, scale: float) -> Calibration:
-        """This with one more error of a total; `scale` is the fixed margin it had. All in tokens."""
+        """Return this with one more error of a total, in tokens; `scale` is the fixed margin it had."""
         if scale <= 0 or actual <= 0:
             return self
         return replace(
@@ -242,12 +244,12 @@ class Calibration:
             errors=(*self.errors, (actual - predicted) / scale)[-KEPT_ERRORS:],
             relative=(*self.relative, (actual - predicted) / actual)[-KEPT_ERRORS:],
             calls=self.calls + 1,
-            floor=0.0,  # what is measured says it better
+            floor=0.0,  # measured by now
         )
 
     @cached_property
     def spread(self) -> float:
-        """What the fixed margin is multiplied by for the upper bound: 1 before `ENOUGH_CALLS` calls."""
+        """What the fixed margin is multiplied by for the upper bound; 1 before `ENOUGH_CALLS` calls."""
         if len(self.errors) < ENOUGH_CALLS:
             return 1.0
         # The order statistic of conformal prediction: it covers the next call with this chance for any distribution.
@@ -264,7 +266,7 @@ class Calibration:
 
     @property
     def lessons(self) -> tuple[str, ...]:
-        """What was learned that changes a number by something, a line each for a person."""
+        """What was learned that changes estimates, one line each."""
         lines = []
         if self.calls and abs(self.factor - 1) >= 0.01:
             lines.append(f"Its text costs {self.factor:.2f} times the estimate ({self.calls:,} calls)")
@@ -282,7 +284,7 @@ class Calibration:
         return tuple(lines)
 
     def to_json(self) -> dict[str, object]:
-        """For a store."""
+        """A JSON object for the store."""
         return {
             "observations": [
                 [*seen[:3], {CLASSES[kind]: tokens for kind, tokens in seen.classes}, seen.sure]
@@ -302,7 +304,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Calibration:
-        """From a store. Raises `ValueError`, `TypeError` or `KeyError` for data that is none."""
+        """The inverse of `to_json`. Raises `ValueError`, `TypeError` or `KeyError` for malformed data."""
         return cls(
             observations=tuple(map(_observation, data["observations"]))[-KEPT:],
             errors=tuple(map(float, data["errors"]))[-KEPT_ERRORS:],
@@ -322,7 +324,7 @@ class Calibration:
 
 
 def _observation(data: Sequence[Any]) -> Observation:
-    """One from a store; older ones tell no classes."""
+    """The inverse of its JSON form; older ones have no classes."""
     content, markup, actual = map(float, data[:3])
     named: Mapping[str, float] = data[3] if len(data) > 3 else {}
     classes = tuple((CLASSES.index(name), float(tokens)) for name, tokens in named.items())
@@ -334,8 +336,8 @@ def _observation(data: Sequence[Any]) -> Observation:
 def fit(observations: Sequence[Observation]) -> tuple[dict[int, float], float]:
     """The factors of content by class, and of markup, that explain `observations` best, all within 0.5 to 2.5.
 
-    Robust least squares (Huber weights) with a prior at 1 for each, so that few or odd observations move little, and
-    one class none of the others. Minimises, by coordinates,
+    Robust least squares (Huber weights) with a prior at 1 for each, so that few or outlying observations move little,
+    and one class none of the others. Minimises, by coordinates,
 
         sum w (actual - sum f_c content_c - g markup)^2 / s^2
         + sum ((f_c - 1) / SIGMA_FACTOR)^2 + ((g - 1) / SIGMA_MARKUP)^2
@@ -366,7 +368,7 @@ def fit(observations: Sequence[Observation]) -> tuple[dict[int, float], float]:
 
 
 def _alike(one: Observation, other: Observation) -> bool:
-    """Whether both tell about the same factor."""
+    """Whether both imply the same factor."""
     low, high = sorted(seen.actual / max(1.0, seen.content + seen.markup) for seen in (one, other))
     return high <= ALIKE * low
 
@@ -380,14 +382,14 @@ def _quantile(values: Sequence[float], share: float) -> float:
 
 
 class CalibrationStore(Protocol):
-    """Where calibrations outlive the process."""
+    """Persistent storage for calibrations."""
 
     def load(self, provider: str, model: str) -> Mapping[str, Any] | None:
-        """What was saved last, or None."""
+        """The calibration saved last, or None."""
         ...
 
     def save(self, provider: str, model: str, data: Mapping[str, object]) -> None:
-        """Replace what was saved."""
+        """Replace the saved calibration."""
         ...
 
 
@@ -400,7 +402,7 @@ class CalibrationBook:
         self._lock = Lock()
 
     def get(self, provider: str, model: str) -> Calibration:
-        """What is known of a model; a fresh one where nothing is, or what was stored cannot be read."""
+        """The calibration of a model; a new one if nothing is stored or it can't be read."""
         with self._lock:
             calibration = self._models.get((provider, model))
             if calibration is None:
@@ -413,7 +415,7 @@ class CalibrationBook:
             return calibration
 
     def put(self, provider: str, model: str, calibration: Calibration) -> None:
-        """Replace what is known of a model; the store gets it too."""
+        """Replace the calibration of a model, in the store too."""
         with self._lock:
             self._models[provider, model] = calibration
         if self._store is not None:

@@ -26,18 +26,21 @@ from tui.messages import Message, Reasoning, Request, Usage
 
 log = logging.getLogger("chatctx.context")
 
-SESSIONS = 32  # ledgers held in memory, the least recently used leaves first
-TAUGHT = 5  # measured calls, from which on the learned factor serves to judge reports ...
-LIKELY_LOW, LIKELY_HIGH = 0.67, 1.5  # ... unless it is so unlikely that it was learned from lies
-REPORTS = 24  # of one session that are held as evidence
+SESSIONS = 32  # ledgers kept in memory; the least recently used is dropped first
+TAUGHT = 5  # measured calls before the learned factor is used to judge reports ...
+LIKELY_LOW, LIKELY_HIGH = 0.67, 1.5  # ... unless it is so unlikely that it was learned from wrong reports
+REPORTS = 24  # of one session, kept as evidence
 UNMEASURED_PREAMBLE = 4.0  # how much larger than estimated the tools of an earlier run may be
-UNSEEN_SHARE, UNSEEN_SLACK = 0.5, 32.0  # of a reply's estimate, tokens: above, more was billed than it shows
-STALE_OUTPUT = 0.25  # of what the reply visibly holds: a reported output below is that of a stream's beginning
+UNSEEN_SHARE, UNSEEN_SLACK = (
+    0.5,
+    32.0,
+)  # share of a reply's estimate, tokens: above that, more was billed than the reply shows
+STALE_OUTPUT = 0.25  # of the reply's visible text: a lower reported output is that of the stream's first event
 
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """A prediction and what came of it, in tokens. `actual` is None where the provider reported nothing."""
+    """A prediction and its outcome, in tokens. `actual` is None if the provider reported nothing."""
 
     predicted: int
     actual: int | None
@@ -48,7 +51,7 @@ class CallOutcome:
 
     @property
     def error(self) -> int | None:
-        """Predicted less actual."""
+        """Predicted minus actual."""
         return None if self.actual is None else self.predicted - self.actual
 
     @property
@@ -58,19 +61,19 @@ class CallOutcome:
 
 
 class _Session:
-    """What is held of one session for one model."""
+    """The state kept of one session for one model."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.base: Base | None = None
-        self.stamp: tuple[int, int, bytes] = (-1, -1, b"")  # what `base` was made for
+        self.stamp: tuple[int, int, bytes] = (-1, -1, b"")  # the inputs `base` was computed from
         self.anchored: Anchored | None = None
         self.last_error_percent: float | None = None
         self.reports: list[_Report] = []  # latest last
 
 
 class _Report(NamedTuple):
-    """What a server reported of a request, and what the request was. Tokens; digests are 32 bytes.
+    """What a server reported for one request. In tokens; digests are 32 bytes.
 
     `sent` is the chain digest of its `messages` messages, `reasoning` what they had of it.
     """
@@ -102,15 +105,15 @@ class HybridTokenEstimator:
         self._sessions: OrderedDict[tuple[str, str, str], _Session] = OrderedDict()
         self._preambles: OrderedDict[tuple[str, str], tuple[Request, Preamble]] = OrderedDict()
         self._lock = RLock()
-        self._learned = 0  # how often something was
+        self._learned = 0  # number of times something was
 
     @property
     def revision(self) -> tuple[int, int]:
-        """Differs from an earlier one where something was learned since: an estimate of then may not hold any more."""
+        """Changes whenever something is learned: estimates made before may be outdated."""
         return self._learned, self.tracker.generation
 
     def estimate(self, request: Request) -> ConversationEstimate:
-        """What `request` will cost as input. The first call of a process loads the ranks: not on the event loop."""
+        """The input tokens of `request`. The first call in a process loads a vocabulary: not on the event loop."""
         return self.situation(request).estimate
 
     def situation(self, request: Request) -> Situation:
@@ -123,7 +126,7 @@ class HybridTokenEstimator:
         )
 
     def _situation(self, request: Request) -> Situation:
-        """As if the provider edited nothing: what a call teaches is learned from that."""
+        """As if the provider cleared nothing: calls teach by that."""
         with self._lock:
             session = self._session(request)
             account = session.ledger.update(request.messages)
@@ -177,7 +180,7 @@ class HybridTokenEstimator:
         return outcome
 
     def note_count(self, request: Request, tokens: int, *, at: float) -> Verdict:
-        """Go by the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch, if it can be."""
+        """Use the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch, if plausible."""
         with self._lock:
             self._learned += 1
             situation = self._situation(request)
@@ -192,7 +195,7 @@ class HybridTokenEstimator:
         return verdict
 
     def note_refusal(self, request: Request, tokens: int | None, *, at: float) -> None:
-        """A server refused `request` as too large, though it was thought to fit: as `tokens` of input, or unnamed."""
+        """A server refused `request` as too large although it was expected to fit. `tokens`: its input, if named."""
         with self._lock:
             self._learned += 1
             calibration = self.calibrations.get(request.provider, request.model)
@@ -203,7 +206,7 @@ class HybridTokenEstimator:
                 self.note_count(request, tokens, at=at)
 
     def forget(self, provider: str, model: str) -> None:
-        """Forget what was measured and learned of a model; out of the store, too."""
+        """Forget what was measured and learned of a model, in the store too."""
         with self._lock:
             self.calibrations.put(provider, model, Calibration())
             self.costs.forget(provider, model)
@@ -317,7 +320,7 @@ class HybridTokenEstimator:
             self.calibrations.put(request.provider, request.model, calibration)
 
     def _derive(self, request: Request, session: _Session, situation: Situation, actual: int) -> None:
-        """Two calls in a row tell what stands between them costs."""
+        """Learn the costs of the messages between two consecutive calls."""
         costs = derive_costs(situation, actual)
         if costs:
             self.costs.put(request.provider, request.model, costs)
@@ -375,7 +378,7 @@ class HybridTokenEstimator:
         return measurement
 
     def _output(self, reply: Message, count: MessageCount, usage: Usage, calibration: Calibration) -> int | None:
-        """The reply's output tokens; None where the reply is not whole or the number can't be its own.
+        """The reply's output tokens; None if the reply is incomplete or the number can't be its own.
 
         Some logs and servers leave the count of a stream's beginning: one token for pages of text.
         """
@@ -387,7 +390,7 @@ class HybridTokenEstimator:
         return None if output - hidden < STALE_OUTPUT * visible - 4 else output
 
     def _reply_cost(self, request: Request, reply: Message, digest: MessageDigest, output: int, thought: int) -> Cost:
-        """Remember what the reply costs when it is sent back, with its reasoning and without."""
+        """Store what the reply costs when it is sent back, with and without its reasoning."""
         plain = Cost(output - thought, 0, "measured")
         thinks = any(isinstance(part, Reasoning) for part in reply.parts)
         whole = Cost(output, thought, "measured") if thinks else plain
@@ -396,7 +399,7 @@ class HybridTokenEstimator:
 
 
 def _reports(session: _Session, situation: Situation) -> list[_Report]:
-    """The earlier reports of this conversation that the request extends, latest first.
+    """Earlier reports of this conversation that the request extends, latest first.
 
     The measurement it stands on is among them, also when an earlier run of the program made it.
     """
@@ -440,7 +443,7 @@ def _same_preamble(one: Request, other: Request) -> bool:
 def _reply_reasoning(
     reply: Message, count: MessageCount, usage: Usage, output: int | None, calibration: Calibration
 ) -> tuple[int, bool]:
-    """Reasoning tokens inside the reply's output, and whether the provider said so."""
+    """Reasoning tokens in the reply's output, and whether the provider reported them."""
     blocks = [part for part in reply.parts if isinstance(part, Reasoning)]
     if usage.reasoning is not None:
         thought, sure = usage.reasoning, True
@@ -455,7 +458,7 @@ def _reply_reasoning(
 
 
 def _unseen(count: MessageCount, output: int | None, thought: int, calibration: Calibration) -> int:
-    """Output tokens that no part of the reply explains, 0 where the parts may do: reasoning billed without a word."""
+    """Output tokens that no part of the reply explains (reasoning billed but not shown), or 0."""
     if output is None:
         return 0
     visible = _visible(count, calibration)

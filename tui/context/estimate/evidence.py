@@ -1,8 +1,8 @@
-"""What a reported number proves.
+"""Whether a reported number can be believed.
 
-A server's report is evidence, not truth: before it anchors a number, teaches or widens a window it is weighed against
-what is certain of the request (README.md, "How a report is weighed"). Everything here is a function of its arguments,
-in tokens unless named otherwise.
+A server's report is evidence, not truth: before it becomes an anchor, teaches anything or widens a window it is checked
+against what is certain about the request (README.md, "How a report is weighed"). Pure functions, in tokens unless named
+otherwise.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ VerdictKind: TypeAlias = Literal["believed", "hidden", "doubted", "cut"]
 ALLOWANCE = 2_048
 """What templates and providers add to a request without saying so: default system prompts, tool preambles, dates."""
 
-LEAST_SHARE = 0.35  # of the estimate of visible text: no vocabulary is so much better than the one we count with
-PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much an honest server's number for the same prefix may differ
-AGREEMENT_SHARE, AGREEMENT_SLACK, AGREEMENT_OF_TOTAL = 0.25, 16.0, 0.005  # of what was added, tokens, of the total
-DOUBTED_SLACK = 6.0  # tokens instead, where the earlier report is not believed
-UNCONFIRMED = 0.4  # of that, where the earlier report is not confirmed itself
-WITNESSES = 8  # confirmed reports that a new one has to agree with: small lies may not add up
+LEAST_SHARE = 0.35  # of the estimate of visible text: no vocabulary is that much better than the one used here
+PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much correct numbers for the same prefix may differ
+AGREEMENT_SHARE, AGREEMENT_SLACK, AGREEMENT_OF_TOTAL = (
+    0.25,
+    16.0,
+    0.005,
+)  # share of what was added, tokens, share of the total
+DOUBTED_SLACK = 6.0  # tokens instead, if the earlier report is not believed
+UNCONFIRMED = 0.4  # factor on it, if the earlier report is not confirmed itself
+WITNESSES = 8  # confirmed reports that a new one has to agree with, so that small errors don't add up
 AGREED = 3  # reports that agree with each other and with the next are confirmed ...
 LIKELY, AGREED_UNLIKELY = 1.5, 6  # ... or so many, where they are further from the estimate of the text than this
 CONFIRMED_SHARE, CONFIRMED_SLACK = 0.04, 12.0  # between a report and an estimate made without it
@@ -31,17 +35,17 @@ OVERRULING = 4  # reports in a row that agree with each other and with nothing b
 CUT_SHARE = 0.4  # of the largest number measured: a server that cuts keeps at least that
 CUT_BELOW, CUT_ABOVE = 0.6, 0.5  # reported under this share of the prediction, predicted over this share of the window
 PLATEAU_SHARE = 0.75  # of one another: two cuts that tell the same window
-LEAST_WINDOW = 2_000  # no server is set up with less
+LEAST_WINDOW = 2_000  # no server has a smaller one
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a report is worth. `reason` is for a person, "" where there is nothing to say.
+    """What a report is worth. `reason` is for a person, "" if there is nothing to say.
 
-    `confirmed`: it agrees with a number that was made without it, so that no `~` is needed; until then `agreed` is how
-    many earlier reports it agrees with. `overrules`: earlier measurements that it contradicts were wrong. `hidden` is
-    what the server adds to each request. `window` is the size that a server which cuts prompts seems to have, once two
-    reports tell.
+    `confirmed`: it agrees with a number that was obtained independently, so that no `~` is needed; `agreed` is the
+    number of earlier reports it agrees with. `overrules`: earlier measurements that it contradicts were wrong. `hidden`
+    are the tokens that the server adds to each request. `window` is the apparent window of a server that cuts prompts,
+    once two reports agree on it.
     """
 
     kind: VerdictKind = "believed"
@@ -54,7 +58,7 @@ class Verdict:
 
     @property
     def believed(self) -> bool:
-        """Whether numbers may stand on it."""
+        """Whether it may be used as a measurement."""
         return self.kind in ("believed", "hidden")
 
 
@@ -62,9 +66,9 @@ class Verdict:
 class Step:
     """An earlier report that this request extends, with nothing removed.
 
-    `tokens` is what was reported then, corrected by reasoning that came or left; `added` the estimate of what came
-    since, `plain` the same without anything learned or reported, `text` its visible text, `most` what it can cost at
-    most. `slack` is what isn't known of the difference: reasoning, changed tools.
+    `tokens` is the reported number, corrected for reasoning added or dropped; `added` the estimate of what was added
+    since, `plain` the same without anything learned or reported, `text` its visible text, `most` its upper limit.
+    `slack` is the uncertainty of the difference: reasoning, changed tools.
     """
 
     tokens: float
@@ -77,27 +81,29 @@ class Step:
 
     @property
     def forecast(self) -> float:
-        """What this request costs if that report was right."""
+        """The tokens of this request if that report was right."""
         return self.tokens + self.added
 
     @property
     def least(self) -> float:
-        """What this request costs at least if that report was right."""
+        """The least that this request costs if that report was right."""
         slack = PROOF_SLACK + PROOF_SHARE * self.tokens + self.slack
         return self.tokens + LEAST_SHARE * self.text - slack
 
     @property
     def ceiling(self) -> float:
-        """What this request costs at most if that report was right."""
+        """The most that this request costs if that report was right."""
         slack = PROOF_SLACK + PROOF_SHARE * self.tokens + self.slack
         return self.tokens + self.most + ALLOWANCE + slack
 
     def agrees(self, tokens: float) -> bool:
-        """Whether `tokens` for this request is what that report lets one expect."""
+        """Whether `tokens` for this request is consistent with that report."""
         if self.repeats(tokens):
             return False
         growth, most = tokens - self.tokens, CONFIRMED_SHARE * tokens + CONFIRMED_SLACK
-        estimates = (self.added,) if self.verdict.believed else (self.added, self.plain)  # a lie may have been learned
+        estimates = (
+            (self.added,) if self.verdict.believed else (self.added, self.plain)
+        )  # the factor may have been learned from a wrong report
         usual = AGREEMENT_SLACK + AGREEMENT_OF_TOTAL * tokens if self.verdict.believed else DOUBTED_SLACK
         close = 1.0 if self.verdict.confirmed or not self.verdict.believed else UNCONFIRMED
         return any(
@@ -106,19 +112,19 @@ class Step:
         )
 
     def repeats(self, tokens: float) -> bool:
-        """Whether `tokens` is the number of that report, although text was added."""
+        """Whether `tokens` is the same number as in that report, although text was added."""
         return tokens == self.tokens and self.text >= ADDED_AT_LEAST
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A report of `tokens` for a request, and what is known of the request without it.
+    """A report of `tokens` for a request, and what is known about the request independently.
 
     `predicted` is the prediction made before the call; `scratch` the estimate from the text alone, before learning,
-    with the `hidden` tokens that the server is known to add, `taught` the same after learning; `text` and `size`
-    (bytes) the visible text without tools, which some templates leave out; `most` what all of it can cost at most.
-    `excesses` are what the first calls of other conversations had beyond their text. `recorded`: the request is a
-    recording's, which may lack what was sent, or hold what was not: nothing is certain of it.
+    plus the `hidden` tokens that the server is known to add; `taught` the same after learning; `text` and `size`
+    (bytes) the visible text without tools, which some templates leave out; `most` the upper limit for all of it.
+    `excesses` are the tokens of the first calls of other conversations beyond their text. `recorded`: the request is
+    from a recording, which may lack parts of what was sent, or have parts that were not: nothing about it is certain.
     """
 
     tokens: int
@@ -135,12 +141,12 @@ class Claim:
 
     @property
     def excess(self) -> float:
-        """What it has beyond the estimate from text alone."""
+        """The tokens beyond the estimate from text alone."""
         return self.tokens - self.scratch + self.hidden
 
 
 def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
-    """The verdict on `claim`; `steps` are the earlier reports of the conversation, latest first."""
+    """Return the verdict on `claim`; `steps` are the earlier reports of the conversation, latest first."""
     if claim.recorded:
         return Verdict(confirmed=True)
     against = [step for step in steps if step.verdict.believed and _contradicts(claim, step)]
@@ -155,7 +161,7 @@ def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
 
 
 def _believed(claim: Claim, steps: Sequence[Step]) -> Verdict:
-    """How sure a number is that nothing contradicts."""
+    """How well a number is confirmed that nothing contradicts."""
     last = next((step for step in steps if step.verdict.believed), None)
     if last is None:
         return Verdict(confirmed=_near_scratch(claim))
@@ -170,7 +176,7 @@ def _believed(claim: Claim, steps: Sequence[Step]) -> Verdict:
 
 
 def _impossible(claim: Claim) -> str:
-    """Why no server can have read the whole request as so few tokens; "" where it can."""
+    """Why the whole request can't be so few tokens; "" if it can."""
     if _cut_at_window(claim):
         return f"{claim.tokens:,} of about {claim.predicted:,} tokens"
     packed = claim.size >= PACKED_FROM and claim.tokens * PACKED_BYTES < claim.size
@@ -184,7 +190,7 @@ def _contradicts(claim: Claim, step: Step) -> bool:
 
 
 def _contradiction(claim: Claim, steps: Sequence[Step], against: Sequence[Step]) -> Verdict:
-    """`claim` or the measurements `against` it are wrong: which?"""
+    """Decide whether `claim` or the measurements `against` it are wrong."""
     nearer = _nearer(claim, against, claim.scratch)
     if nearer and not any(step.verdict.confirmed for step in against):
         return Verdict(overrules=True, confirmed=_near_scratch(claim))
@@ -195,7 +201,7 @@ def _contradiction(claim: Claim, steps: Sequence[Step], against: Sequence[Step])
 
 
 def _nearer(claim: Claim, against: Sequence[Step], scratch: float) -> bool:
-    """Whether `claim` is nearer to an estimate from the text alone than what `against` lets one expect."""
+    """Whether `claim` is nearer to an estimate from the text alone than the forecast of `against`."""
     return all(_distance(claim.tokens, scratch) < _distance(step.forecast, scratch) for step in against)
 
 
@@ -209,7 +215,7 @@ def _reason(claim: Claim, step: Step) -> str:
 
 
 def _doubted(claim: Claim, steps: Sequence[Step], reason: str) -> Verdict:
-    """`claim` is not believed: another number, or a prompt that the server cut."""
+    """The verdict on a claim that is not believed: either another number, or the size of a prompt cut by the server."""
     if not _cut(claim, steps):
         return Verdict("doubted", reason)
     measured = [step.tokens for step in steps if step.verdict.believed]
@@ -223,7 +229,7 @@ def _doubted(claim: Claim, steps: Sequence[Step], reason: str) -> Verdict:
 
 
 def _cut(claim: Claim, steps: Sequence[Step]) -> bool:
-    """Whether too small a number is that of a prompt which the server cut."""
+    """Whether a number that is too small is the size of a prompt that the server cut."""
     measured = {step.tokens for step in steps if step.verdict.believed}
     if _cut_at_window(claim):
         return True
@@ -231,7 +237,7 @@ def _cut(claim: Claim, steps: Sequence[Step]) -> bool:
         return False
     largest = max(step.tokens for step in steps if step.verdict.believed or step.verdict.kind == "cut")
     stands = claim.tokens <= largest or any(step.repeats(claim.tokens) for step in steps)
-    return CUT_SHARE * largest <= claim.tokens and stands  # what was read grew, and now does not
+    return CUT_SHARE * largest <= claim.tokens and stands  # the input grew before, and now it does not
 
 
 def _cut_at_window(claim: Claim) -> bool:
@@ -242,12 +248,12 @@ def _cut_at_window(claim: Claim) -> bool:
 
 
 def _explained(claim: Claim, steps: Sequence[Step]) -> bool:
-    """Whether earlier reports of the conversation that were believed let one expect the number."""
+    """Whether the number is consistent with earlier believed reports of the conversation."""
     return any(step.verdict.believed and claim.tokens <= step.ceiling for step in steps)
 
 
 def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
-    """More than the request's bytes can hold: the server adds a prompt of its own, if a second call agrees."""
+    """The verdict on more tokens than the request has bytes: the server adds a prompt, if a second call agrees."""
     reason = f"{claim.tokens:,} tokens, and what was sent can have {claim.most:,.0f} at most"
     seconds = _agreeing_run(claim, steps) > 0
     near = any(_near(claim.excess, other) for other in claim.excesses)
@@ -262,7 +268,7 @@ def _near(one: float, other: float) -> bool:
 
 
 def _agreeing_run(claim: Claim, steps: Sequence[Step]) -> int:
-    """How many of the last reports, all of them doubted, agree with `claim`."""
+    """How many of the latest reports, all of them doubted, agree with `claim`."""
     run = 0
     for step in steps:
         if step.verdict.believed or not step.agrees(claim.tokens):

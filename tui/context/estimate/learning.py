@@ -1,4 +1,4 @@
-"""What a finished call teaches: correction factors, errors, the cost of the preamble, the cost of single messages."""
+"""What a finished call teaches: correction factors, errors, the cost of the preamble and of single messages."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.evidence import ALLOWANCE
 from tui.context.estimate.prediction import Situation, learned
 
-PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # an estimate is off by a tenth; more than this share is not told apart
-REFUSED_EXCESS = 0.1  # by how much an estimate is raised when a server refused it and named no number
-REASONING_ENOUGH = 64  # tokens of reasoning in a reply: with less, or less than twice the new text, nothing is learned
-MEDIA_SHARE = 0.25  # of what is new: with less of it, images and PDFs can't be told from the error of the text
+PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # estimates are off by a tenth: a larger share can't be told apart
+REFUSED_EXCESS = 0.1  # factor by which an estimate is raised after a refusal without a number
+REASONING_ENOUGH = 64  # tokens of reasoning in a reply; with less, or less than twice the new text, nothing is learned
+MEDIA_SHARE = 0.25  # share of the new content: with less, images and PDFs can't be told from the error of the text
 
 
 def learn(calibration: Calibration, situation: Situation, actual: int, *, sure: bool = True) -> Calibration:
-    """`calibration` after a call whose report of `actual` input tokens is believed; `sure`: and confirmed."""
+    """`calibration` after a call whose report of `actual` input tokens is believed; `sure`: also confirmed."""
     base, account, estimate = situation.base, situation.account, situation.estimate
     sure = sure and base.match.measurement is not None and base.match.measurement.confirmed
     fresh = account.since(base.covered)
@@ -36,7 +36,7 @@ def learn(calibration: Calibration, situation: Situation, actual: int, *, sure: 
         if share is not None:
             calibration = calibration.learn_returned(share)
         if share is not None and share < 0.5:
-            pass  # what is missing is the reasoning: it says nothing of the text
+            pass  # the reasoning is missing, which teaches nothing about the text
         elif fresh.media > 0:
             if fresh.media > MEDIA_SHARE * (fresh.media + text):
                 calibration = calibration.learn_media(fresh.media, rest - text)
@@ -48,11 +48,11 @@ def learn(calibration: Calibration, situation: Situation, actual: int, *, sure: 
 
 
 def learn_refusal(calibration: Calibration, situation: Situation, actual: int | None) -> Calibration:
-    """`calibration` after a server refused the request as too large, of `actual` input tokens where it named them.
+    """`calibration` after a request was refused as too large; `actual` are its input tokens, if the server named them.
 
-    Where it named none, what was estimated is taken to be a tenth too low: repeated refusals bring it to the truth, and
-    measured calls outweigh them. Where none was ever measured, each adds to the one before: a factor that was refused
-    is not gone back to. A refusal of what was thought too large as well teaches nothing.
+    Without a number the estimate is taken to be a tenth too low: repeated refusals approach the actual value, and
+    measured calls outweigh them. If nothing was ever measured the corrections add up, since a refused factor is not
+    tried again. A refusal of a request that was expected not to fit teaches nothing.
     """
     if actual is None and not calibration.calls and not calibration.preambles:
         return calibration.learn_floor(REFUSED_EXCESS)
@@ -65,10 +65,10 @@ def learn_refusal(calibration: Calibration, situation: Situation, actual: int | 
 
 
 def _returned(situation: Situation, missing: float) -> float | None:
-    """The share of the last reply's reasoning that the input really had; None where there was too little to tell.
+    """The share of the last reply's reasoning that was in the input; None if there was too little to tell.
 
-    Some servers take reasoning back and drop it, or leave it out of the count (known-failures row 101). `missing` is
-    what the input had beyond the estimate, in tokens, negative where it fell short.
+    Some servers take reasoning back and drop it, or don't count it. `missing` is the input beyond the estimate, in
+    tokens, negative if it fell short.
     """
     base, measurement = situation.base, situation.base.match.measurement
     if measurement is None or not base.match.with_reply or not base.covered:
@@ -80,7 +80,7 @@ def _returned(situation: Situation, missing: float) -> float | None:
 
 
 def _unseen_returned(situation: Situation, actual: int) -> float | None:
-    """The share of the last reply's unexplained output that the input really had; None where that can't be told."""
+    """The share of the last reply's unexplained output that was in the input; None if it can't be told."""
     base, measurement = situation.base, situation.base.match.measurement
     if measurement is None or not base.match.with_reply or base.covered != base.match.covered:
         return None
@@ -92,7 +92,7 @@ def _unseen_returned(situation: Situation, actual: int) -> float | None:
 
 
 def _learn_preamble_change(calibration: Calibration, situation: Situation, actual: int) -> Calibration:
-    """System prompt or tools changed between two measured calls: their difference is what the change cost."""
+    """Learn from the difference of two measured calls between which system prompt or tools changed."""
     base, measurement = situation.base, situation.base.match.measurement
     if measurement is None or base.covered != base.match.covered:
         return calibration
@@ -102,10 +102,10 @@ def _learn_preamble_change(calibration: Calibration, situation: Situation, actua
     seen = calibration.preambles.get(old[0])
     before = calibration.preamble_tokens(*old) if seen is None else seen.actual
     if old[0] not in calibration.preambles and added < 0:
-        before = calibration.preamble_tokens(*new) - added  # of the two, the estimate of the smaller one is off by less
+        before = calibration.preamble_tokens(*new) - added  # the smaller estimate has the smaller error
     calibration = calibration.learn_change(new[1] - old[1], added)
     if old[0] not in calibration.preambles:
-        calibration = calibration.learn_preamble(*old, before)  # both, so that their difference is known
+        calibration = calibration.learn_preamble(*old, before)  # both, so that the difference is measured
     return calibration.learn_preamble(*new, before + added)
 
 
@@ -115,9 +115,9 @@ def key_of(situation: Situation) -> str:
 
 
 def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:
-    """Costs of the messages between two measured calls, shared out by estimate where there are several.
+    """Costs of the messages between two measured calls, divided by estimate if there are several.
 
-    Empty where there is nothing between them, or their difference is no cost (a correction stood in between).
+    Empty if there are none, or if the difference is not a cost because something else was corrected in between.
     """
     base, account = situation.base, situation.account
     if not base.measured or base.uncertain or base.covered >= len(account.messages):

@@ -1,7 +1,7 @@
-"""The running account of a session's messages, so that a number costs the same with 100 messages and with 10,000.
+"""The running account of a session's messages: an estimate costs the same with 100 messages and with 10,000.
 
 A request shares its message objects with the request before it. The longest common prefix is found by comparing tuples
-(identity first, in C), and only what follows is digested, counted and added up.
+(by identity first, in C); only what follows is digested, counted and added up.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ _CHUNK = 512  # messages compared at once
 
 
 class Sums(NamedTuple):
-    """Tokens of some messages: those whose cost is not known by what they consist of (see `MessageCount`), the known
-    costs of the others, how much of all is reasoning, and how much a failed tokenizer left to the heuristic.
-    `classes` is `content` by class of text, packed.
+    """Sums over messages, in tokens.
 
-    Whatever is known of the costs: `plain` is the estimate of all before learning, `text` its part that is visible
-    text, `most` what all of it can cost at most (`most_tokens`), `size` the bytes of visible text, `all_classes` what
-    `classes` is of the unknown ones.
+    Messages of unknown cost are summed by what they consist of (see `MessageCount`), the others by their `known` costs;
+    `reasoning` is the part of all that is reasoning, `failed` the part counted by the heuristic. `classes` is `content`
+    by class of text, packed.
+
+    Over all messages: `plain` is the estimate before learning, `text` its visible text, `most` the upper limit
+    (`most_tokens`), `size` the bytes of visible text, `all_classes` the classes of all of them.
     """
 
     content: float = 0.0
@@ -50,12 +51,12 @@ class Sums(NamedTuple):
     all_classes: int = 0
 
     def minus(self, other: Sums) -> Sums:
-        """What is in these and not in `other`."""
+        """The difference to `other`."""
         return Sums._make(mine - theirs for mine, theirs in zip(self, other, strict=True))
 
 
 class Entry(NamedTuple):
-    """One message of a request. `size` is the estimate before learning, `cost` the best that is known, in tokens.
+    """One message of a request. `size` is the estimate before learning, `cost` the best figure available, in tokens.
 
     `reasoning` is the part of it that is reasoning, `split` the cost by row key.
     """
@@ -71,9 +72,10 @@ class Entry(NamedTuple):
 
 
 class Account(NamedTuple):
-    """What a ledger says of `messages`. The lists are the ledger's own: good until its next update (`lines` for later).
+    """The ledger's view of `messages`.
 
-    `sums[i]` is over the first i entries; `rows` holds the tokens by row key and how many of them are estimated.
+    The lists are shared with the ledger and valid until its next update; use `lines` afterwards. `sums[i]` is over the
+    first i entries; `rows` holds the tokens by row key and how many of them are estimated.
     """
 
     messages: tuple[Message, ...]
@@ -85,7 +87,7 @@ class Account(NamedTuple):
     version: int
 
     def lines(self) -> list[Entry]:
-        """The entries, also after the ledger has moved on."""
+        """The entries; also valid after the ledger has been updated."""
         entries = self.entries[: len(self.messages)]
         if self.ledger.version == self.version:  # asked after copying: a change raises the version first
             return entries
@@ -104,7 +106,7 @@ PAGE_MOST = 6_000
 
 
 def text_bytes(message: Message) -> int:
-    """UTF-8 bytes of the text that a model reads of `message`, without reasoning and binary attachments."""
+    """UTF-8 bytes of the text of `message` that a model reads, without reasoning and binary attachments."""
     size = 0
     for part in message.parts:
         match part:
@@ -118,9 +120,9 @@ def text_bytes(message: Message) -> int:
 
 
 def most_tokens(message: Message) -> float:
-    """What `message` can cost at most, in tokens: a token is at least a byte.
+    """The most that `message` can cost, in tokens: no token is shorter than a byte.
 
-    Pictures count as the base64 text that some gateways bill; reasoning that cannot be read as long as its encrypted
+    Images count as base64 text, as some gateways bill them; unreadable reasoning by the length of its encrypted
     original.
     """
     most = float(PART_MARKUP + text_bytes(message))
@@ -143,7 +145,7 @@ def utf8_size(text: str) -> int:
 
 
 def row_of(message: Message, kind: str) -> str:
-    """The row key of a kind of content in `message`."""
+    """The row key of one kind of content in `message`."""
     if message.kind == "summary":
         return "summaries"
     if kind == "text":
@@ -152,7 +154,7 @@ def row_of(message: Message, kind: str) -> str:
 
 
 def make_entry(message: Message, digest: MessageDigest, count: MessageCount, cost: Cost | None) -> Entry:
-    """The account's line for one message: its estimate, or what is known to be its cost."""
+    """The ledger entry of one message: its known cost, or its estimate."""
     split, calls = count.split, any(isinstance(part, ToolCall) for part in message.parts)
     thought = split.get("reasoning", 0.0)
     failed = count.size if count.failed else 0.0
@@ -186,7 +188,7 @@ class Ledger:
         self._chains: list[bytes] = []
         self._sums: list[Sums] = [Sums()]
         self._rows: dict[str, tuple[float, float]] = {}
-        self.version = 0  # grows whenever entries that were there change or leave
+        self.version = 0  # increases whenever existing entries change or are removed
 
     def update(self, messages: tuple[Message, ...]) -> Account:
         """The account of `messages`."""
@@ -201,18 +203,18 @@ class Ledger:
         return self.account()
 
     def account(self) -> Account:
-        """The account as it stands."""
+        """The account of the current messages."""
         return Account(self._messages, self._entries, self._chains, self._sums, self._rows, self, self.version)
 
     def entries_of(self, messages: Sequence[Message]) -> list[Entry]:
-        """The entries of any messages; what was counted before is not counted again."""
+        """The entries of any messages; entries already in the ledger are reused."""
         digests = [message_digest(message) for message in messages]
         counts = self._counter.count_messages(messages, self.model, digests)
         costs = self._costs.get(self._provider, self.model, [digest.full for digest in digests])
         return [make_entry(*line) for line in zip(messages, digests, counts, costs, strict=True)]
 
     def refresh(self, start: int) -> None:
-        """Read the costs from message `start` on again: something was learned about them."""
+        """Look up the costs from message `start` on again, after some were learned."""
         self._cut(start)
         self._append(self._messages[start:])
 
@@ -238,7 +240,7 @@ class Ledger:
 def _rows(
     before: Mapping[str, tuple[float, float]], entries: Sequence[Entry], sign: int = 1
 ) -> dict[str, tuple[float, float]]:
-    """`before` with `entries` added, or taken away."""
+    """`before` plus `entries`, or minus them."""
     rows = dict(before)
     for entry in entries:
         guessed = entry.source == "estimated"
@@ -249,7 +251,7 @@ def _rows(
 
 
 def _common(old: tuple[Message, ...], new: tuple[Message, ...]) -> int:
-    """The number of messages at the start of both that are the same."""
+    """The number of messages that both begin with."""
     shared = min(len(old), len(new))
     for start in range(0, shared, _CHUNK):
         # Comparing tuples looks at identity first, in C: about 5 ns a message.

@@ -1,4 +1,4 @@
-"""What stands before the messages: system prompt, memory files and tools, and what they are estimated to cost."""
+"""The preamble: everything before the messages (system prompt, memory files, tools), and its estimated tokens."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from tui.messages import Request, SystemSection
 
 
 class Preamble(NamedTuple):
-    """Estimates in tokens, beside the sections and tools in the request's order; `fixed` is the cost of having tools.
+    """Estimates in tokens, with sections and tools in the request's order; `fixed` is the cost of offering tools at
+    all.
 
-    `failed` is the part of `total` that had to come from the character heuristic; `most` what it can cost at most, a
-    token for each byte and what a template may add.
+    `failed` is the part of `total` that came from the character heuristic; `most` its upper limit: a token for each
+    byte, plus what a template may add.
     """
 
     digest: bytes
@@ -31,7 +32,7 @@ class Preamble(NamedTuple):
 
     @property
     def total(self) -> float:
-        """All of it, the request's own markup included."""
+        """All of it, including the request's markup."""
         return sum(self.sections) + sum(self.tools) + self.fixed + self.per_request
 
 
@@ -53,7 +54,7 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
             )
             failed += counted
         tools.append(float(counted))
-    chat = 0.0 if request.provider == "openai" else prior.tools_chat  # OpenAI itself is spoken to by Responses
+    chat = 0.0 if request.provider == "openai" else prior.tools_chat  # OpenAI itself is called by the Responses API
     fixed = prior.tools_fixed + chat if tools else 0.0
     digest = preamble_digest(request.system, request.tools)
     asked = request.reasoning not in (None, "off")
@@ -61,11 +62,11 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
     return Preamble(digest, tuple(sections), tuple(tools), fixed, markup, failed, *_most(request))
 
 
-SECTION_MARKUP, TOOL_MARKUP = 64, 160  # tokens a template may put around one of them
+SECTION_MARKUP, TOOL_MARKUP = 64, 160  # tokens that a template may add around one of them
 
 
 def _most(request: Request) -> tuple[float, float]:
-    """What system prompt and tools can cost at most, and the bytes of the system prompt."""
+    """The most that system prompt and tools can cost, in tokens, and the bytes of the system prompt."""
     system = sum(utf8_size(section.text) for section in request.system)
     tools = sum(utf8_size(f"{tool.name}{tool.description}{tool.parameters}") for tool in request.tools)
     markup = SECTION_MARKUP * len(request.system) + TOOL_MARKUP * len(request.tools)

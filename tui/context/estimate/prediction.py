@@ -1,4 +1,4 @@
-"""From a base and an account to the number: what the next request costs, and the most it may cost."""
+"""From base and account to the estimate: the next request's tokens and their upper bound."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TotalSource: TypeAlias = Literal["exact", "delta", "estimated"]
 
 @dataclass(frozen=True, slots=True)
 class ConversationEstimate:
-    """The next request's input, in tokens.
+    """The input tokens of the next request.
 
     `known_tokens` were measured, `estimated_tokens` not; together they are `tokens`. `upper_bound` is the 95th
-    percentile of what the total may be, `margin` the fixed margin it scales. `last_output_sent_back` is the
-    last reply less reasoning that does not return. `heuristic_tokens` is the part that no tokenizer counted. `counted`
-    says that `last_input` is the provider's count of a request, not what it reported of a call.
+    percentile of what the total may be, `margin` the fixed margin it scales. `last_output_sent_back` is the last reply
+    less reasoning that does not return. `heuristic_tokens` is the part that no tokenizer counted. `counted` says that
+    `last_input` is the provider's count of a request, not what it reported of a call.
     """
 
     tokens: int
@@ -45,7 +45,7 @@ class ConversationEstimate:
 
 
 class Situation(NamedTuple):
-    """Everything one number is made from, at one moment."""
+    """All inputs of one estimate at one moment, and the estimate."""
 
     estimate: ConversationEstimate
     base: Base
@@ -56,7 +56,7 @@ class Situation(NamedTuple):
 
 
 def learned(sums: Sums, calibration: Calibration, bias: float = 0.0) -> float:
-    """The estimate of what is not known in `sums`, in tokens, with what was learned; never negative."""
+    """The estimate of the unknown costs in `sums`, in tokens, with the learned factors; never negative."""
     return max(
         0.0,
         calibration.text(sums.content, sums.classes)
@@ -67,7 +67,7 @@ def learned(sums: Sums, calibration: Calibration, bias: float = 0.0) -> float:
 
 
 def after_edits(estimate: ConversationEstimate, base: Base) -> ConversationEstimate:
-    """`estimate` where the provider clears old tool results by itself: it will clear again what it cleared last."""
+    """`estimate` for a provider that clears old tool results: it will clear again what it cleared last."""
     measurement = base.match.measurement if base.measured else None
     if measurement is None or not measurement.cleared:
         return estimate
@@ -84,7 +84,7 @@ def after_edits(estimate: ConversationEstimate, base: Base) -> ConversationEstim
 
 
 def predict(base: Base, account: Account, preamble: Preamble, calibration: Calibration) -> ConversationEstimate:
-    """The estimate for the account's messages after `preamble`, all of which the model reads."""
+    """The estimate for `account` after `preamble`, where nothing is cleared by the provider."""
     fresh = account.since(base.covered)
     count = len(account.messages) - base.covered
     guess = learned(fresh, calibration, base.bias if count else 0.0)
@@ -93,12 +93,12 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
         before = calibration.preamble_tokens(preamble.digest.hex(), preamble.total)
         adjust, rough = before + calibration.hidden, rough + preamble.failed
     tokens = max(0, round(measured + adjust + fresh.known + guess))
-    # What was taken away by estimate makes the rest known no better; what was added is estimated.
+    # An estimated deduction lowers the known tokens; an estimated addition is not part of them.
     sure = min(tokens, max(0, round(measured + fresh.known + min(0.0, adjust))))
     measurement = base.match.measurement if base.measured else None
     confirmed = measurement is not None and measurement.confirmed
     exact = confirmed and count == 0 and base.uncertain == 0
-    # What was just estimated keeps a margin of its own: a large new text is not as certain as the calls before it.
+    # New text keeps its own margin: a large one is less certain than the calls before it.
     least = 0.0
     if not exact:
         least = (
@@ -125,9 +125,9 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
 
 
 def _margin(guessed: int, fresh: Sums, rough: float, model: str, calibration: Calibration) -> float:
-    """The margin of what was estimated: of texts by class, and of what stands around them.
+    """The margin of estimated content: of its text by class, and of the markup around it.
 
-    A class that was measured for this model needs no more than any tokenizer does.
+    A class that was measured for this model needs no more margin than any tokenizer does.
     """
     margins = [
         min(margin, MARGIN_TOKENIZER) if calibration.knows(kind) else margin

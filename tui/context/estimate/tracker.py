@@ -1,11 +1,11 @@
-"""`ConversationStateTracker`: which measured call still describes a conversation, by content alone.
+"""`ConversationStateTracker`: finds the measured call that still describes a conversation, by content alone.
 
-Every completed call is remembered by the chain digest of what was sent and the chain digest including the reply. A
-request is looked up by walking back from its end to the longest prefix with a measurement for its model. So one rule
-covers resume, fork, edit, rewind, regenerate, undo, model switch and trimming; nothing has to remember to reset it.
+Every completed call is indexed by two chain digests: of what was sent, and of that plus the reply. A request is looked
+up by walking back from its end to the longest prefix with a measurement for its model. This one rule covers resume,
+fork, edit, rewind, regenerate, undo, model switch and trimming; nothing has to be reset.
 
-The chains are over the messages' `body` digests, without reasoning: where reasoning left (or came), the measurement is
-corrected by the tokens of that reasoning, which the usage of the call that produced it gave.
+The chains are over the messages' `body` digests, without reasoning: where reasoning was dropped or added, the
+measurement is corrected by its tokens, taken from the usage of the call that produced it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tui.context.counting.digests import CHAIN_START, chain, message_digest, pre
 from tui.messages import Message, Request, is_sendable
 
 MatchKind: TypeAlias = Literal["exact", "prefix", "none"]
-REMEMBERED = 2_048  # measurements held for each (provider, model); the oldest leave first
+REMEMBERED = 2_048  # measurements kept for each (provider, model); the oldest are dropped first
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One call's usage and what it was the usage of. Tokens; digests are 32 bytes.
+    """The usage of one call, and of which request. In tokens; digests are 32 bytes.
 
     `sent` and `replied` are chain digests over bodies, before and after the reply; `replied` is None where the reply is
     not known to be whole. `sent_reasoning` and `reply_reasoning` are the reasoning tokens inside `input_tokens` and
@@ -57,28 +57,28 @@ class Measurement:
 
 
 class MeasurementStore(Protocol):
-    """Where measurements outlive the process."""
+    """Persistent storage for measurements."""
 
     def load(self, provider: str, model: str) -> Iterable[Measurement]:
         """Stored measurements of a model, oldest first."""
         ...
 
     def save(self, measurement: Measurement) -> None:
-        """Add one. Old ones may be dropped at any time."""
+        """Add one. The store may drop old ones at any time."""
         ...
 
     def remove(self, measurement: Measurement) -> None:
-        """Take one out that proved wrong."""
+        """Remove one that proved wrong."""
         ...
 
     def clear(self, provider: str, model: str) -> None:
-        """Take out all of a model."""
+        """Remove all of a model."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A measurement that covers the first `covered` messages of a request, the reply among them if `with_reply`."""
+    """A measurement of the first `covered` messages of a request, including the reply if `with_reply`."""
 
     kind: MatchKind
     covered: int = 0
@@ -96,15 +96,15 @@ class ConversationStateTracker:
         self._store = store
         self._models: dict[tuple[str, str], _Remembered] = {}
         self._lock = Lock()
-        self.generation = 0  # grows with each remembered measurement
+        self.generation = 0  # increases with each measurement
 
     def recall(self, provider: str, model: str) -> None:
-        """Have the model's measurements at hand, for `find_other`. Reads the store: not on an event loop."""
+        """Load the model's measurements for `find_other`. Reads the store: not on an event loop."""
         with self._lock:
             self._model(provider, model)
 
     def remember(self, measurement: Measurement) -> None:
-        """Add a measurement; the store gets it too."""
+        """Add a measurement, in the store too."""
         with self._lock:
             self._model(measurement.provider, measurement.model).add(measurement)
             self.generation += 1
@@ -112,7 +112,7 @@ class ConversationStateTracker:
             self._store.save(measurement)
 
     def withdraw(self, measurement: Measurement) -> None:
-        """Take a measurement out that proved wrong; out of the store, too."""
+        """Remove a measurement that proved wrong, from the store too."""
         with self._lock:
             self._model(measurement.provider, measurement.model).remove(measurement)
             self.generation += 1
@@ -120,7 +120,7 @@ class ConversationStateTracker:
             self._store.remove(measurement)
 
     def forget(self, provider: str, model: str) -> None:
-        """Take out all measurements of a model; out of the store, too."""
+        """Remove all measurements of a model, from the store too."""
         with self._lock:
             self._models[provider, model] = _Remembered()
             self.generation += 1
@@ -128,13 +128,13 @@ class ConversationStateTracker:
             self._store.clear(provider, model)
 
     def lookup(self, request: Request) -> Match:
-        """The measurement that covers most of `request`."""
+        """The measurement that covers the most of `request`."""
         bodies = [message_digest(message).body for message in request.messages]
         preamble = preamble_digest(request.system, request.tools)
         return self.find(request.provider, request.model, chain(CHAIN_START, bodies), preamble)
 
     def find(self, provider: str, model: str, chains: Sequence[bytes], preamble: bytes, above: int = 0) -> Match:
-        """As `lookup`, by the chain digests of the messages; only prefixes longer than `above` messages count."""
+        """Like `lookup`, by the messages' chain digests; only for prefixes longer than `above` messages."""
         with self._lock:
             index = self._model(provider, model).index
             for covered in range(len(chains), max(0, above), -1):
@@ -145,7 +145,7 @@ class ConversationStateTracker:
         return NO_MATCH
 
     def find_other(self, provider: str, model: str, chains: Sequence[bytes]) -> Match:
-        """The longest prefix that another model measured, among those used or recalled here; kind is never "exact"."""
+        """The longest prefix measured by another model, of those used or loaded here; kind is never "exact"."""
         best = NO_MATCH
         with self._lock:
             for name, remembered in self._models.items():
@@ -173,7 +173,7 @@ _Entry: TypeAlias = tuple[Measurement, bool]
 
 
 class _Remembered:
-    """The measurements of one model, by the chain digests they are found under."""
+    """The measurements of one model, indexed by chain digest."""
 
     def __init__(self) -> None:
         self.order: OrderedDict[tuple[bytes, bytes | None, bytes], Measurement] = OrderedDict()
@@ -207,7 +207,7 @@ class _Remembered:
 
 
 def _best(entries: Sequence[_Entry], preamble: bytes) -> _Entry:
-    """The entry that needs least correcting: same preamble first, then a plain input count, then the latest."""
+    """The entry that needs the least correction: same preamble first, then a plain input count, then the latest."""
     return max(
         enumerate(entries),
         key=lambda item: (item[1][0].preamble == preamble, not item[1][1], item[0]),
@@ -215,6 +215,6 @@ def _best(entries: Sequence[_Entry], preamble: bytes) -> _Entry:
 
 
 def reply_as_sent(reply: Message) -> Message:
-    """`reply` as a later request holds it: without the parts that never go out."""
+    """`reply` as later requests contain it: without the parts that are never sent."""
     sendable = tuple(part for part in reply.parts if is_sendable(part))
     return reply if len(sendable) == len(reply.parts) else replace(reply, parts=sendable)

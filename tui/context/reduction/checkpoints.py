@@ -1,7 +1,7 @@
-"""Compactions as records beside the append-only history, and what is active after them.
+"""Compactions as records beside the append-only history, and the active messages that result.
 
-A compaction never touches a message: it names a range, and the summary stands where the range stood. Undoing one and
-editing a summary are records too, so that every earlier state can be had back, also after a restart.
+A compaction never changes a message: it names a range, which a summary replaces. Undoing one and editing a summary are
+records too, so that every earlier state can be restored, also after a restart.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ CLEARED_ARGUMENTS = '{"cleared": "[Old arguments cleared]"}'
 
 @dataclass(frozen=True, slots=True)
 class CompactionRecord:
-    """A checkpoint: `first` to `last` (message ids, as they stood when it was made) are replaced by `summary`.
+    """A checkpoint: `first` to `last` (message ids at the time it was made) are replaced by `summary`.
 
-    `kept` messages of the range go out verbatim after the summary, in their order. `cleared` names tool results
-    (message id, call id) that go out as a fixed line. With `summary` empty only results were cleared. `before` and
-    `after` are tokens of the next request, `messages` how many the range held, `at` seconds since the epoch,
-    `frontier` the newest message's id at that time (see `groups.unbind`).
+    `kept` messages of the range are sent verbatim after the summary, in their order. `cleared` names tool results
+    (message id, call id) that are sent as a fixed line. With an empty `summary` results were cleared only. `before` and
+    `after` are tokens of the next request, `messages` the number of messages in the range, `at` seconds since the
+    epoch, `frontier` the newest message's id at that time (see `groups.unbind`).
     """
 
     id: str
@@ -43,7 +43,7 @@ class CompactionRecord:
 
 @dataclass(frozen=True, slots=True)
 class CompactionUndo:
-    """Takes the compaction or the edit of a summary named `compaction` (a record id) back."""
+    """Undoes `compaction`, the id of a compaction or of an edited summary."""
 
     id: str
     at: float
@@ -53,7 +53,7 @@ class CompactionUndo:
 
 @dataclass(frozen=True, slots=True)
 class SummaryEdit:
-    """Puts the message `summary` in the place of the summary of `compaction` (a record id).
+    """Replaces the summary of `compaction` (a record id) by the message `summary`.
 
     `before` and `after` are tokens of the next request when it was made.
     """
@@ -119,7 +119,7 @@ def _taken_back(records: Sequence[Checkpoint]) -> set[str]:
 
 
 def _edits(records: Sequence[Checkpoint]) -> dict[str, list[SummaryEdit]]:
-    """Compaction id -> the edits of its summary that hold, oldest first."""
+    """Compaction id -> edits of its summary in force, oldest first."""
     undone = _taken_back(records)
     edits: dict[str, list[SummaryEdit]] = {}
     for record in records:
@@ -129,9 +129,9 @@ def _edits(records: Sequence[Checkpoint]) -> dict[str, list[SummaryEdit]]:
 
 
 def active_compactions(records: Sequence[Checkpoint]) -> tuple[CompactionRecord, ...]:
-    """The compactions in force, oldest first: without those taken back, with the latest edit of each summary.
+    """The compactions in force, oldest first: without undone ones, each with the latest edit of its summary.
 
-    `after` is what the conversation was left with by the summary as it stands now.
+    `after` is the size of the conversation with the current summary.
     """
     undone, edits = _taken_back(records), _edits(records)
     return tuple(
@@ -149,9 +149,9 @@ def _edited(record: CompactionRecord, edits: Sequence[SummaryEdit]) -> Compactio
 def last_undoable(
     records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord] | None = None
 ) -> CompactionRecord | SummaryEdit | None:
-    """What `/undo` takes back next: the newest compaction or edit of a summary in force. None when there is none.
+    """The record that `/undo` takes back next: the newest compaction or edited summary in force, or None.
 
-    `compactions`: of these alone, where a model does not go by all of them (`in_force`).
+    Only of `compactions`, if given: a model may not use all of them (`in_force`).
     """
     undone = _taken_back(records)
     here = {c.id for c in (active_compactions(records) if compactions is None else compactions)}
@@ -169,11 +169,11 @@ def last_undoable(
 def apply_compactions(
     messages: Sequence[Message], records: Sequence[Checkpoint], *, prefix_bound: bool = False
 ) -> tuple[Message, ...]:
-    """History -> what is active, the same object for every message that stays.
+    """The active messages of a history. Messages that stay are the same objects.
 
-    Summaries leave their natural place (where they were appended) and stand where their range stood. A record whose
-    range or whose summary is not in `messages` (another branch of a fork) changes nothing. With `prefix_bound`
-    (`Capabilities`) reasoning from before the latest record goes too.
+    Summaries move from where they were appended to where their range was. A record whose range or summary is not in
+    `messages` (another branch of a fork) is ignored. With `prefix_bound` (`Capabilities`) reasoning from before the
+    latest record is dropped too.
     """
     if not records:
         return tuple(messages)
@@ -183,14 +183,14 @@ def apply_compactions(
 
 
 def in_force(messages: Sequence[Message], records: Sequence[Checkpoint]) -> tuple[CompactionRecord, ...]:
-    """The compactions that `apply_compactions` goes by, oldest first: their range and their summary are there."""
+    """The compactions that `apply_compactions` applies, oldest first: their range and summary are in `messages`."""
     return tuple(_folded(messages, records, active_compactions(records))[1]) if records else ()
 
 
 def _folded(
     messages: Sequence[Message], records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord]
 ) -> tuple[list[Message], list[CompactionRecord]]:
-    """`messages` after those of the compactions that apply to them, and these; `records` names all summaries."""
+    """`messages` after the compactions that apply to them, and those compactions; `records` names all summaries."""
     named = {r.summary for r in records if not isinstance(r, CompactionUndo)}
     summaries = {m.id: m for m in messages if m.id in named}
     active = [m for m in messages if m.id not in named]
@@ -212,9 +212,9 @@ def _folded(
 
 
 def _place(ident: str, active: Sequence[Message], standing: Mapping[str, str]) -> int:
-    """Where a message, or the summary that stands for it, is in `active`; -1 where neither is.
+    """Index in `active` of a message, or of the summary that replaces it; -1 if neither is there.
 
-    Most ranges begin and end near its beginning: only so much is looked at.
+    Most ranges begin and end near the beginning of `active`, so the search is short.
     """
     for wanted in (ident, standing.get(ident)):
         position = next((i for i, message in enumerate(active) if message.id == wanted), -1) if wanted else -1
@@ -224,7 +224,7 @@ def _place(ident: str, active: Sequence[Message], standing: Mapping[str, str]) -
 
 
 def _standing_summaries(records: Sequence[Checkpoint]) -> dict[str, str]:
-    """Every id a summary ever had -> the one that stands now, so that a later range still finds an edited one."""
+    """Every id a summary ever had -> the current one, so that a later range still finds an edited summary."""
     originals = {r.id: r.summary for r in records if isinstance(r, CompactionRecord)}
     standing = originals | {compaction: edits[-1].summary for compaction, edits in _edits(records).items()}
     once = [(r.compaction, r.summary) for r in records if isinstance(r, SummaryEdit)]
@@ -232,7 +232,7 @@ def _standing_summaries(records: Sequence[Checkpoint]) -> dict[str, str]:
 
 
 def clear_results(message: Message, cleared: Sequence[tuple[str, str]]) -> Message:
-    """`message` with the named tool results, or arguments of calls (message id, call id), replaced by a fixed line."""
+    """`message` with the named tool results or call arguments (message id, call id) replaced by a fixed line."""
     calls = {call for owner, call in cleared if owner == message.id}
     return replace(message, parts=tuple(_cleared(part, calls) for part in message.parts)) if calls else message
 

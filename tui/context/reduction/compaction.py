@@ -1,4 +1,4 @@
-"""Compaction: what it would clear or replace by a summary. No model is called here."""
+"""Plan a compaction: what it would clear, and what a summary would replace. No model is called here."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tui.messages import Message, ToolCall, ToolResult
 
 @dataclass(frozen=True, slots=True)
 class CompactionConfig:
-    """What a compaction leaves. `target_fraction` is of the input budget, ages in steps, sizes in tokens.
+    """The size a compaction aims for. `target_fraction` is of the input budget, ages in steps, sizes in tokens.
 
-    The target lies well under the threshold, so that the next compaction is many turns away. `target` is the person's
-    own; None: the fraction, or half of what the threshold leaves beside system prompt and tools where that is more.
+    The target lies well below the threshold, so that the next compaction is many turns away. `target` is set by the
+    person; None: the fraction, or half of what the threshold leaves beside system prompt and tools if that is more.
     """
 
     target_fraction: float = 0.5
@@ -39,7 +39,7 @@ DEFAULT_COMPACTION = CompactionConfig()
 
 @dataclass(frozen=True, slots=True)
 class ClearResults:
-    """Clearing these old tool results (message id, call id) is enough; no model is needed. `expected` in tokens."""
+    """Clearing these old tool results (message id, call id) is enough. `expected` in tokens."""
 
     cleared: tuple[tuple[str, str], ...]
     expected: int
@@ -49,8 +49,8 @@ class ClearResults:
 class Summarise:
     """Replace the active messages from `first` to `last` (ids) by a summary of `source`.
 
-    `kept` messages of the range stay verbatim, `cleared` are old tool results to clear in what follows it. `expected`
-    is the next request's size in tokens if the summary takes all of `allowance`.
+    `kept` messages of the range are sent verbatim, `cleared` are old tool results to clear after it. `expected` is the
+    size of the next request in tokens if the summary uses all of `allowance`.
     """
 
     first: str
@@ -76,14 +76,14 @@ def plan_compaction(
     summarise: bool = False,
     config: CompactionConfig = DEFAULT_COMPACTION,
 ) -> CompactionPlan:
-    """What to clear or to replace by a summary so that the next request falls to the target.
+    """What to clear or to summarise so that the next request shrinks to the target.
 
-    `messages` are the active ones without trims, `count` gives a message's tokens, `usage` is the next request now.
-    `sent` are the messages `usage` measured, where they differ. The summary's source is taken from `history` where it
-    has the message, so that results cleared earlier are read in full. `summarise` asks for a summary even where
-    clearing would do (`/compact` by hand). The last `preserve_recent_turns` turns stay verbatim, fewer when they alone
-    are too large; a running turn is cut between its steps and keeps the message that began it. Raises
-    `CompactionRefusedError` when there is nothing to replace, or when no cut gets under the threshold.
+    `messages` are the active ones before trimming, `count` gives the tokens of a message, `usage` is the measured next
+    request, `sent` its messages if they differ. The source of the summary is taken from `history` where possible, so
+    that results cleared earlier are included in full. `summarise` asks for a summary even if clearing would be enough
+    (`/compact` by hand). The last `preserve_recent_turns` turns stay verbatim, fewer if they are too large by
+    themselves; a running turn is cut between its steps and keeps the message that began it. Raises
+    `CompactionRefusedError` if there is nothing to replace, or if no cut gets below the threshold.
     """
     plan = _Plan(messages, sent or messages, count, usage, pinned, config)
     cleared, freed = plan.old_results()
@@ -107,7 +107,7 @@ def plan_compaction(
 
 
 class _Plan:
-    """The arithmetic of one plan: what each possible cut would leave, in tokens of the next request."""
+    """Sizes of one plan: what each possible cut would leave, in tokens of the next request."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class _Plan:
         counted = sum(map(count, sent))
         self._scale = (
             (usage.total - self._fixed) / counted if counted else 1.0
-        )  # counts -> tokens as the total has them
+        )  # from counted tokens to tokens of the total
         limit = usage.budget.max_input
         self._ceiling = usage.budget.compaction_at or limit or usage.total
         half_free = self._fixed + (self._ceiling - self._fixed) // 2
@@ -139,7 +139,7 @@ class _Plan:
         self._steps = max((g.step or 0 for g in self.groups), default=0)
 
     def old_results(self) -> tuple[tuple[tuple[str, str], ...], int]:
-        """The tool results old enough to clear, and the tokens that frees."""
+        """The tool results that are old enough to clear, and the tokens freed by that."""
         pairs: list[tuple[str, str]] = []
         freed = 0
         for group in self.groups:
@@ -153,7 +153,7 @@ class _Plan:
         return tuple(pairs), int(freed * self._scale)
 
     def _clearable(self, message: Message) -> list[tuple[str, str]]:
-        """Its results that are no errors, and arguments of a call that are as long as a file."""
+        """Results of `message` that are not errors, and call arguments as long as a file."""
         clearable = []
         for part in message.parts:
             match part:
@@ -169,9 +169,9 @@ class _Plan:
         return clearable
 
     def cut(self, cleared: Sequence[tuple[str, str]]) -> int:
-        """The position up to which messages are replaced: the earliest one that reaches the target.
+        """The index up to which messages are replaced: the earliest one that reaches the target.
 
-        If none does, the one that leaves least. Raises `CompactionRefusedError`.
+        If there is none, the one that leaves least. Raises `CompactionRefusedError`.
         """
         possible = [p for p in self._positions() if self._worth(p)]
         if not possible:
@@ -189,7 +189,7 @@ class _Plan:
         return position
 
     def _positions(self) -> list[int]:
-        """Where a cut may be, the one that keeps most first: between recent turns, then between steps of the last."""
+        """Possible cuts, the one that keeps most first: between recent turns, then between steps of the last turn."""
         turns = range(self._last_turn - self._config.preserve_recent_turns + 1, self._last_turn + 1)
         firsts = [min(i for g in self.groups if g.turn == t for i in g.indices) for t in turns if t >= 0]
         running = [g.indices[0] for g in self.groups if g.turn == self._last_turn and not self._starts(g)]
@@ -202,12 +202,13 @@ class _Plan:
         return any(g.indices[0] < position <= g.indices[-1] for g in self.groups)
 
     def _worth(self, position: int) -> bool:
-        """Whether something would be replaced that is neither kept nor a summary already."""
+        """Whether the cut would replace anything that is neither kept nor a summary already."""
         verbatim = set(self.kept(position))
         return any(m.kind != "summary" and m.id not in verbatim for m in self.messages[:position])
 
     def kept(self, position: int) -> tuple[str, ...]:
-        """Ids before `position` that stay verbatim: pinned ones with their group, and the running turn's beginning."""
+        """Ids before `position` that stay verbatim: pinned messages with their group, and the first one of the running
+        turn."""
         ids: list[str] = []
         for group in self.groups:
             if group.indices[0] >= position:

@@ -1,4 +1,4 @@
-"""Compaction's rules: whether to compact, how much room a summary has, whether a result is accepted."""
+"""The rules of compaction: whether to compact, how long a summary may be, whether a result is accepted."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tui.text.numbers import change_percent, plural
 Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
 
 FIXED_ROWS = frozenset({"system", "memory", "tools", "unattributed"})  # rows that no compaction makes smaller
-LEAST_SAVING = 0.05  # of the request: a compaction that saves less is not worth its call
+LEAST_SAVING = 0.05  # of the request: a compaction has to save at least this share
 SUMMARY_SHARE = 8  # a summary may take one part in so many of the input budget ...
 SUMMARY_MOST = 8_000  # ... but no more tokens than this
-SUMMARY_LEAST = 160  # ... and no fewer: below, not even a goal and a next step fit
+SUMMARY_LEAST = 160  # ... and no fewer: less can't hold a goal and a next step
 
 
 class CompactionRefusedError(Exception):
-    """A compaction is of no use here. `str()` says why and what to do, for a person. Nothing was changed."""
+    """A compaction is not possible or useful. `str()` tells a person why and what to do. Nothing was changed."""
 
 
 def should_compact(
@@ -32,12 +32,12 @@ def should_compact(
     tools_running: bool = False,
     last_message_tokens: int = 0,
 ) -> bool:
-    """The one decision for every path to a compaction.
+    """Whether to compact; every path to a compaction asks this.
 
     `measurement` names the latest completed call, `compacted_at` the one at which the last compaction was tried: at
-    most one for each. `enabled` is the person's setting; switched off, an overflow does not compact either. Raises
-    `CompactionRefusedError` when system prompt, tools, memory and the last message (`last_message_tokens`) leave no
-    room, so that compacting again and again could not help, and for a manual one while tools run.
+    most one each. `enabled` is the person's setting; if off, an overflow does not compact either. Raises
+    `CompactionRefusedError` if system prompt, tools, memory and the last message (`last_message_tokens`) leave no
+    space, so that compacting again could not help, and for a manual compaction while tools run.
     """
     if trigger == "manual":
         if tools_running:
@@ -51,7 +51,7 @@ def should_compact(
 
 
 def _over_threshold(usage: ContextUsage) -> bool:
-    """Over the threshold, or so close to the limit that the estimate's error may carry it over."""
+    """Whether the estimate is over the threshold, or so close to the limit that its error may exceed it."""
     threshold = usage.budget.compaction_at
     limit = usage.budget.max_input
     may_not_fit = limit is not None and usage.upper_bound > limit
@@ -59,7 +59,7 @@ def _over_threshold(usage: ContextUsage) -> bool:
 
 
 def check_floor(usage: ContextUsage, last_message_tokens: int) -> None:
-    """Raise `CompactionRefusedError` when what must go out anyway reaches the threshold already."""
+    """Raise `CompactionRefusedError` if the part that can't be compacted reaches the threshold already."""
     limit = usage.budget.compaction_at or usage.budget.max_input
     fixed = fixed_tokens(usage)
     if limit is None or fixed + last_message_tokens < limit:
@@ -72,12 +72,12 @@ def check_floor(usage: ContextUsage, last_message_tokens: int) -> None:
 
 
 def fixed_tokens(usage: ContextUsage) -> int:
-    """Tokens of the next request that no compaction touches."""
+    """Tokens of the next request that a compaction can't reduce."""
     return sum(row.tokens for row in usage.rows if row.key in FIXED_ROWS)
 
 
 def summary_allowance(budget: Budget) -> int:
-    """The most a summary may take, in tokens: small against the window, and never more than the model may answer."""
+    """The most tokens of a summary: small compared with the window, and no more than the model can answer."""
     if budget.max_input is None:
         return SUMMARY_MOST // 4
     most = min(SUMMARY_MOST, budget.reserved_output or SUMMARY_MOST)
@@ -85,7 +85,7 @@ def summary_allowance(budget: Budget) -> int:
 
 
 def accept_compaction(before: int, after: int, threshold: int | None) -> None:
-    """Raise `CompactionRefusedError` unless `after` is 5 % under `before` or less, and under `threshold` (tokens)."""
+    """Raise `CompactionRefusedError` unless `after` is at least 5 % below `before`, and below `threshold` (tokens)."""
     if after > before * (1 - LEAST_SAVING):
         raise CompactionRefusedError(
             f"Compacting would hardly help: {before:,} -> {after:,} tokens. The conversation is left as it was."
@@ -98,7 +98,7 @@ def accept_compaction(before: int, after: int, threshold: int | None) -> None:
 
 
 def accept_edit(before: int, after: int, threshold: int | None) -> None:
-    """Raise `CompactionRefusedError` where an edited summary makes the next request larger than `threshold` allows."""
+    """Raise `CompactionRefusedError` if an edited summary makes the next request exceed `threshold`."""
     if threshold is not None and after >= threshold and after > before:
         raise CompactionRefusedError(
             f"This summary is too long: the next request would take {after:,} tokens, and {threshold:,} is the limit."
@@ -106,7 +106,7 @@ def accept_edit(before: int, after: int, threshold: int | None) -> None:
 
 
 def compaction_report(record: CompactionRecord | SummaryEdit) -> str:
-    """The line for a person after a compaction, or after an edit of its summary."""
+    """The line shown after a compaction, or after an edit of its summary."""
     match record:
         case SummaryEdit(before=before, after=after):
             return f"Edited the summary{_change(before, after)}"
@@ -117,7 +117,7 @@ def compaction_report(record: CompactionRecord | SummaryEdit) -> str:
 
 
 def compacted_line(count: int, before: int, after: int, *, summarised: bool) -> str:
-    """What a compaction did to `count` messages, or to as many tool results where none were summarised. In tokens."""
+    """What a compaction did to `count` messages, or to `count` tool results if nothing was summarised. In tokens."""
     what = f"Compacted {plural(count, 'message')}" if summarised else f"Cleared {plural(count, 'old tool result')}"
     return f"{what}{_change(before, after)}"
 

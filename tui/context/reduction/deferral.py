@@ -1,4 +1,4 @@
-"""Which tool schemas go out, and which wait until the model asks for them. Pure."""
+"""Which tool schemas are sent, and which are deferred until the model asks for them. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_TOOLS = 128
 
 @dataclass(frozen=True, slots=True)
 class ToolPlan:
-    """What a request offers. `sent` is in the order it goes out; `tokens` is what `deferred` would cost."""
+    """The tools of a request: `sent` in this order; `tokens` is what the `deferred` ones would cost."""
 
     sent: tuple[ToolSchema, ...]
     deferred: tuple[ToolSchema, ...] = ()
@@ -29,7 +29,7 @@ class ToolPlan:
 
 
 def schema_budget(limits: ModelLimits, setting: Percent | Tokens | None) -> int:
-    """Tokens that the schemas of servers may take; a percentage is of the window, None is the default."""
+    """Token budget for the schemas of MCP servers; a percentage is of the window, None is the default."""
     if isinstance(setting, Tokens):
         return setting.value
     if limits.context is None:
@@ -45,12 +45,12 @@ def plan_tools(
     loaded: Sequence[str],
     search: Callable[[Mapping[str, int]], ToolSchema],
 ) -> ToolPlan:
-    """What to send of `tools`, whose `costs` are in tokens; a `budget` of None sends everything.
+    """Decide which of `tools` to send; `costs` are in tokens. A `budget` of None sends everything.
 
-    Where the servers' schemas are over the budget, or more than `MOST_TOOLS`, those of the most expensive servers wait,
-    as few servers as will do. `search` makes the tool that finds them, from how many tools of which server wait. What
-    it has found (`loaded`, names in the order they were found) comes last, so that everything before it stays as it
-    was sent: providers cache the tools as the beginning of a request.
+    If the servers' schemas exceed the budget, or number more than `MOST_TOOLS`, those of the most expensive servers are
+    deferred, as few servers as possible. `search` makes the tool that finds them, from the number of deferred tools of
+    each server. Tools it has found (`loaded`, in the order found) come last, so that everything before them stays
+    unchanged: providers cache the tools as the beginning of a request.
     """
     by_server: dict[str, int] = {}
     for tool, cost in zip(tools, costs, strict=True):
@@ -61,7 +61,7 @@ def plan_tools(
         return ToolPlan(tuple(tools))
     waiting: set[str] = set()
     for server in sorted(by_server, key=lambda server: (-by_server[server], server)):
-        if rest <= budget and left < MOST_TOOLS:  # one less: the search is a tool too
+        if rest <= budget and left < MOST_TOOLS:  # minus the search tool itself
             break
         waiting.add(server)
         rest -= by_server[server]
@@ -70,7 +70,7 @@ def plan_tools(
     late = {tool.name: (tool, cost) for tool, cost in zip(tools, costs, strict=True) if tool.origin in waiting}
     counts = {server: sum(tool.origin == server for tool, _ in late.values()) for server in sorted(waiting)}
     loaded_tools = [late[name][0] for name in dict.fromkeys(loaded) if name in late]
-    loaded_tools = loaded_tools[-max(1, MOST_TOOLS - 1 - len(always)) :]  # the earliest found wait again
+    loaded_tools = loaded_tools[-max(1, MOST_TOOLS - 1 - len(always)) :]  # those found earliest are deferred again
     names = {tool.name for tool in loaded_tools}
     deferred = [(tool, cost) for tool, cost in late.values() if tool.name not in names]
     return ToolPlan(

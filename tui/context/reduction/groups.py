@@ -1,7 +1,6 @@
-"""How a conversation hangs together: which messages may only stay or go as one, where turns and steps begin.
+"""Groups of messages that may only be dropped together, and where turns and steps begin.
 
-Everything that leaves something out (trimming, compaction) reads this, so that a tool call and its results are
-never separated.
+Trimming and compaction both work on groups, so that a tool call and its results are never separated.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from tui.messages import Message, Reasoning, Text, ToolCall, ToolResult
 
 
 class Group(NamedTuple):
-    """Messages that stay or go together: one message, or an assistant's tool calls with all their results.
+    """Messages that are kept or dropped together: one message, or an assistant's tool calls with all their results.
 
     `indices` are positions in the sequence. `turn` counts user messages from 0, -1 before the first one. `step` numbers
     the assistant messages with tool calls from 1; None for a group without calls.
@@ -46,18 +45,18 @@ def answered_ids(message: Message) -> frozenset[str]:
 
 
 def starts_turn(message: Message) -> bool:
-    """Whether a turn begins here: a person's message, not a summary and not something the program put in."""
+    """Whether a turn begins here: a message written by the person, not a summary and not one added by the program."""
     return message.role == "user" and message.kind == "chat"
 
 
 def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
     """Split `messages` into groups, in the order of their first message.
 
-    A result belongs to the nearest earlier message that asked for it, also when something stands in between; a result
-    nobody asked for is a group of its own.
+    A result belongs to the nearest earlier message that called for it, even with messages in between; a result without
+    a call is a group by itself.
     """
     groups: list[Group] = []
-    results: dict[int, list[int]] = {}  # position in `groups` -> positions of what answers it
+    results: dict[int, list[int]] = {}  # position in `groups` -> positions of its results
     asked: dict[str, int] = {}  # call id -> position in `groups`
     turn, step = -1, 0
     for index, message in enumerate(messages):
@@ -79,13 +78,13 @@ def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
 
 
 def pinned_groups(messages: Sequence[Message], pinned: frozenset[str]) -> tuple[str, ...]:
-    """The ids of the messages in groups of which one is pinned, in their order."""
+    """Ids of all messages in groups that have a pinned message, in order."""
     groups = [[messages[i].id for i in group.indices] for group in group_messages(messages)] if pinned else []
     return tuple(ident for ids in groups if pinned.intersection(ids) for ident in ids)
 
 
 def open_group(messages: Sequence[Message], groups: Sequence[Group]) -> Group | None:
-    """The tool group the model is to answer now (its results end the conversation), or None."""
+    """The tool group that the model has to answer next (its results end the conversation), or None."""
     last = len(messages) - 1
     for group in reversed(groups):
         if group.step is not None:
@@ -98,7 +97,7 @@ def _replied_after(messages: Sequence[Message], group: Group) -> bool:
 
 
 def opened(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """`messages` as a request may have them: a person's first."""
+    """`messages` from the first user message on: requests begin with one."""
     return tuple(messages) if not messages or messages[0].role == "user" else (OPENING, *messages)
 
 
@@ -112,10 +111,10 @@ def without_reasoning(message: Message) -> Message:
 def unbind(messages: Sequence[Message], frontier: str) -> tuple[Message, ...]:
     """Drop the reasoning of every message up to `frontier` (a message id), and messages that held nothing else.
 
-    For models whose reasoning signatures cover everything before them: what was written before content left the
-    prefix is refused by the server afterwards (facts: preserved thinking), so that a leading run of blocks goes,
-    in an open tool loop too, since a block that no longer matches is refused there as well. Ids are compared as
-    text: they are time-ordered. An empty frontier changes nothing.
+    For models whose reasoning signatures cover everything before them: once content is removed from the prefix the
+    server refuses the blocks after it. So all leading blocks are dropped, in an open tool loop too, since a block that
+    no longer matches is refused there as well. Ids are compared as text: they are time-ordered. An empty frontier
+    changes nothing.
     """
     if not frontier:
         return tuple(messages)

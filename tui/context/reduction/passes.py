@@ -11,15 +11,15 @@ from tui.context.reduction.trimming import Cut, TrimState, group_dropped, shorte
 from tui.messages import Message, Part, ToolCall, ToolResult
 from tui.text.numbers import plural
 
-LEAST_RESULT = 50  # tokens of a running step's result that the last resort leaves, so that the model sees what it was
+LEAST_RESULT = 50  # tokens that the last resort leaves of a running step's result, so that it stays recognisable
 
 
 @dataclass(frozen=True, slots=True)
 class TruncationConfig:
     """How rolling context trims. Ages in steps, sizes in tokens, fractions of the input budget.
 
-    `preserve_recent_turns` stay whole as long as the request can be served with them; when it can't, the number falls
-    to `least_turns` before anything is refused. `untrim_fraction`: everything comes back once all of it fits there.
+    `preserve_recent_turns` stay whole as long as the request fits; otherwise the number falls to `least_turns` before
+    anything is refused. `untrim_fraction`: everything is restored once all of it fits within that.
     """
 
     tool_result_age_steps: int = 5
@@ -35,7 +35,7 @@ DEFAULT_TRUNCATION = TruncationConfig()
 
 
 class Trimmer:
-    """One trim in the making. Counts what it frees until `goal` tokens are free."""
+    """One trim in progress. Counts what it frees until `goal` tokens are free."""
 
     def __init__(
         self,
@@ -63,14 +63,14 @@ class Trimmer:
         self._steps = max((g.step or 0 for g in self.groups), default=0)
         self._costs: dict[int, int] = {}
         self._prefix_bound = prefix_bound
-        self._unbound = False  # whether reasoning leaves
+        self._unbound = False  # whether reasoning is dropped
 
     # -- the passes -----------------------------------------------------------------------------------------------
 
     def old_results(self) -> None:
         """Pass 1: results older than `tool_result_age_steps` become a marker; errors, and arguments, are capped.
 
-        Where reasoning is bound to the prefix all of it leaves with any trim, so it leaves first.
+        Where reasoning is bound to the prefix any trim drops all of it, so it is dropped first.
         """
         self._free_bound_reasoning()
         for group, index, part in self._tool_parts(lambda g: self._age(g) > self._config.tool_result_age_steps):
@@ -81,7 +81,7 @@ class Trimmer:
                     self._cap(group, index, part, self._config.old_result_cap_tokens)
 
     def all_results(self) -> None:
-        """Pass 2: every result but those the model is about to read, oldest first."""
+        """Pass 2: every result except those the model has to answer next, oldest first."""
         for group, index, part in self._tool_parts(lambda g: g != self._open):
             if self.freed >= self.goal:
                 return
@@ -91,7 +91,7 @@ class Trimmer:
     def old_turns(self, preserve: int) -> None:
         """Pass 3: whole turns, oldest first, but never the last `preserve`, nothing pinned, no summary.
 
-        A turn with something pinned keeps the message that began it: a conversation never starts with an answer.
+        A turn with a pinned message keeps the message that began it: a conversation never starts with an answer.
         """
         pinned_turns = {g.turn for g in self.groups if self._is_pinned(g)}
         for turn in range(-1, self._last_turn - preserve + 1):
@@ -103,8 +103,11 @@ class Trimmer:
                 self._drop(group)
 
     def last_resort(self, limit: int) -> None:
-        """Only when a request could not be served otherwise: fewer recent turns, older steps of the running turn, the
-        summary, and the results of the running step cut to what the window can hold (`limit`, tokens of input)."""
+        """Pass 4, only if the request would not fit otherwise.
+
+        Fewer recent turns, older steps of the running turn, the summary, and results of the running step cut to what
+        the window can hold (`limit`, tokens of input).
+        """
         if self._open is not None and self._cost_of(self._open) > limit // 2:
             self._cap_running(limit // 2)
         for preserve in range(self._config.preserve_recent_turns - 1, self._config.least_turns - 1, -1):
@@ -117,14 +120,14 @@ class Trimmer:
                 self._drop(group, summaries=True)
 
     def shrink_running_step(self, excess: int) -> None:
-        """The very last: cut the running step's results by `excess` tokens, down to a few lines each."""
+        """Finally: cut the running step's results by `excess` tokens, down to a few lines each."""
         if self._open is not None:
             self._cap_running(self._cost_of(self._open) - excess)
 
-    # -- what came of it ------------------------------------------------------------------------------------------
+    # -- the result ------------------------------------------------------------------------------------------
 
     def state(self) -> TrimState:
-        """The grown state; the same object when nothing was left out."""
+        """The extended state; the same object if nothing was left out."""
         dropped = self._before.dropped | {self.messages[i].id for g in self._dropped_groups for i in g.indices}
         cuts = tuple(self._cuts.values())
         if set(cuts) == set(self._before.cuts) and dropped == self._before.dropped and not self._unbound:
@@ -135,7 +138,7 @@ class Trimmer:
         return TrimState(cuts, frozenset(dropped), max((m.id for m in self.messages), default=""), left_out)
 
     def _left_out(self) -> dict[str, int]:
-        """What each message is shorter by now, of those that were touched this time."""
+        """By how many tokens each message became shorter, of those touched by this trim."""
         dropped = {
             i for g in self._dropped_groups for i in g.indices if self.messages[i].id not in self._before.dropped
         }
@@ -147,7 +150,7 @@ class Trimmer:
         }
 
     def newly_dropped(self) -> int:
-        """How many messages left with this trim."""
+        """How many messages were dropped by this trim."""
         return sum(self.messages[i].id not in self._before.dropped for g in self._dropped_groups for i in g.indices)
 
     def _free_bound_reasoning(self) -> None:
@@ -193,12 +196,12 @@ class Trimmer:
             return
         cut = _head_and_tail(key, part.text, f"\n{marker}\n", cap / tokens)
         tokens_after = self._part_tokens(index, replace(part, text=cut.shorten(part.text)))
-        if tokens_after > cap:  # the middle was cheaper than the ends
+        if tokens_after > cap:  # the middle had fewer tokens than the ends
             cut = _head_and_tail(key, part.text, f"\n{marker}\n", 0.9 * cap / tokens * cap / tokens_after)
         self._put(index, cut)
 
     def _cap_running(self, limit: int) -> None:
-        """Cut the running step's results and arguments so that the step costs `limit`; never less than they are cut."""
+        """Cut the running step's results and arguments to a total of `limit`; never below their present cuts."""
         group = self._open
         if group is None:
             return

@@ -1,4 +1,4 @@
-"""Rolling context: leave old content out so that the next request fits; refuse what cannot be made to fit."""
+"""Rolling context: leave out old content so that the next request fits; refuse requests that can never fit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tui.context.reduction.trimming import NO_TRIM, TrimState, apply_trim
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Request
 
-SURELY = 0.5  # no count is so wrong that less than this share of what was left out would come back
+SURELY = 0.5  # no count is so wrong that less than this share of the omitted tokens would return
 ROUNDS = 8  # trim, look again: each round frees something or is the last
 
 
 class ContextOverflowError(Exception):
     """The next request does not fit and nothing more may be left out. `str()` is for a person. Sizes in tokens.
 
-    `untried`: only because the person has switched both off, compaction and rolling context.
+    `untried`: compaction and rolling context are both switched off.
     """
 
     def __init__(self, current_tokens: int, max_tokens: int, *, untried: bool = False) -> None:
@@ -36,7 +36,7 @@ class ContextOverflowError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TrimResult:
-    """What one trim did. `passes` are the numbers of those that acted (1 to 3; 4 is the last resort)."""
+    """The effect of one trim. `passes` are the numbers of those that acted (1 to 3; 4 is the last resort)."""
 
     state: TrimState
     freed_tokens: int
@@ -46,11 +46,11 @@ class TrimResult:
 
 @dataclass(frozen=True, slots=True)
 class PromptResult:
-    """The request as it may be sent, the state to keep, and its size against the budget, in tokens.
+    """The request to send, the state to keep, and its size compared with the budget, in tokens.
 
-    `trimmed` is True when this request left out more than the one before; `untrimmed` when all of it came back.
-    `before_tokens` is the size before this trim, like `tokens` the most it may be; `freed_tokens` what the trim left
-    out, by the estimate; `message_ids` are the messages it shortened or dropped.
+    `trimmed`: this request left out more than the one before; `untrimmed`: everything was restored. `before_tokens` is
+    the size before this trim, an upper bound like `tokens`; `freed_tokens` is the estimate of what the trim left out;
+    `message_ids` are the messages it shortened or dropped.
     """
 
     request: Request
@@ -81,12 +81,12 @@ def enforce_context_limit(
     config: TruncationConfig = DEFAULT_TRUNCATION,
     prefix_bound: bool = False,
 ) -> TrimResult:
-    """Grow `state` until `messages` are down to `target_fraction` of the budget, if `current_tokens` is over it.
+    """Extend `state` until `messages` shrink to `target_fraction` of the budget, if `current_tokens` exceed it.
 
     `messages` are the projected ones before trimming, `count` the tokens of one, `current_tokens` the whole request
-    under `state`. Works through old results, all results, old turns, each only if the one before was not enough;
-    recent turns, pinned messages and the running step yield only (pass 4) when the request could not be served
-    otherwise. Nothing happens where the window is unknown.
+    under `state`. Drops old results, all results, then old turns, each only if the previous pass was not enough; recent
+    turns, pinned messages and the running step are touched (pass 4) only if the request would not fit otherwise. Does
+    nothing if the window is unknown.
     """
     limit = budget.max_input
     if limit is None or current_tokens <= limit:
@@ -128,11 +128,11 @@ def build_final_prompt(
     prefix_bound: bool = False,
     bound: Callable[[Request], int] | None = None,
 ) -> PromptResult:
-    """The request that may go out under rolling context.
+    """The request to send under rolling context.
 
-    `request` is the projection without trims, `estimate` the size of a whole request in tokens, `bound` the most it may
-    be where that is known. Trims and looks again until the bound fits; what can't be made smaller goes out if the
-    estimate fits. Raises `ContextOverflowError` when it does not; the caller keeps its state then, since nothing was
+    `request` is the projection without trims, `estimate` the size of a whole request in tokens, `bound` its upper bound
+    where known. Trims and measures again until the bound fits; if that is not possible the request is sent as long as
+    the estimate fits. Raises `ContextOverflowError` if it does not; the caller then keeps its state, since nothing was
     sent.
     """
     cautious = bound or estimate
@@ -191,10 +191,10 @@ def untrim(
     tokens: int,
     config: TruncationConfig = DEFAULT_TRUNCATION,
 ) -> TrimState:
-    """An empty state when all of `request` fits again with room to spare, else `state` itself.
+    """An empty state if all of `request` fits again with a margin, else `state` itself.
 
-    `request` is the projection without trims, `tokens` its size under `state`. `untrim_fraction` lies well under the
-    budget, so that content does not come and go with the estimate's noise.
+    `request` is the projection without trims, `tokens` its size under `state`. `untrim_fraction` lies well below the
+    budget, so that content does not come and go with the noise of the estimate.
     """
     if state.empty or budget.max_input is None:
         return state

@@ -1,4 +1,4 @@
-"""What rolling context leaves out of the outgoing request: records beside the history, and their application."""
+"""What rolling context leaves out of the next request: records beside the history, and their application."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from tui.context.reduction.groups import Group, group_messages, opened, unbind
 from tui.messages import Message, Part, ToolCall, ToolResult
 
-KEPT_TRIMS = 100  # how many trims `/usage` can show
+KEPT_TRIMS = 100  # trims shown by `/usage`
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One tool result (or the arguments of one tool call) that goes out shortened.
+    """A tool result (or the arguments of a tool call) that is sent shortened.
 
-    The outgoing text is `head` characters, `marker`, `tail` characters; with neither it is the marker alone. The
-    marker is fixed when the cut is made and never rewritten, so that the prefix stays the same byte for byte.
+    The text sent is `head` characters, `marker`, `tail` characters; with neither it is the marker alone. The marker is
+    fixed when the cut is made and never rewritten, so that the prefix stays the same byte for byte.
     """
 
     message_id: str
@@ -27,7 +27,7 @@ class Cut:
     tail: int = 0
 
     def shorten(self, text: str) -> str:
-        """`text` as it goes out."""
+        """`text` as it is sent."""
         if len(text) <= self.head + self.tail:
             return text
         return f"{text[: self.head]}{self.marker}{text[len(text) - self.tail :] if self.tail else ''}"
@@ -35,11 +35,11 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class TrimState:
-    """What is trimmed now. Sticky: it only grows, until everything fits again (`rolling.build_final_prompt`).
+    """What is trimmed now. It only grows, until everything fits again (`rolling.build_final_prompt`).
 
-    `dropped` are message ids; a tool call's results go with the call. `left_out` gives what each message is shorter by,
-    in tokens as counted when it was trimmed. `frontier` is the id of the newest message when
-    the state last changed: reasoning bound to the prefix is void up to there, also after the state was emptied.
+    `dropped` are message ids; a tool call's results are dropped with the call. `left_out` is by how many tokens each
+    message is shorter, as counted when it was trimmed. `frontier` is the id of the newest message when the state last
+    changed: reasoning bound to the prefix is void up to there, even after everything was restored.
     """
 
     cuts: tuple[Cut, ...] = ()
@@ -88,7 +88,7 @@ class TrimRecord:
 
 @dataclass(frozen=True, slots=True)
 class TrimLog:
-    """Requests since rolling context was first on, and the last 100 trims, oldest first."""
+    """The number of requests since rolling context was first enabled, and the last 100 trims, oldest first."""
 
     requests: int = 0
     trimmed: int = 0
@@ -101,7 +101,7 @@ class TrimLog:
         return self.utilisation_sum / self.requests if self.requests else None
 
     def add(self, utilisation: float, trim: TrimRecord | None = None) -> TrimLog:
-        """The log after one more request that went out at `utilisation` percent."""
+        """The log after one more request, sent at `utilisation` percent."""
         return TrimLog(
             self.requests + 1,
             self.trimmed + (trim is not None),
@@ -129,11 +129,11 @@ class TrimLog:
 
 
 def apply_trim(messages: Sequence[Message], state: TrimState, *, prefix_bound: bool = False) -> tuple[Message, ...]:
-    """`messages` as they go out under `state`; the same object for every message that is not touched.
+    """`messages` as they are sent under `state`; untouched messages are the same objects.
 
-    A tool group leaves with the message that asked, whatever the state says of its results: pairing survives any
-    state, also one made for an older history. With `prefix_bound` (`Capabilities`) reasoning up to the frontier
-    goes too.
+    A tool group is dropped with the message that called, whatever the state says of its results, so that calls and
+    results stay paired under any state, even one made for an older history. With `prefix_bound` (`Capabilities`)
+    reasoning up to the frontier is dropped too.
     """
     sent = tuple(messages)
     if not state.empty:
@@ -147,12 +147,12 @@ def apply_trim(messages: Sequence[Message], state: TrimState, *, prefix_bound: b
 
 
 def group_dropped(messages: Sequence[Message], group: Group, state: TrimState) -> bool:
-    """Whether `state` leaves this group out: its first message decides."""
+    """Whether `state` drops this group; its first message decides."""
     return messages[group.indices[0]].id in state.dropped
 
 
 def shorten(message: Message, cuts: Mapping[str, Cut]) -> Message:
-    """`message` with the results and arguments named in `cuts` (by call id) shortened."""
+    """`message` with the results and arguments in `cuts` (by call id) shortened."""
     parts = tuple(_shorten_part(part, cuts) for part in message.parts)
     return message if all(a is b for a, b in zip(parts, message.parts, strict=True)) else replace(message, parts=parts)
 

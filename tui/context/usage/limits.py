@@ -1,4 +1,4 @@
-"""The window: what a model takes, what is reserved for the answer, what is left for the input."""
+"""The window: what a model accepts, what is reserved for the answer, and what is left for the input."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ LimitsSource: TypeAlias = Literal["setting", "learned", "probe", "table", "price
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
-    """Window of a model in tokens: all of it, the part for input, the most it may answer. None is unknown."""
+    """Limits of a model in tokens: the whole window, the input, the longest answer. None is unknown."""
 
     context: int | None
     input: int | None = None
     output: int | None = None
     source: LimitsSource = "unknown"
-    detail: str = ""  # for a person: which endpoint or file said so
+    detail: str = ""  # source, for a person: which endpoint or file
 
 
 UNKNOWN_LIMITS = ModelLimits(context=None)
 
 
 def with_window(limits: ModelLimits, context: int, source: LimitsSource, detail: str) -> ModelLimits:
-    """`limits` with another window of `context` tokens; those of input and output hold as far as they fit into it."""
+    """`limits` with another window of `context` tokens; input and output limits are kept as far as they fit."""
     input_limit = limits.input if limits.input is not None and limits.input < context else None
     output_limit = min(limits.output, context) if limits.output is not None else None
     return ModelLimits(context, input_limit, output_limit, source, detail)
@@ -50,7 +50,7 @@ class Tokens:
     value: int
 
     def of(self, whole: int) -> int:
-        """The same number, whatever `whole` is."""
+        """The same number for any `whole`."""
         return self.value
 
     def __str__(self) -> str:
@@ -59,8 +59,10 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSettings:
-    """What a person may set. `reserve_output` is in tokens; `compaction` says where of the input budget compaction
-    starts, None is never. `rolling` trims instead of compacting.
+    """A person's settings.
+
+    `reserve_output` is in tokens; `compaction` is the part of the input budget at which compaction starts, None for
+    never. `rolling` trims instead of compacting.
     """
 
     reserve_output: int = 16_000
@@ -70,10 +72,10 @@ class BudgetSettings:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What of the window the input may fill, in tokens. All None where the window is unknown.
+    """The part of the window that input may fill, in tokens. All None if the window is unknown.
 
-    `reserved_output` is what stays free of input: window less `max_input`. `compaction_at` is the threshold, None when
-    compaction is off (or rolling context acts instead).
+    `reserved_output` is the window minus `max_input`. `compaction_at` is the threshold, None if compaction is off (or
+    rolling context is on).
     """
 
     context: int | None
@@ -84,7 +86,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class BudgetResult:
-    """The pre-send check, in tokens; `within_budget` is True where the window is unknown."""
+    """The check before sending, in tokens; `within_budget` is True if the window is unknown."""
 
     max_input_tokens: int | None
     current_tokens: int
@@ -94,15 +96,16 @@ class BudgetResult:
 
 
 def _positive(value: int | None) -> int | None:
-    """`value` as a count of tokens, None for anything that cannot be a window (0, negative, no whole number)."""
+    """`value` as a number of tokens, None if it can't be a window (0, negative, not a whole number)."""
     return value if isinstance(value, int) and value > 0 else None
 
 
 def make_budget(limits: ModelLimits, settings: BudgetSettings, max_output: int | None = None) -> Budget:
     """The input budget of a window, in tokens (README.md, "Budget").
 
-    `max_input = min(limits.input, window - reserved)` with `reserved = min(setting, model's most, a quarter of the
-    window)`. `max_output` is what this request asks for and raises the reserve to that, as far as a quarter allows.
+    `max_input = min(limits.input, window - reserved)` with `reserved = min(setting, model's limit, a quarter of the
+    window)`. `max_output` is the answer length asked for by this request; the reserve is raised to that, up to a
+    quarter.
     """
     context = _positive(limits.context)
     if context is None:
@@ -121,7 +124,7 @@ def make_budget(limits: ModelLimits, settings: BudgetSettings, max_output: int |
 
 
 def check_budget(tokens: int, budget: Budget) -> BudgetResult:
-    """Whether `tokens` of input fit the budget."""
+    """Check `tokens` of input against the budget."""
     most = budget.max_input
     if most is None:
         return BudgetResult(None, tokens, None, True, None)

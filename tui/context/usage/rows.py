@@ -20,17 +20,17 @@ UNATTRIBUTED = 0.01  # of the total: a smaller remainder is shared out over the 
 
 @dataclass(frozen=True, slots=True)
 class UsageItem:
-    """One tool, file or message inside a row. `ref` is the message id, tool name or file name it stands for."""
+    """One tool, file or message in a row. `ref` is the message id, tool name or file name."""
 
     name: str
     tokens: int
     source: CountSource
     ref: str = ""
-    group: str = ""  # of a tool: "built-in" or its MCP server's name
+    group: str = ""  # for tools: "built-in" or the MCP server's name
 
 
 class LazyItems(Sequence[UsageItem]):
-    """Items that are made when somebody looks: ten thousand messages would cost more than the number itself."""
+    """Items that are computed when accessed: for ten thousand messages that takes longer than the total itself."""
 
     __slots__ = ("_items", "_make")
 
@@ -65,7 +65,7 @@ class LazyItems(Sequence[UsageItem]):
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """A category. Items add up to the row, rows add up to the total."""
+    """A category. Items add up to the row, rows to the total."""
 
     key: str  # one of `ROW_NAMES`
     name: str
@@ -75,9 +75,9 @@ class UsageRow:
 
 
 def apportion(total: int, weights: Sequence[float]) -> list[int]:
-    """`total` shared out in whole numbers by `weights` (none negative), by largest remainder; the sum is exact.
+    """Divide `total` into whole numbers by `weights` (none negative), by largest remainder; the sum is exact.
 
-    Where all weights are 0 the first takes everything.
+    If all weights are 0 the first gets everything.
     """
     if not weights:
         return []
@@ -90,7 +90,7 @@ def apportion(total: int, weights: Sequence[float]) -> list[int]:
     by_rest = sorted(range(len(weights)), key=lambda index: parts[index] - shares[index])
     for index in by_rest[: max(0, missing)]:
         parts[index] += 1
-    for index in reversed(by_rest):  # only rounding of very large numbers can bring us here
+    for index in reversed(by_rest):  # only reached through rounding of very large numbers
         if sum(parts) <= total:
             break
         parts[index] -= min(parts[index], sum(parts) - total)
@@ -100,9 +100,9 @@ def apportion(total: int, weights: Sequence[float]) -> list[int]:
 def make_rows(request: Request, situation: Situation) -> tuple[tuple[UsageRow, ...], tuple[str, ...]]:
     """Rows with tokens, and warnings.
 
-    System prompt, memory and tools come first (`split_preamble`), messages are what remains. A remainder that
-    messages cannot explain is "unattributed" from 1 % on. If what stands before the messages is larger than the total,
-    messages are 0, the others are scaled down, and a warning says so.
+    System prompt, memory and tools come first (`split_preamble`), messages are the remainder. A remainder of 1 % or
+    more that messages cannot explain is "unattributed". If the preamble is larger than the total, messages are 0, the
+    other rows are scaled down, and a warning is added.
     """
     total = situation.estimate.tokens
     preamble, account, factor = situation.preamble, situation.account, situation.estimate.factor
@@ -194,7 +194,7 @@ def _title(message: Message) -> str:
 
 
 class PreambleSplit(NamedTuple):
-    """Tokens by row key ("system", "memory", "tools"), and how those of the tools are known."""
+    """Tokens by row key ("system", "memory", "tools"), and the source of the figure for tools."""
 
     weights: Mapping[str, float]
     tools: CountSource
@@ -203,8 +203,8 @@ class PreambleSplit(NamedTuple):
 def split_preamble(request: Request, preamble: Preamble, calibration: Calibration) -> PreambleSplit:
     """The rows before the messages.
 
-    Calls of this model that had this preamble tell what all of it costs, calls with the same system prompt and no tools
-    what that alone does: the tools are the difference. What one call can't tell apart stays an estimate.
+    Calls of this model with this preamble measure its total, calls with the same system prompt and no tools measure
+    that part; the tools are the difference. What calls can't tell apart remains an estimate.
     """
     weights: dict[str, float] = {"system": 0.0, "memory": 0.0, "tools": 0.0}
     for section, tokens in zip(request.system, preamble.sections, strict=True):
@@ -219,7 +219,7 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
 
 
 def _without_tools(request: Request, preamble: Preamble, calibration: Calibration, words: float) -> float | None:
-    """What a request with this system prompt and no tools has before its messages; None where that is not known."""
+    """Tokens before the messages in a request with this system prompt and no tools; None if unknown."""
     if not words:
         return preamble.per_request
     learned = calibration.preambles.get(preamble_digest(request.system, ()).hex())

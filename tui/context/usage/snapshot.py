@@ -1,8 +1,8 @@
-"""The last number of a session, kept beside it, so that opening a long one shows it without reading a message.
+"""The last usage of a session, stored beside it, so that opening a long session shows it without reading its messages.
 
-A snapshot is only good for the history it was made of: the caller gives a stamp (such as the ids of the last message
-and the last record, and the model), and gets nothing back when that has changed. The account itself follows later, off
-the event loop.
+A snapshot is only valid for the history it was made from: the caller passes a stamp (such as the ids of the last
+message and record, and the model), and gets nothing back if it has changed. The full account is computed later, off the
+event loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tui.context.usage.rows import UsageItem, UsageRow
 from tui.context.usage.usage import Basis, ClassFactor, ContextUsage
 
 VERSION = 1
-FEW = 200  # items of a row that are kept; a row with more (messages) gets its items from the account
+FEW = 200  # items of a row that are stored; rows with more get their items from the account
 
 
 def snapshot_to_json(usage: ContextUsage, stamp: str) -> dict[str, object]:
@@ -39,7 +39,7 @@ def snapshot_to_json(usage: ContextUsage, stamp: str) -> dict[str, object]:
 
 
 def snapshot_from_json(data: Mapping[str, Any], stamp: str) -> ContextUsage | None:
-    """The inverse of `snapshot_to_json`; None for another history, another version, or what can't be read."""
+    """The inverse of `snapshot_to_json`; None for another history, another version, or malformed data."""
     if data.get("version") != VERSION or data.get("stamp") != stamp:
         return None
     try:

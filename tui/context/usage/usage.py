@@ -1,4 +1,4 @@
-"""`calculate_context_usage`: the one place where the numbers are made."""
+"""`calculate_context_usage`: the one place where the numbers of a request are computed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tui.context.usage.rows import LazyItems, UsageItem, UsageRow, make_rows
 from tui.messages import Request
 from tui.text.names import ROW_NAMES
 
-NAMED_SHARE = 0.05  # of a conversation's text, from which a class is named
+NAMED_SHARE = 0.05  # of a conversation's text: smaller classes are not listed
 
 
 class ClassFactor(NamedTuple):
-    """A class of text in the conversation: its name, its tokens before learning, what they are multiplied by."""
+    """A class of text in the conversation: its name, its tokens before learning, and the factor applied to them."""
 
     name: str
     tokens: int
@@ -29,10 +29,10 @@ class ClassFactor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """Where the total comes from, in tokens. None is unknown (no call yet).
+    """How the total was obtained, in tokens. None is unknown (no call yet).
 
-    `counted` says that `last_input` is the provider's count of a request, not what it reported of a call. `classes` are
-    the classes of text that make up the conversation.
+    `counted`: `last_input` is the provider's count of a request, not the report of a call. `classes` are the classes of
+    text in the conversation.
     """
 
     last_input: int | None = None
@@ -46,17 +46,17 @@ class Basis:
     measured_calls: int = 0
     compactions: int = 0
     compaction_saved: int = 0  # tokens
-    cleared: int = 0  # tokens that the provider's context editing takes out
+    cleared: int = 0  # tokens cleared by the provider's context editing
     counted: bool = False
     classes: tuple[ClassFactor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ContextUsage:
-    """What the next request costs and what the window has left, in tokens.
+    """The tokens of the next request and what remains of the window.
 
-    Invariants: rows add up to `total`; where the window is known
-    `total + output_reserve + compaction_buffer + free - over == limits.context`; nothing is negative.
+    Invariants: rows add up to `total`; if the window is known `total + output_reserve + compaction_buffer + free - over
+    == limits.context`; nothing is negative.
     """
 
     session: str
@@ -79,13 +79,13 @@ class ContextUsage:
 
 
 def surely_fits(usage: ContextUsage) -> bool:
-    """Whether the next request fits also by its upper bound; True where the window is unknown."""
+    """Whether the upper bound of the next request fits too; True if the window is unknown."""
     return check_budget(usage.upper_bound, usage.budget).within_budget
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What is left of a window, in tokens (see `divide`)."""
+    """What remains of a window, in tokens (see `divide`)."""
 
     reserve: int | None = None
     buffer: int | None = None
@@ -95,9 +95,9 @@ class Space:
 
 
 def divide(total: int, budget: Budget) -> Space:
-    """Share out the window: `total + reserve + buffer + free - over == window`, nothing negative.
+    """Divide the window: `total + reserve + buffer + free - over == window`, nothing negative.
 
-    Below the compaction threshold what is left up to it is free and the rest is the buffer; between threshold and
+    Below the compaction threshold, the tokens up to it are free and the rest is the buffer; between threshold and
     `max_input` the buffer shrinks; beyond `max_input` the excess is `over`. Without a threshold there is no buffer.
     """
     context, most = budget.context, budget.max_input
@@ -123,7 +123,7 @@ def calculate_context_usage(
     compactions: int = 0,
     compaction_saved: int = 0,
 ) -> ContextUsage:
-    """What `request` would cost and what the window has left; `compactions` and `compaction_saved` go to the basis."""
+    """The usage of `request`; `compactions` and `compaction_saved` are copied to the basis."""
     situation = estimator.situation(request)
     estimate = situation.estimate
     budget = make_budget(limits, settings, request.max_output)
@@ -151,7 +151,7 @@ def calculate_context_usage(
 
 
 def with_reply(usage: ContextUsage, tokens: int) -> ContextUsage:
-    """`usage` while an answer of so far `tokens` estimated tokens arrives, which the next request will have."""
+    """`usage` while an answer streams in: plus its `tokens` (estimated), which the next request will contain."""
     total = usage.total + tokens
     space = divide(total, usage.budget)
     context = usage.budget.context
@@ -171,7 +171,7 @@ def with_reply(usage: ContextUsage, tokens: int) -> ContextUsage:
 
 
 def _grown(rows: tuple[UsageRow, ...], tokens: int) -> tuple[UsageRow, ...]:
-    """`rows` with an answer of `tokens` in its own."""
+    """`rows` with `tokens` of an answer added to its row."""
     key, arriving = "assistant", UsageItem("the answer that arrives", tokens, "estimated")
     if not any(row.key == key for row in rows):
         fresh = UsageRow(key, ROW_NAMES[key], tokens, "estimated", (arriving,))
@@ -207,7 +207,7 @@ def _basis(estimate: ConversationEstimate, situation: Situation, compactions: in
 
 
 def _classes(situation: Situation) -> tuple[ClassFactor, ...]:
-    """The classes with a share worth naming, the largest first."""
+    """The classes with a share worth naming, largest first."""
     account = situation.account
     by_class = unpack(account.sums[len(account.messages)].all_classes)
     least = NAMED_SHARE * sum(tokens for _, tokens in by_class)
@@ -220,7 +220,7 @@ def _classes(situation: Situation) -> tuple[ClassFactor, ...]:
 
 
 def usage_to_json(usage: ContextUsage) -> dict[str, object]:
-    """The format of `chatctx context --json`, fixed; unknown is None."""
+    """The stable format of `chatctx context --json`; unknown is None."""
     basis = usage.basis
     return {
         "session": usage.session,
