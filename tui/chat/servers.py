@@ -66,7 +66,7 @@ class Servers:
             on = switched.get(config.name, not config.disabled)
             self._toolbox.add_source(self._hub.add(config, cached.get(config.name, ()), on=on))
         if configured.servers:
-            self._toolbox.wait_with(lambda: self._hub.settle(self._settings.tools.wait))
+            self._toolbox.wait_with(self._wait_until_started, self._hub.wait_until_current)
 
     def start(self) -> None:
         """Start the servers in the background."""
@@ -108,6 +108,7 @@ class Servers:
         for line in self.lines:
             if line.status.state == "failed":
                 lines.append(f"MCP server {line.status.name}: {line.status.reason.rstrip('.')}. /mcp shows more.")
+            lines += [f"MCP server {line.status.name}: {issue.text}." for issue in line.status.issues if issue.fault]
         new = [line for line in lines if line not in self._announced]
         self._announced.update(new)
         return new
@@ -132,7 +133,7 @@ class Servers:
         for config in project.servers:
             if config.name not in self._hub.servers:
                 self._toolbox.add_source(self._hub.add(config, on=not config.disabled))
-        self._toolbox.wait_with(lambda: self._hub.settle(self._settings.tools.wait))
+        self._toolbox.wait_with(self._wait_until_started, self._hub.wait_until_current)
         self.start()
 
     async def switch(self, name: str, on: bool) -> None:
@@ -203,6 +204,9 @@ class Servers:
         """A prompt's messages as one text. Raises `ToolError`."""
         self._find(prompt.server)
         return await self._hub.servers[prompt.server].prompt(prompt.name, arguments)
+
+    async def _wait_until_started(self) -> None:
+        await self._hub.settle(self._settings.tools.wait)
 
     # -- behind it ---------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 LOG_SHOWN = 6
 """Lines of a server's log under it."""
 
+ISSUES_SHOWN = 2
+"""Lines on what a server's lists have that can't be used, as long as the server is folded."""
+
 NARROW = 50
 """Cells below which a state that is as it should be is not spelt out."""
 
@@ -161,6 +164,10 @@ def _server(server: ServerLine, tools: list[ToolLine], width: int, unfolded: boo
     rows = [Row(line.truncate(width, ellipsis=True), f"server:{status.name}")]
     if status.reason:
         rows += [Row(Content.styled(f"  {text}", colour)) for text in wrapped(status.reason, width - 2)]
+    for issue in status.issues[: None if unfolded else ISSUES_SHOWN]:
+        rows += [Row(Content.styled(f"  {text}", "$text-warning")) for text in wrapped(f"! {issue.text}", width - 2)]
+    if not unfolded and (hidden := len(status.issues) - ISSUES_SHOWN) > 0:
+        rows.append(Row(Content.styled(f"  ! {hidden:,} more like that", "$text-warning")))
     return rows + (_details(server, tools, width, deferred) if unfolded else [])
 
 

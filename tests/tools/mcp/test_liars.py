@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.mcp.mcp_running import START, call, make_hub, until
-from tui.tools.base import ToolError
-from tui.tools.mcp.mending import mended
+from tui.tools.mcp.normalize import readable
 from tui.tools.mcp.server import McpServer
 from tui.tools.mcp.transport import HttpStatus
 
@@ -43,8 +42,8 @@ async def test_half_characters_are_replaced_where_they_would_cost_the_whole_answ
 
 async def test_an_answer_that_is_none_is_an_error_at_once() -> None:
     async with liar("no-answer") as (server, _):
-        with pytest.raises(ToolError, match="echo: the server's answer is not one that MCP knows"):
-            await asyncio.wait_for(call(server, "echo"), 10)
+        output = await asyncio.wait_for(call(server, "echo"), 10)
+        assert (output.text, output.is_error) == ("the server's answer is not one that MCP knows", True)
 
 
 @pytest.mark.parametrize("wrong", ['"jsonrpc":"1.0","result":{}', '"result":{}', '"jsonrpc":"2.0","error":"no"'])
@@ -53,7 +52,7 @@ def test_whatever_is_wrong_with_an_answer_who_waits_for_it_is_told(wrong: str) -
 
     with pytest.raises(ValueError) as caught:
         jsonrpc_message_adapter.validate_json(f'{{"id":7,{wrong}}}', by_name=False)
-    assert mended(caught.value).message.id == 7
+    assert readable(caught.value).message.id == 7
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import importlib
-import json
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from tests.tools.mcp.mcp_running import NAUGHTY
 from tui.tools.base import ToolImage
 from tui.tools.mcp.config import ServerConfig
 from tui.tools.mcp.connection import Offer
-from tui.tools.mcp.results import content_of, output_of, prompt_text, resource_content, server_tool
+from tui.tools.mcp.results import content_of, prompt_text, resource_content, server_tool
 from tui.tools.mcp.status import ready_status
 
 assert NAUGHTY  # that module skips all of this where the SDK is not installed
@@ -51,14 +50,6 @@ def test_what_is_neither_text_nor_image_is_named_with_its_size(types: Any) -> No
         "[resource x://l (a link): leads on]",
     ]
     assert found.images == (ToolImage("image/png", b"\x89PNG\r\n\x1a\n"),)
-
-
-def test_structured_content_stands_for_itself_only_without_any_other(types: Any) -> None:
-    text = types.TextContent(type="text", text="")
-    assert output_of(types.CallToolResult(content=[text], structured_content={"a": 1})).text == ""
-    alone = output_of(types.CallToolResult(content=[], structured_content={"a": "ü"}, is_error=True))
-    assert json.loads(alone.text) == {"a": "ü"}
-    assert alone.is_error
 
 
 def test_a_resource_may_be_several_texts_and_a_picture(types: Any) -> None:

@@ -33,6 +33,7 @@ class Toolbox:
         self._sources: dict[str, ToolSource] = {source.name: source for source in sources}
         self._listeners: list[weakref.WeakMethod[Callable[[], None]]] = []
         self._started: Callable[[], Awaitable[None]] | None = None
+        self._current: Callable[[], Awaitable[None]] | None = None
         self._unsaved: dict[str, Remembered] = {}  # answers that a full disk kept out of the store
 
     # -- what there is -------------------------------------------------------------------------------------------
@@ -43,14 +44,20 @@ class Toolbox:
             self._sources[source.name] = source
             self.changed()
 
-    def wait_with(self, started: Callable[[], Awaitable[None]]) -> None:
-        """Sources start: `started` waits a moment for them."""
+    def wait_with(self, started: Callable[[], Awaitable[None]], current: Callable[[], Awaitable[None]]) -> None:
+        """Sources start and change: `started` waits a moment for them, `current` for what they said is new."""
         self._started = started
+        self._current = current
 
     async def wait_until_started(self) -> None:
         """Before a message is answered: give sources that are just starting a moment."""
         if self._started is not None:
             await self._started()
+
+    async def wait_until_current(self) -> None:
+        """After tools were run: what sources said meanwhile of their lists counts for the next request."""
+        if self._current is not None:
+            await self._current()
 
     def remove_source(self, name: str) -> None:
         """Offer them no longer."""

@@ -113,6 +113,7 @@ class Turn:
             await self._tools.wait_until_started()
             while calls := await self._answer():
                 await self._run_tools(calls)
+                await self._tools.box.wait_until_current()
                 self._begin_next_step()
         except asyncio.CancelledError:
             self._tell_cancelled()

@@ -15,6 +15,7 @@ from tui.providers.keys import hold_secret
 from tui.tools.base import ToolError
 from tui.tools.mcp.config import NotInstalledError, ServerConfig
 from tui.tools.mcp.log import ServerLog
+from tui.tools.mcp.normalize import CLOSED, Issue, Normalizer
 from tui.tools.mcp.patterns import Gap
 from tui.tools.mcp.transport import HttpStatus, open_transport, watched
 
@@ -40,25 +41,27 @@ COMPLETE_WAIT = 2.0
 LISTEN_AGAIN = 10.0
 """Seconds after which a subscription that was cut off is made anew."""
 
-CLOSED = -32000
-"""The SDK's code for a connection that is gone."""
-
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a server has. `patterns` are of the addresses of resources that it does not list."""
+    """What a server has. `patterns` are of the addresses of resources that it does not list.
+
+    `issues` say what of it can't be used.
+    """
 
     tools: tuple[types.Tool, ...] = ()
     resources: tuple[types.Resource, ...] = ()
     prompts: tuple[types.Prompt, ...] = ()
     patterns: tuple[types.ResourceTemplate, ...] = ()
+    issues: tuple[Issue, ...] = ()
 
 
 class Connection:
     """A session that is open. Used on the loop it was opened on."""
 
-    def __init__(self, client: Client, timeout: float) -> None:
+    def __init__(self, client: Client, normalizer: Normalizer, timeout: float) -> None:
         self._client = client
+        self._normalizer = normalizer
         self._timeout = timeout
 
     @property
@@ -66,6 +69,11 @@ class Connection:
         """What the server calls itself, and its version; "" where it does not say."""
         info = self._client.server_info
         return f"{info.title or info.name} {info.version}".strip() if info is not None else ""
+
+    @property
+    def stale(self) -> bool:
+        """Whether the server has said that its tools changed, and was not asked for them since."""
+        return self._normalizer.stale
 
     async def offer(self) -> Offer:
         """Ask for everything the server has. A list that it says it has and then can't give is an empty one."""
@@ -80,7 +88,7 @@ class Connection:
             templates = await self._optional(self._pages(ask, lambda page: page.resource_templates))
         if has.prompts:
             prompts = await self._optional(self._pages(self._client.list_prompts, lambda page: page.prompts))
-        return Offer(tuple(tools), tuple(resources), tuple(prompts), tuple(templates))
+        return Offer(tuple(tools), tuple(resources), tuple(prompts), tuple(templates), self._normalizer.issues)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
         """Call a tool; `timeout` seconds after its last sign of life it is given up, and the server told so."""
@@ -200,15 +208,16 @@ async def connect(config: ServerConfig, log: ServerLog, hear: Hear, status: Http
 
     async with contextlib.AsyncExitStack() as stack:
         transport = open_transport(config, launch, log, status)
+        normalizer = Normalizer()
         client = Client(
-            watched(transport, lambda: hear("gone")),
+            watched(transport, normalizer, lambda: hear("gone")),
             message_handler=heard,
             client_info=types.Implementation(name="chatctx", version=__version__),
             cache=None,
         )
         async with asyncio.timeout(START_WAIT):
             await stack.enter_async_context(client)
-        yield Connection(client, config.timeout)
+        yield Connection(client, normalizer, config.timeout)
 
 
 def _load_sdk() -> None:

@@ -63,6 +63,10 @@ class McpHub:
                     self._news.clear()
                     await self._news.wait()
 
+    async def wait_until_current(self) -> None:
+        """Wait a moment for lists that servers have said are new."""
+        await asyncio.gather(*(server.wait_until_current() for server in self.servers.values()))
+
     async def close(self) -> None:
         """End all servers and the thread. Idempotent."""
         if self._thread.running:  # all of them: one that is only about to start has to hear of it too

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tui.text.json_text import parse_json
 from tui.tools.base import ToolImage, ToolOutput
 
 if TYPE_CHECKING:
@@ -83,12 +84,48 @@ def canonical(value: Mapping[str, Any]) -> str:
 
 
 def output_of(result: types.CallToolResult) -> ToolOutput:
-    """A call's result. Structured content stands for itself only where the server sent no text with it."""
+    """A call's result. Structured content goes along unless the text says the same."""
     content = content_of(result.content)
-    text = content.text
-    if not result.content and result.structured_content is not None:
-        text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
-    return ToolOutput(text, is_error=bool(result.is_error), images=content.images)
+    parts = [content.text] if result.content else []
+    structured = result.structured_content
+    if structured is not None and not _says(content.text, structured, len(result.content)):
+        parts.append(json.dumps(structured, ensure_ascii=False, indent=1))
+    return ToolOutput("\n\n".join(filter(None, parts)), is_error=bool(result.is_error), images=content.images)
+
+
+def _says(text: str, structured: Mapping[str, Any], blocks: int) -> bool:
+    """Whether `text`, of so many blocks, is `structured` written down: whole, or the "result" that SDKs wrap it in."""
+    value = structured["result"] if structured.keys() == {"result"} else structured
+    if text == value or (blocks == 0 and not structured):
+        return True
+    if isinstance(value, list) and blocks == len(value) > 1:  # a block for each item
+        return text == "\n".join(item if isinstance(item, str) else _json(item) for item in value) or _same(
+            [_parsed(line) for line in text.split("\n")], value
+        )
+    parsed = _parsed(text)
+    return _same(parsed, structured) or _same(parsed, value)
+
+
+def _same(parsed: object, value: object) -> bool:
+    return _json(parsed) == _json(value)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _parsed(text: str) -> object:
+    try:
+        return parse_json(text)
+    except ValueError:
+        return text
+
+
+def error_output(error: types.ErrorData) -> ToolOutput:
+    """What a tool answered with an error of the protocol, whole: the model can mend a call by it."""
+    data = error.data
+    more = "" if data is None else data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=1)
+    return ToolOutput("\n".join(filter(None, (error.message or f"Error {error.code}", more))), is_error=True)
 
 
 def content_of(blocks: Iterable[types.ContentBlock]) -> Content:

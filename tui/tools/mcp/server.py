@@ -14,17 +14,18 @@ from tui.messages import ToolSchema
 from tui.providers.keys import redact
 from tui.tools.base import Tool, ToolError, ToolOutput
 from tui.tools.mcp.config import ServerConfig
-from tui.tools.mcp.connection import CLOSED, Connection, connect
+from tui.tools.mcp.connection import Connection, connect
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.names import offered_names
+from tui.tools.mcp.normalize import CLOSED
 from tui.tools.mcp.patterns import Gap
-from tui.tools.mcp.results import Content, ServerTool, output_of, prompt_text, resource_content
+from tui.tools.mcp.results import Content, ServerTool, error_output, output_of, prompt_text, resource_content
 from tui.tools.mcp.status import ServerStatus, State, leaf, line, ready_status, why, words
 from tui.tools.mcp.thread import LoopThread
 from tui.tools.mcp.transport import HttpStatus
 
 if TYPE_CHECKING:
-    from mcp.types import CallToolResult
+    from mcp.shared.exceptions import MCPError
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,9 @@ SETTLE = 0.05
 
 LONGEST_SETTLE = 5.0
 """Seconds that becomes, doubled each time, for a server that does not come to rest."""
+
+CURRENT_WAIT = 5.0
+"""Seconds that the next request waits for a list which has changed."""
 
 MOST_CHANGES = 10_000
 """Changes within one such time, after which a server is ended: reading them is all there would be time for."""
@@ -81,6 +85,7 @@ class McpServer:
         self._connection: Connection | None = None
         self._signals: asyncio.Queue[str] = asyncio.Queue()
         self._settled = asyncio.Event()
+        self._listed = asyncio.Event()
         if state != "starting":
             self._settled.set()
         self._make_tools()
@@ -106,6 +111,11 @@ class McpServer:
     async def stop(self) -> None:
         """End it. Its tools are gone."""
         await self._thread.run(self._end())
+
+    async def wait_until_current(self) -> None:
+        """Wait until the tools that it has said are new are read; at most `CURRENT_WAIT` seconds."""
+        if self.status.state == "ready":
+            await self._thread.run(self._wait_until_current())
 
     async def read(self, uri: str) -> Content:
         """A resource's content. Raises `ToolError`."""
@@ -182,6 +192,7 @@ class McpServer:
                     asked_at, pause = loop.time(), SETTLE if quiet else min(2 * pause, LONGEST_SETTLE)
             finally:
                 self._connection = None
+                self._listed.set()
                 self._settled.clear()
                 follow.cancel()
 
@@ -196,6 +207,7 @@ class McpServer:
             return False
         finally:
             self._listing = None
+            self._listed.set()
         return True
 
     # -- in the thread: calls ------------------------------------------------------------------------------------------
@@ -203,15 +215,30 @@ class McpServer:
     async def _call(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
         """Call `tool` if it still is what it was when it was offered: what a person allowed is that, and no other."""
 
-        async def ask(connection: Connection) -> CallToolResult:
+        async def ask(connection: Connection) -> ToolOutput:
             if tool not in self.status.tools:
                 raise ToolError(
                     f"{tool.name} was not run: the server {self.name} now says something else of it. Call it again as"
                     " it is now, if it is still there."
                 )
-            return await connection.call(tool.name, arguments)
+            from mcp.shared.exceptions import MCPError
 
-        return output_of(await self._asked(tool.name, ask))
+            try:
+                return output_of(await connection.call(tool.name, arguments))
+            except MCPError as error:
+                if _is_gone(error):
+                    raise
+                return error_output(error.error)
+
+        return await self._asked(tool.name, ask)
+
+    async def _wait_until_current(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CURRENT_WAIT):
+                while (connection := self._connection) is not None and (connection.stale or self._listing is not None):
+                    self._listed.clear()
+                    self._signals.put_nowait("now")
+                    await self._listed.wait()
 
     async def _asked(self, what: str, ask: Callable[[Connection], Awaitable[T]]) -> T:
         connection = await self._wait_for_connection()
@@ -222,7 +249,7 @@ class McpServer:
         except ToolError:
             raise
         except MCPError as error:
-            if error.code != CLOSED and error.message != "Session terminated":
+            if not _is_gone(error):
                 raise ToolError(f"{what}: {line(str(error))}") from None
             self._signals.put_nowait("gone")
             raise ToolError(
@@ -284,16 +311,26 @@ class McpServer:
         return f" ({line(last)})" if (last := self.log.last) else ""
 
 
+def _is_gone(error: MCPError) -> bool:
+    """Whether the SDK says that the connection is no more, rather than the server that something went wrong."""
+    return error.code == CLOSED or error.message == "Session terminated"
+
+
 async def _changes(signals: asyncio.Queue[str], pause: float) -> bool:
-    """Wait for word of a change, and for the others of its burst, `pause` seconds; False when it is the end instead."""
+    """Wait for word of a change, and for the others of its burst, `pause` seconds or until somebody waits for the list.
+
+    False when it is the end instead.
+    """
     heard = 0
-    if await signals.get() != "changed":
+    while (signal := await signals.get()) == "now":
+        pass  # what was waited for has been read
+    if signal != "changed":
         return False
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(pause):
-            while await signals.get() == "changed":
+            while (signal := await signals.get()) == "changed":
                 heard += 1
                 if heard > MOST_CHANGES:
                     raise RuntimeError("it says without end that what it offers has changed")
-            return False
+            return signal == "now"
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui.config.paths import at_home
@@ -10,6 +10,7 @@ from tui.providers.http.sizes import TooLargeError
 from tui.providers.keys import redact
 from tui.text.numbers import size_text
 from tui.tools.mcp.config import McpConfigError, NotInstalledError, ServerConfig
+from tui.tools.mcp.normalize import Issue
 from tui.tools.mcp.patterns import ServerPattern
 from tui.tools.mcp.results import PromptArgument, ServerPrompt, ServerResource, ServerTool, server_tool
 from tui.tools.mcp.transport import HttpStatus
@@ -32,6 +33,7 @@ class ServerStatus:
 
     `reason` is one line for a person where it is not ready: why, and what to do. `cached` means that the tools are
     those of its last run: it has not listed its current ones yet. `patterns` are of resources that it does not list.
+    `issues` say what of its lists can't be used.
     """
 
     name: str
@@ -43,11 +45,15 @@ class ServerStatus:
     prompts: tuple[ServerPrompt, ...] = ()
     cached: bool = False
     patterns: tuple[ServerPattern, ...] = ()
+    issues: tuple[Issue, ...] = ()
 
 
 def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus:
     """The status of a server that has said what it offers; `about` is what it calls itself."""
     server, off = config.name, set(config.disabled_tools)
+    issues = [replace(issue, text=line(issue.text)) for issue in offer.issues]
+    if (more := len(offer.tools) - MOST_TOOLS) > 0:
+        issues.append(Issue(f"{more:,} tools are left out: it has over {MOST_TOOLS:,}"))
     return ServerStatus(
         server,
         "ready",
@@ -75,6 +81,7 @@ def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus
             for item in offer.patterns
             if item.uri_template.isprintable() and '"' not in item.uri_template
         ),
+        issues=tuple(issues),
     )
 
 

@@ -12,7 +12,7 @@ from tui.config.paths import at_home
 from tui.providers.http.route import client_options
 from tui.tools.mcp.config import Launch, ServerConfig
 from tui.tools.mcp.log import ServerLog
-from tui.tools.mcp.mending import mended
+from tui.tools.mcp.normalize import Normalizer
 
 _PASSED_ON = re.compile(
     r"LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|\w*_PROXY|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS|PIP_CERT",
@@ -91,17 +91,21 @@ async def _http(launch: Launch, limit: int, status: HttpStatus, open_stream: Cal
 
 
 @contextlib.asynccontextmanager
-async def watched(transport: Any, ended: Callable[[], None]) -> AsyncIterator[Any]:
-    """`transport`, which calls `ended` when the server has nothing more to say: the SDK tells only those who wait."""
+async def watched(transport: Any, normalizer: Normalizer, ended: Callable[[], None]) -> AsyncIterator[Any]:
+    """`transport`, whose messages go through `normalizer`.
+
+    `ended` is called when the server has nothing more to say: the SDK tells only those who wait.
+    """
     async with transport as (reading, writing):
-        yield _Watched(reading, ended), writing
+        yield _Reading(reading, normalizer, ended), _Writing(writing, normalizer)
 
 
-class _Watched:
-    """A read stream that notices its end, and gives what could not be read a second look."""
+class _Reading:
+    """A read stream that normalizes messages and notices its end."""
 
-    def __init__(self, stream: Any, ended: Callable[[], None]) -> None:
+    def __init__(self, stream: Any, normalizer: Normalizer, ended: Callable[[], None]) -> None:
         self._stream = stream
+        self._normalizer = normalizer
         self._ended = ended
 
     @property
@@ -112,7 +116,7 @@ class _Watched:
     async def receive(self) -> Any:
         """The next message."""
         try:
-            return mended(await self._stream.receive())
+            return self._normalizer.received(await self._stream.receive())
         except Exception:
             self._ended()
             raise
@@ -121,20 +125,44 @@ class _Watched:
         """Close it."""
         await self._stream.aclose()
 
-    def __aiter__(self) -> _Watched:
+    def __aiter__(self) -> _Reading:
         return self
 
     async def __anext__(self) -> Any:
         try:
-            return mended(await self._stream.__anext__())
+            return self._normalizer.received(await self._stream.__anext__())
         except Exception:
             self._ended()
             raise
 
-    async def __aenter__(self) -> _Watched:
+    async def __aenter__(self) -> _Reading:
         await self._stream.__aenter__()
         return self
 
     async def __aexit__(self, *error: Any) -> None:
         self._ended()
+        await self._stream.__aexit__(*error)
+
+
+class _Writing:
+    """A write stream that shows its messages to the normalizer."""
+
+    def __init__(self, stream: Any, normalizer: Normalizer) -> None:
+        self._stream = stream
+        self._normalizer = normalizer
+
+    async def send(self, item: Any) -> None:
+        """Send a message."""
+        self._normalizer.sent(item)
+        await self._stream.send(item)
+
+    async def aclose(self) -> None:
+        """Close it."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> _Writing:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
         await self._stream.__aexit__(*error)

@@ -1,0 +1,316 @@
+"""Normalizes what a server sends before the SDK validates it.
+
+The SDK refuses an answer as a whole: one odd tool would cost the other fifty, one block of a kind it does not know the
+text beside it, and an answer that it can't read holds up whoever waits for it until the timeout. Here each tool,
+resource, prompt and block is looked at by itself. What can't be used is left out and named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tui.text.numbers import size_text
+
+if TYPE_CHECKING:
+    from mcp.shared.message import SessionMessage
+    from mcp.types import JSONRPCError, JSONRPCResponse
+
+NOT_READABLE = -32700
+"""JSON-RPC's code for what can't be read (JSON-RPC 2.0, section 5.1)."""
+
+CLOSED = -32000
+"""The SDK's code for a connection that is gone. Servers use it too, for errors of their own."""
+
+SERVER_ERROR = -32099
+"""What a server's own -32000 becomes, from the range that JSON-RPC leaves to servers."""
+
+_MADE_BY_SDK = "SSE stream "
+"""How errors with that code begin that the SDK's HTTP transport makes itself."""
+
+_MOST_PENDING = 10_000  # requests whose method is remembered
+_MOST_ISSUES = 100
+_LISTS = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+_WORDS = {
+    "tools/list": "tool",
+    "resources/list": "resource",
+    "resources/templates/list": "resource template",
+    "prompts/list": "prompt",
+}
+_CHANGED = "notifications/tools/list_changed"
+_NO_CONTENT = ("content", "_meta", "isError", "resultType")
+_BLOCKS = {
+    "text": "TextContent",
+    "image": "ImageContent",
+    "audio": "AudioContent",
+    "resource": "EmbeddedResource",
+    "resource_link": "ResourceLink",
+}
+"""The SDK's class of each type of content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """A line for a person on something a server lists. `fault` is False where the server does nothing wrong."""
+
+    text: str
+    fault: bool = True
+
+
+class Normalizer:
+    """Sees the messages of one connection on their way, in both directions.
+
+    `stale` says that the list of tools has changed and was not asked for again yet.
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[int | str, str] = {}
+        self._version = "2025-11-25"
+        self._issues: dict[str, list[Issue]] = {}
+        self.stale = False
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """What was left out or changed of what the server lists."""
+        return tuple(issue for method in _LISTS for issue in self._issues.get(method, ()))
+
+    def sent(self, item: SessionMessage) -> None:
+        """Notes what a request asks for: its answer does not say."""
+        from mcp.types import JSONRPCRequest
+
+        message = item.message
+        if not isinstance(message, JSONRPCRequest):
+            return
+        if len(self._pending) < _MOST_PENDING:
+            self._pending[message.id] = message.method
+        if message.method in _LISTS and not (message.params or {}).get("cursor"):
+            self._issues[message.method] = []
+            if message.method == "tools/list":
+                self.stale = False
+
+    def received(self, item: Any) -> Any:
+        """`item` of the SDK's stream as the SDK can take it."""
+        from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
+
+        item = readable(item)
+        if isinstance(item, Exception):
+            return item
+        message = item.message
+        match message:
+            case JSONRPCNotification(method=method) if method == _CHANGED:
+                self.stale = True
+            case JSONRPCResponse():
+                self._answer(message, self._pending.pop(message.id, ""))
+            case JSONRPCError():
+                if message.id is not None:
+                    self._pending.pop(message.id, "")
+                _own_error(message)
+        return item
+
+    def _answer(self, message: JSONRPCResponse, method: str) -> None:
+        result = message.result
+        match method:
+            case "initialize":
+                self._version = str(result.get("protocolVersion", self._version))
+            case "server/discover":
+                self._version = "2026-07-28"
+            case "tools/call":
+                message.result = _call_result(result)
+            case "prompts/get" if isinstance(result.get("messages"), list):
+                message.result = result | {"messages": [_prompt_message(each) for each in result["messages"]]}
+            case _ if (key := _LISTS.get(method)) and not isinstance(result.get(key), list):
+                message.result = result | {key: []}
+                self._complain(method, f"{method} was answered without a list of {key}")
+            case _ if key:
+                message.result = result | {key: self._usable(method, key, result[key])}
+
+    def _usable(self, method: str, key: str, items: Sequence[object]) -> list[object]:
+        """The items of a list that the SDK takes."""
+        usable: list[object] = []
+        for number, item in enumerate(items):
+            name = _name(item) or f"number {number + 1}"
+            what = f"{_WORDS[method]} {name}"
+            if method == "tools/list" and isinstance(item, dict):
+                if _needs_task(item):
+                    why = "it runs only as a task, which chatctx does not do"
+                    self._complain(method, f"{what} is not offered: {why}", fault=False)
+                    continue
+                item, oddity = _plain_tool(item)
+                if oddity:
+                    self._complain(method, f"{what}: {oddity}")
+            if refusal := self._refusal(method, key, item):
+                self._complain(method, f"{what} is left out: {refusal}")
+            else:
+                usable.append(item)
+        return usable
+
+    def _refusal(self, method: str, key: str, item: object) -> str:
+        """Why the SDK would not take a list with this item in it, "" where it does."""
+        from mcp_types.methods import validate_server_result
+        from pydantic import ValidationError
+
+        cached = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if self._version >= "2026" else {}
+        try:
+            validate_server_result(method, self._version, {key: [item], **cached})
+        except ValidationError as error:
+            return _first(error, skip=2)
+        except KeyError:
+            return ""  # a version without that list
+        return ""
+
+    def _complain(self, method: str, text: str, *, fault: bool = True) -> None:
+        if len(issues := self._issues.setdefault(method, [])) < _MOST_ISSUES:
+            issues.append(Issue(text, fault))
+
+
+def _name(item: object) -> str:
+    name = item.get("name") or item.get("uri") if isinstance(item, dict) else None
+    return repr(name)[:80] if isinstance(name, str) else ""
+
+
+def _needs_task(tool: Mapping[str, Any]) -> bool:
+    """Whether a tool refuses to be called in the ordinary way (MCP 2025-11-25, tasks: tool-level negotiation)."""
+    execution = tool.get("execution")
+    return isinstance(execution, dict) and execution.get("taskSupport") == "required"
+
+
+def _plain_tool(tool: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """What is used of a tool, with an object for its schema; and what was odd about it, "" for nothing.
+
+    Its `outputSchema` is left out: a model reads any result, and the SDK would refuse those that do not fit it, or the
+    whole list where it does not like the schema itself.
+    """
+    plain = {key: tool[key] for key in ("name", "description", "title") if tool.get(key) is not None}
+    plain |= {key: tool[key] for key in ("annotations", "_meta") if isinstance(tool.get(key), dict)}
+    for key in ("description", "title"):
+        if not isinstance(plain.get(key, ""), str):
+            plain[key] = json.dumps(plain[key], ensure_ascii=False)
+    schema = tool.get("inputSchema")
+    if not isinstance(schema, dict):
+        what = "it has no input schema" if schema is None else "its input schema is no object"
+        return plain | {
+            "inputSchema": {"type": "object", "properties": {}}
+        }, f"{what}; it is offered without parameters"
+    return plain | {"inputSchema": schema if schema.get("type") == "object" else schema | {"type": "object"}}, ""
+
+
+def _call_result(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool's result whose blocks the SDK knows; what it does not know is named in a text."""
+    whole = dict(result)
+    if result.get("resultType", "complete") != "complete":
+        return whole
+    match result.get("content"):
+        case list() as blocks:
+            whole["content"] = [known_block(block) for block in blocks]
+        case str() | dict() as block:
+            whole["content"] = [known_block(block)]
+        case None if result.get("structuredContent") is not None:
+            whole["content"] = []
+        case None:  # such as {"toolResult": ...} of the first servers
+            rest = {key: value for key, value in result.items() if key not in _NO_CONTENT}
+            whole["content"] = [_text(rest)] if rest else []
+        case other:
+            whole["content"] = [_text(other)]
+    structured = result.get("structuredContent")
+    if structured is not None and not isinstance(structured, dict):  # only the newest protocol has such
+        whole["structuredContent"] = {"result": structured}
+    if not isinstance(result.get("isError", False), bool):
+        whole["isError"] = bool(result["isError"])
+    return whole
+
+
+def _prompt_message(message: object) -> object:
+    if not isinstance(message, dict) or "content" not in message:
+        return message
+    return message | {"content": known_block(message["content"])}
+
+
+def known_block(block: object) -> dict[str, Any]:
+    """`block`, or a text that says what it was where the SDK does not know it."""
+    import mcp.types as types
+    from pydantic import ValidationError
+
+    if not isinstance(block, dict):
+        return _text(block)
+    kind = block.get("type")
+    if not isinstance(kind, str) or kind not in _BLOCKS:
+        words = block["text"] if isinstance(block.get("text"), str) else ""
+        size = size_text(len(json.dumps(block, ensure_ascii=False).encode("utf-8", "replace")))
+        mark = f"[content of an unknown type {json.dumps(kind)[:80]}, {size}{'' if words else ', left out'}]"
+        return _text(f"{mark}\n{words}" if words else mark)
+    try:
+        getattr(types, _BLOCKS[kind]).model_validate(block, by_name=False)
+    except ValidationError as error:
+        plain = {"type": kind, "text": block["text"]} if isinstance(block.get("text"), str) else None
+        return plain or _text(f"[{kind}: not as MCP has it ({_first(error)}), left out]")
+    return block
+
+
+def _text(value: object) -> dict[str, Any]:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+    return {"type": "text", "text": text}
+
+
+def _first(error: Any, *, skip: int = 0) -> str:
+    """The first place where pydantic found something wrong, without the first `skip` steps of its path."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"][skip:]))
+    return f"{place}: {first['msg']}" if place else str(first["msg"])
+
+
+def _own_error(message: JSONRPCError) -> None:
+    """Gives a server's own error with the SDK's code for "gone" another code: the connection is as it was."""
+    error = message.error
+    if error.code == CLOSED and not error.message.startswith(_MADE_BY_SDK):
+        message.error = error.model_copy(update={"code": SERVER_ERROR})
+
+
+def readable(item: Any) -> Any:
+    """`item` of an SDK's stream; in place of an error the message it was made of, or a refusal for who waits for it.
+
+    Programs in Python and JavaScript write half a surrogate pair (file names that are no UTF-8 hold such) as an escape
+    that strict readers refuse. And an answer that is none at least says which request it is for.
+    """
+    if not isinstance(item, Exception):
+        return item
+    from mcp.shared.message import SessionMessage
+    from mcp.types import jsonrpc_message_adapter
+    from pydantic import ValidationError
+
+    if not isinstance(item, ValidationError):
+        return item
+    looked_at = [error["input"] for error in item.errors(include_url=False, include_context=False)]  # all, or a part
+    value = _whole(next((part for part in looked_at if isinstance(part, dict) and "id" in part), looked_at[0]))
+    for attempt in (value, _refusal(value)):
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_python(attempt, by_name=False))
+        except ValidationError:
+            continue
+    return item
+
+
+def _whole(written: object) -> object:
+    """The JSON value of a line, with a replacement character for each half of a pair; `written` if it is none."""
+    if not isinstance(written, str):
+        return written
+    try:
+        text = json.dumps(json.loads(written), ensure_ascii=False)
+        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    except (ValueError, RecursionError):
+        return written
+
+
+def _refusal(value: object) -> object:
+    match value:
+        case {"id": int() | str() as request, **rest} if "method" not in rest:
+            error = {"code": NOT_READABLE, "message": "the server's answer is not one that MCP knows"}
+            return {"jsonrpc": "2.0", "id": request, "error": error}
+        case _:
+            return None
