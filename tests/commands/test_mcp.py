@@ -22,8 +22,8 @@ async def servers(
     """A conversation with a server that does not start, in a folder with a file of its own."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".mcp.json").write_text(PROJECT)
-    mail = {"mail": {"command": "/nonexistent/mail-mcp"}}
-    async with open_workspace(tmp_path / "data", provider, mcp_servers=mail) as workspace:
+    table = {name: {"command": "/nonexistent/mail-mcp"} for name in ("mail", "io.x/My Notes")}
+    async with open_workspace(tmp_path / "data", provider, mcp_servers=table) as workspace:
         yield Commands(workspace, await workspace.new_session())
 
 
@@ -50,9 +50,14 @@ async def test_the_file_of_the_folder_is_shown_whole_and_asked_about(
 
 async def test_one_is_switched_off_and_restarted(servers: Commands) -> None:
     assert await servers.said("/mcp off mail") == "mail is switched off; this is remembered."
-    assert [line.status.state for line in servers.workspace.servers.lines] == ["off"]
-    assert await servers.completions("/mcp on") == ["/mcp on mail"]
-    with pytest.raises(ToolError, match="There is no MCP server 'x'; there is: mail"):
+    assert await servers.said("/mcp off io.x/My Notes") == "io.x/My Notes is switched off; this is remembered."
+    assert [line.status.state for line in servers.workspace.servers.lines] == ["off", "off"]
+    assert await servers.completions("/mcp on") == [
+        "/mcp on io.x/My Notes",
+        "/mcp on mail",
+        "/mcp restart io.x/My Notes",
+    ]
+    with pytest.raises(ToolError, match=r"There is no MCP server 'x'; there is: io\.x/My Notes, mail"):
         await servers.run("/mcp restart x")
 
 

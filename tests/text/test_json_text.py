@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tui.text.json_text import MOST_DEPTH, parse_json, parse_object
+from tui.text.json_text import MOST_DEPTH, parse_json, parse_jsonc, parse_object
 
 
 def nested(depth: int) -> str:
@@ -22,6 +22,30 @@ def test_width_is_no_depth() -> None:
     assert len(parse_json(f"[{'[],' * 10_000}[]]")) == 10_001
     with pytest.raises(ValueError):
         parse_json("[" * 300)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ('{"a": 1, // one\n "b": [1, 2,],}', {"a": 1, "b": [1, 2]}),
+        ('/* head */ {"a": "/* no */ // no"} // end', {"a": "/* no */ // no"}),
+        ('{"a": "quoted \\" // , }", }', {"a": 'quoted " // , }'}),
+        ("[1, /* , */ ]", [1]),
+    ],
+)
+def test_comments_and_trailing_commas_are_no_part_of_the_value(written: str, value: object) -> None:
+    assert parse_jsonc(written) == value
+
+
+ENDLESS = {"comments": "/*/" * 100_000, "string": '"' + '\\"' * 300_000}
+
+
+@pytest.mark.parametrize(
+    "text", ["[1,,2]", "/* open", '{"a": "open', *(pytest.param(t, id=n) for n, t in ENDLESS.items())]
+)
+def test_what_is_no_json_with_comments_either_is_refused_at_once(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_jsonc(ENDLESS.get(text, text))
 
 
 @pytest.mark.parametrize(

@@ -18,24 +18,26 @@ USAGE = "/mcp lists the servers; /mcp restart NAME, /mcp on NAME and /mcp off NA
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """List the servers, change one, or ask whether those of this folder may be started."""
     servers = chat.workspace.servers
-    match args.split():
-        case []:
+    word, _, name = args.strip().partition(" ")
+    name = name.strip()  # blanks in it are its own
+    match word, name:
+        case "", "":
             from tui.views.mcp_lines import McpView
 
             await ui.show(McpView(servers, chat.session))
-        case ["project"] if servers.project is not None:
+        case "project", "" if servers.project is not None:
             answer = await ui.confirm(_start_project(servers.project))
             if answer:
                 await servers.agree(answer == "yes")
                 await ui.changed()
                 text = "are being started" if answer == "yes" else "are not started; /mcp project asks again"
                 await ui.say(f"The servers of this folder {text}.", passing=True)
-        case ["project"]:
+        case "project", "":
             await ui.refuse("This folder has no .mcp.json.")
-        case ["restart", name]:
+        case "restart", name if name:
             await servers.restart(name)
             await ui.say(f"{plain(name)} is being restarted.")
-        case ["on" | "off" as word, name]:
+        case "on" | "off", name if name:
             await servers.switch(name, word == "on")
             await ui.say(f"{plain(name)} is {'being started' if word == 'on' else 'switched off'}; this is remembered.")
         case _:

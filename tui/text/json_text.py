@@ -21,6 +21,17 @@ def parse_json(text: str) -> Any:
     return value
 
 
+def parse_jsonc(text: str) -> Any:
+    """JSON as people write it into configuration files, with comments and trailing commas. Raises ValueError."""
+    bare = _COMMENT.sub(lambda found: found["string"] or re.sub(r"[^\n]", " ", found[0]), text)  # lines stay the same
+    return parse_json(_TRAILING_COMMA.sub(lambda found: found["string"] or " ", bare))
+
+
+_STRING = r'(?P<string>"(?:[^"\\\n]|\\.)*+"?)'  # also one without an end: each character is looked at once
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
+
+
 class NotAnObjectError(ValueError):
     """JSON of another kind ("array") where an object has to stand."""
 

@@ -10,6 +10,7 @@ import pytest
 from tui.chat.server_files import find_servers
 from tui.config.settings import load_settings
 from tui.tools.mcp.config import McpConfigError, ServerConfig, hidden_args, read_servers, servers_of_json
+from tui.tools.mcp.names import log_name
 
 
 def one(entry: object, name: str = "x") -> ServerConfig:
@@ -81,9 +82,71 @@ def test_what_is_wrong_with_one_server_is_one_line_with_file_and_key(entry: obje
 
 
 def test_one_wrong_server_leaves_the_others_alone() -> None:
-    good, bad, odd = read_servers({"good": {"command": "x"}, "bad": 5, "a b/../c": {"command": "x"}}, "f")
+    good, bad, odd = read_servers({"good": {"command": "x"}, "bad": 5, "a:b": {"command": "x"}}, "f")
     assert (good.error, bool(bad.error)) == ("", True)
-    assert odd.error == "f: 'a b/../c' can't be a server's name; use letters, digits, - and _"
+    assert odd.error == "f: 'a:b' can't be a server's name; leave out quotes, colons and backslashes"
+
+
+@pytest.mark.parametrize("name", ["My Server", "io.github.x/y-z", "@scope/name", "a b/../c", "Größe", "x"])
+def test_names_are_as_readmes_have_them(name: str) -> None:
+    assert one({"command": "x"}, name).error == ""
+    assert Path(log_name(name)).name == log_name(name)
+
+
+@pytest.mark.parametrize("name", ["", " ", " x", "x ", "a:b", 'a"b', "a\\b", "a\nb", "\u202ea", "x" * 101])
+def test_names_that_could_not_be_written_in_a_command_are_refused(name: str) -> None:
+    assert "can't be a server's name" in one({"command": "x"}, name).error
+
+
+FORMS = {
+    "vscode": """{
+        // asked for once
+        "inputs": [{"type": "promptString", "id": "token", "password": true},],
+        "servers": {"a": {"type": "stdio", "command": "npx", "args": ["-y", "pkg",], /* no */ "env": {"URL": "http://x"}}}
+    }""",
+    "vscode settings": '{"editor.x": 1, "mcp": {"servers": {"a": {"command": "npx", "args": ["-y", "pkg"]}}}}',
+    "opencode": """{"$schema": "https://opencode.ai/config.json", "mcp": {"a": {
+        "type": "local", "command": ["npx", "-y", "pkg"], "enabled": true, "environment": {"URL": "http://x"}}}}""",
+    "crush": """{"mcp": {"a": {"type": "stdio", "command": "npx", "args": ["-y", "pkg"], "timeout": 120,
+        "disabled": false, "disabled_tools": ["one"], "env": {}}}}""",
+    "zed": '{"context_servers": {"a": {"source": "custom", "command": "npx", "args": ["-y", "pkg"], "env": null}}}',
+    "zed, at first": '{"context_servers": {"a": {"command": {"path": "npx", "args": ["-y", "pkg"], "env": null}}}}',
+    "alone": '{"a": {"command": "npx", "args": ["-y", "pkg"]}}',
+    "cline": '{"mcpServers": {"a": {"transportType": "stdio", "command": "npx", "args": ["-y", "pkg"]}}}',
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_is_read_in_the_form_of_each_client(form: str) -> None:
+    (server,) = servers_of_json(FORMS[form], "f.json")
+    assert (server.error, server.name, server.command, server.args) == ("", "a", "npx", ("-y", "pkg"))
+    assert server.env in ({}, {"URL": "http://x"})
+    assert server.disabled_tools == (("one",) if form == "crush" else ())
+
+
+def test_variables_of_other_clients_are_variables_and_nothing_of_theirs_is_run() -> None:
+    text = """{"mcp": {
+        "crush": {"type": "http", "url": "https://x.example", "headers": {"Authorization": "Bearer $TOKEN"}},
+        "opencode": {"type": "remote", "url": "https://x.example", "headers": {"Authorization": "Bearer {env:TOKEN}"}},
+        "runs": {"command": "x", "env": {"A": "$(rm -rf /)"}},
+        "reads": {"command": "x", "env": {"A": "{file:~/.ssh/id_rsa}"}}
+    }}"""
+    crush, opencode, runs, reads = servers_of_json(text, "f.json")
+    for server in (crush, opencode):
+        assert server.launch({"TOKEN": "abc"}).headers == {"Authorization": "Bearer abc"}
+    assert runs.error == ("f.json: mcp.runs.env.A runs a command or reads a file; write ${NAME} and set that variable")
+    assert reads.error.startswith("f.json: mcp.reads.env.A runs a command")
+
+
+def test_what_vs_code_asks_for_is_a_variable_that_is_not_set() -> None:
+    (server,) = servers_of_json('{"servers": {"a": {"command": "x", "env": {"T": "${input:my token}"}}}}', "f.json")
+    with pytest.raises(McpConfigError) as caught:
+        server.launch({"my token": "abc"})
+    assert str(caught.value) == (
+        "f.json: servers.a.env.T: ${input:my token} is something that VS Code asks for;"
+        " write ${NAME} and set that variable"
+    )
+    assert server.variables == ()
 
 
 @pytest.mark.parametrize("name", ["built-in", "Built-In"])

@@ -1,7 +1,8 @@
-"""MCP servers as people configure them: the `mcpServers` tables that other clients read too. Pure.
+"""MCP servers as people configure them, in the tables that other clients read too. Pure.
 
-A value may name variables of the environment, `${NAME}` or `${NAME:-default}`. What they stand for is filled in just
-before a server starts (`launch`), so that a secret is in no object that lives longer, is shown or is written.
+Most say `mcpServers`, VS Code `servers`, opencode and crush `mcp`, Zed `context_servers`. A value may name variables of
+the environment, `${NAME}` or `${NAME:-default}`. What they stand for is filled in just before a server starts
+(`launch`), so that a secret is in no object that lives longer, is shown or is written.
 """
 
 from __future__ import annotations
@@ -17,18 +18,24 @@ from urllib.parse import urlsplit
 
 from tui.context.reduction.deferral import BUILT_IN
 from tui.providers.keys import redact
-from tui.text.json_text import parse_json
+from tui.text.json_text import parse_jsonc
 
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+NAME = re.compile(r"""[^\s:"'`\\](?:[^\n:"'`\\]{0,98}[^\s:"'`\\])?""")
+"""READMEs have blanks and slashes in names; a colon would end it in `@server:resource`."""
+
+TABLES = ("mcpServers", "servers", "mcp", "context_servers")
 TIMEOUT = 60.0
 """Seconds a call may take without a word from the server."""
 
 MAX_RESPONSE = 64_000_000
 """Bytes of one answer or event over HTTP."""
 
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{(input:[^}]*)\}")
+_OPENCODE_VARIABLE = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
+_CRUSH_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_RUN_BY_CRUSH = re.compile(r"\$\(|\{file:")
 _TYPES: Mapping[str, Transport] = {
     "stdio": "stdio", "local": "stdio", "http": "http", "streamable-http": "http", "streamablehttp": "http",
     "streamable_http": "http", "remote": "http", "sse": "sse",
@@ -74,7 +81,7 @@ class Launch:
 class ServerConfig:
     """One server, variables not filled in. `timeout` is in seconds, `max_response` in bytes.
 
-    `error` says why it can't be used, "" if it can.
+    `key` is its place in that file, for a person. `error` says why it can't be used, "" if it can.
     `trust_read_only` lets a tool run unasked where the server marks it as read-only: the person says so, no server.
     """
 
@@ -92,16 +99,17 @@ class ServerConfig:
     max_response: int = MAX_RESPONSE
     trust_read_only: bool = False
     disabled_tools: tuple[str, ...] = ()
+    key: str = ""
     error: str = ""
 
     def launch(self, environ: Mapping[str, str]) -> Launch:
         """All that a start needs, from the environment as it is now. Raises `McpConfigError` for a missing variable."""
 
         def fill(key: str, text: str) -> str:
-            return expand(text, environ, f"{self.where}: mcpServers.{self.name}.{key}")
+            return expand(text, environ, f"{self.where}: {self.key}.{key}")
 
         if url := fill("url", self.url):
-            _check_url(url, f"{self.where}: mcpServers.{self.name}.url")
+            _check_url(url, f"{self.where}: {self.key}.url")
         return Launch(
             fill("command", self.command),
             tuple(fill(f"args[{index}]", arg) for index, arg in enumerate(self.args)),
@@ -115,7 +123,7 @@ class ServerConfig:
     def variables(self) -> tuple[str, ...]:
         """Names of the environment's variables that it is given."""
         texts = (self.command, *self.args, *self.env.values(), self.cwd or "", self.url, *self.headers.values())
-        return tuple(dict.fromkeys(match.group(1) for text in texts for match in _VARIABLE.finditer(text)))
+        return tuple(dict.fromkeys(name for text in texts for name, _, _ in _VARIABLE.findall(text) if name))
 
     @property
     def shown(self) -> str:
@@ -160,7 +168,11 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
     """`text` with its variables filled in. Raises `McpConfigError` for one that is not set and has no default."""
 
     def value(match: re.Match[str]) -> str:
-        name, default = match.group(1), match.group(2)
+        name, default, asked = match.groups()
+        if asked:
+            raise McpConfigError(
+                f"{where}: ${{{asked}}} is something that VS Code asks for; write ${{NAME}} and set that variable"
+            )
         if environ.get(name):
             return environ[name]
         if default is not None:
@@ -176,47 +188,94 @@ def content_hash(text: str) -> str:
 
 
 def servers_of_json(text: str, where: str) -> tuple[ServerConfig, ...]:
-    """The servers of a `.mcp.json`. Raises `McpConfigError` where the file as a whole can't be read."""
+    """The servers of a `.mcp.json`, with comments and trailing commas as READMEs have them.
+
+    Raises `McpConfigError` where the file as a whole can't be read.
+    """
     try:
-        data = parse_json(text)
+        data = parse_jsonc(text)
     except ValueError as error:
         raise McpConfigError(f"{where} is not valid JSON: {error}; correct it") from None
-    table = data.get("mcpServers", data.get("servers")) if isinstance(data, dict) else None  # VS Code says "servers"
-    if table is None:
-        raise McpConfigError(f'{where} has no "mcpServers"; write {{"mcpServers": {{"NAME": {{"command": "…"}}}}}}')
-    return read_servers(table, where)
+    tables = data if isinstance(data, dict) else {}
+    key = next((key for key in TABLES if key in tables), None)
+    if key == "mcp" and isinstance(tables["mcp"], dict) and isinstance(tables["mcp"].get("servers"), dict):
+        return read_servers(tables["mcp"]["servers"], where, "mcp.servers")  # VS Code's settings
+    if key is not None:
+        return read_servers(tables[key], where, key)
+    if tables and all(isinstance(value, dict) and _begins(value) for value in tables.values()):
+        return read_servers(tables, where, "")  # the servers alone
+    raise McpConfigError(f'{where} has no "mcpServers"; write {{"mcpServers": {{"NAME": {{"command": "…"}}}}}}')
 
 
-def read_servers(table: object, where: str) -> tuple[ServerConfig, ...]:
-    """The servers of one `mcpServers` table. One that is wrong has its `error`; the others work all the same.
+def _begins(value: Mapping[str, Any]) -> bool:
+    """Whether this looks like a server."""
+    return any(name in value for name in ("command", "url", "httpUrl", "serverUrl"))
+
+
+def read_servers(table: object, where: str, key: str = "mcpServers") -> tuple[ServerConfig, ...]:
+    """The servers of one table, which `key` names. One that is wrong has its `error`; the others work all the same.
 
     Raises `McpConfigError` where it is no table at all.
     """
     if not isinstance(table, dict):
-        raise McpConfigError(f"{where}: mcpServers is a table of servers: mcpServers.NAME with command or url")
+        raise McpConfigError(f"{where}: {key} is a table of servers: {key}.NAME with command or url")
     servers = []
     for name, value in table.items():
+        place = f"{key}.{name}".lstrip(".")
         try:
-            servers.append(_server(str(name), value, where))
+            servers.append(
+                _server(str(name), _translated(value, f"{where}: {place}") if key == "mcp" else value, where, place)
+            )
         except McpConfigError as error:
-            servers.append(ServerConfig(_printable(str(name)), where, error=_printable(str(error))))
+            shown, place = _printable(str(name)), _printable(place)
+            servers.append(ServerConfig(shown, where, key=place, error=_printable(str(error))))
     return tuple(servers)
+
+
+def _translated(value: object, key: str) -> object:
+    """A server of opencode or crush, whose variables are written `{env:NAME}` and `$NAME`."""
+
+    def translate(name: str, inner: object) -> object:
+        match inner:
+            case str() if _RUN_BY_CRUSH.search(inner):
+                raise McpConfigError(
+                    f"{key}.{name} runs a command or reads a file; write ${{NAME}} and set that variable"
+                )
+            case str():
+                return _CRUSH_VARIABLE.sub(r"${\1}", _OPENCODE_VARIABLE.sub(r"${\1}", inner))
+            case list():
+                return [translate(name, each) for each in inner]
+            case dict():
+                return {entry: translate(f"{name}.{entry}", each) for entry, each in inner.items()}
+            case _:
+                return inner
+
+    if not isinstance(value, dict):
+        return value
+    return {name: translate(name, inner) for name, inner in value.items()}
 
 
 def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)[:200]
 
 
-def _server(name: str, value: object, where: str) -> ServerConfig:
-    key = f"{where}: mcpServers.{name}"
-    if not NAME.fullmatch(name):
-        raise McpConfigError(f"{where}: {name[:80]!r} can't be a server's name; use letters, digits, - and _")
+def _server(name: str, value: object, where: str, place: str) -> ServerConfig:
+    key = f"{where}: {place}"
+    if not NAME.fullmatch(name) or not name.isprintable():
+        raise McpConfigError(
+            f"{where}: {name[:80]!r} can't be a server's name; leave out quotes, colons and backslashes"
+        )
     if name.lower() == BUILT_IN:
         raise McpConfigError(f"{key}: the tools that come with chatctx are called that; use another name")
     if not isinstance(value, dict):
         raise McpConfigError(f"{key} is a table: with command and args, or with url")
-    url = value.get("url", value.get("httpUrl", value.get("serverUrl")))
-    command = value.get("command")
+    url = _first_of(value, "url", "httpUrl", "serverUrl")
+    command, first = value.get("command"), []
+    if isinstance(command, list) and command:
+        command, *first = command
+    elif isinstance(command, dict):  # Zed's first form
+        value = value | command
+        command = value.get("path")
     if url is None and command is None:
         near = [match for other in value for match in difflib.get_close_matches(str(other), ("command", "url"), n=1)]
         hint = f"; did you mean {near[0]}?" if near else "; a program needs command, a server on the network url"
@@ -231,29 +290,45 @@ def _server(name: str, value: object, where: str) -> ServerConfig:
         where,
         transport,
         command=_text(command or "", f"{key}.command"),
-        args=_texts(value.get("args", []), f"{key}.args"),
-        env=_table(value.get("env", {}), f"{key}.env"),
+        args=_texts([*first, *_list(value.get("args"), f"{key}.args")], f"{key}.args"),
+        env=_table(_first_of(value, "env", "environment") or {}, f"{key}.env"),
         cwd=None if value.get("cwd") is None else _text(value["cwd"], f"{key}.cwd"),
         url=_text(url or "", f"{key}.url"),
-        headers=_table(value.get("headers", {}), f"{key}.headers"),
+        headers=_table(value.get("headers") or {}, f"{key}.headers"),
         disabled=_flag(value, "disabled", key) or not _flag(value, "enabled", key, default=True),
         timeout=_timeout(value.get("timeout", TIMEOUT), key),
         max_response=_size(value.get("maxResponse", MAX_RESPONSE), key),
         trust_read_only=_flag(value, "trustReadOnly", key),
-        disabled_tools=_texts(value.get("disabledTools", []), f"{key}.disabledTools"),
+        disabled_tools=_texts(
+            _first_of(value, "disabledTools", "disabled_tools", "excludeTools") or [], f"{key}.disabledTools"
+        ),
+        key=place,
     )
 
 
 def _transport(value: Mapping[str, Any], key: str, *, remote: bool) -> Transport:
-    value_type = value.get("type", value.get("transport"))
-    if value_type is None:
+    name = _first_of(value, "type", "transport", "transportType")
+    if name is None:
         return "http" if remote else "stdio"
-    transport = _TYPES.get(str(value_type).lower())
+    transport = _TYPES.get(str(name).lower())
     if transport is None:
-        raise McpConfigError(f"{key}.type is {value_type!r}; use stdio, http or sse")
+        raise McpConfigError(f"{key}.type is {name!r}; use stdio, http or sse")
     if (transport == "stdio") == remote:
-        raise McpConfigError(f"{key}.type is {value_type!r}, which {'has no url' if remote else 'needs a url'}")
+        raise McpConfigError(f"{key}.type is {name!r}, which {'has no url' if remote else 'needs a url'}")
     return transport
+
+
+def _first_of(value: Mapping[str, Any], *names: str) -> Any:
+    """The value of the first of these keys that is there and not null."""
+    return next((value[name] for name in names if value.get(name) is not None), None)
+
+
+def _list(value: object, key: str) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise McpConfigError(f'{key} has to be a list of texts, like ["-y", "name"]')
+    return value
 
 
 def _text(value: object, key: str) -> str:
@@ -265,9 +340,7 @@ def _text(value: object, key: str) -> str:
 
 
 def _texts(value: object, key: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise McpConfigError(f'{key} has to be a list of texts, like ["-y", "name"]')
-    return tuple(_text(entry, f"{key}[{index}]") for index, entry in enumerate(value))
+    return tuple(_text(entry, f"{key}[{index}]") for index, entry in enumerate(_list(value, key)))
 
 
 def _table(value: object, key: str) -> Mapping[str, str]:

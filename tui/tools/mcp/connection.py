@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from tui.providers.keys import hold_secret
@@ -187,7 +188,7 @@ async def connect(config: ServerConfig, log: ServerLog, hear: Hear, status: Http
     `hear` is told when a list has changed, and when the server has gone. Raises what the SDK raises, `TimeoutError`,
     `OSError`, `McpConfigError` and `NotInstalledError`.
     """
-    launch = config.launch(os.environ)
+    launch = config.launch({"workspaceFolder": str(Path.cwd()), "userHome": str(Path.home()), **os.environ})
     for secret in launch.secrets:
         hold_secret(secret)
     _load_sdk()

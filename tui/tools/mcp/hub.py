@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tui.tools.mcp.config import ServerConfig
 from tui.tools.mcp.log import ServerLog
+from tui.tools.mcp.names import log_name
 from tui.tools.mcp.results import ServerTool
 from tui.tools.mcp.server import McpServer
 from tui.tools.mcp.thread import LoopThread
@@ -31,7 +32,7 @@ class McpHub:
 
     def add(self, config: ServerConfig, cached: Sequence[ServerTool] = (), *, on: bool = True) -> McpServer:
         """A server, not started yet. `cached`: the tools of its last run, offered until it lists its current ones."""
-        path = None if self._log_dir is None else self._log_dir / f"mcp-{config.name}.log"
+        path = None if self._log_dir is None else self._log_dir / log_name(config.name)
         server = McpServer(config, self._thread, ServerLog(path), partial(self._heard, config.name), cached, on=on)
         self.servers[config.name] = server
         return server

@@ -22,6 +22,13 @@ def offered_names(server: str, tools: Sequence[str]) -> list[str]:
     return [_name(server, tool) for tool in tools]
 
 
+def log_name(server: str) -> str:
+    """The name of a server's log file: the server's own name may not be one of a file."""
+    clean = re.sub(r"[^a-zA-Z0-9_.-]", "_", server)
+    mark = "" if clean == server else "-" + hashlib.sha256(server.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"mcp-{clean}{mark}.log"
+
+
 def _name(server: str, tool: str) -> str:
     plain = f"{server}{SEPARATOR}{tool}"
     clean = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)

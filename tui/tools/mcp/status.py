@@ -92,7 +92,7 @@ def _mentioned(name: str, uri: str) -> str:
 
 def _not_started(config: ServerConfig, error: OSError) -> str:
     """Why a program could not be started at all, and what to do."""
-    where = f"mcpServers.{config.name} in {config.where}"
+    where = f"{config.key} in {config.where}"
     folder = config.cwd
     if folder and "${" not in folder and not at_home(folder).is_dir():
         return f"there is no folder {folder}; correct cwd of {where}"
@@ -104,7 +104,7 @@ def _not_started(config: ServerConfig, error: OSError) -> str:
 def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready: bool = False) -> tuple[str, bool]:
     """Why a connection ended or never came about, in one line; and whether it will be the same another time."""
     cause = leaf(error)
-    where = f"mcpServers.{config.name} in {config.where}"
+    where = f"{config.key} in {config.where}"
     if status.code in (401, 403):
         return f"it answered {status.text}; check headers of {where}", True
     if status.code:
