@@ -153,7 +153,7 @@ Key = TypeVar("Key")
 
 def by_model(calls: Iterable[CallRow]) -> list[Totals]:
     """One row for each "provider/model", the most used first."""
-    return _by_name(calls, lambda call: f"{call.provider}/{call.model}")
+    return _by_name(calls, lambda call: f"{call.provider}/{call.billed_model}")
 
 
 def by_provider(calls: Iterable[CallRow]) -> list[Totals]:

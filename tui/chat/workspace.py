@@ -62,6 +62,7 @@ class Workspace:
         self.deleted = ""  # id of the session deleted last by this program
         counts = StoredCounts(store)
         counter = TokenCounter(counts)
+        windows = Windows(store, settings, self._limits)
         self.services = Services(
             store=store,
             calls=CallLog(store),
@@ -72,8 +73,9 @@ class Workspace:
                 ConversationStateTracker(StoredMeasurements(store)),
                 CalibrationBook(StoredCalibrations(store)),
                 CostBook(counts),
+                windows.answering,
             ),
-            windows=Windows(store, settings, self._limits),
+            windows=windows,
             provider=self.provider,
             tools=Toolbox(settings.tools, store, [BuiltInTools(Path.cwd(), settings.tools.allow)]),
             price=dollars,

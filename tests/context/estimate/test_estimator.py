@@ -437,3 +437,13 @@ def test_two_threads_may_ask_at_once() -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+def test_releases_of_a_model_share_what_is_measured() -> None:
+    known = estimator()
+    asked = request(user("hello"), model="gpt-4o-2024-08-06")
+    known.record(asked, answer("Certainly."), Usage(777, 6), at=1.0)
+    for name in ("gpt-4o", "gpt-4o-latest", "gpt-4o-2024-11-20"):
+        estimate = known.estimate(replace(asked, model=name))
+        assert (estimate.tokens, estimate.source) == (777, "exact")
+    assert known.estimate(replace(asked, model="gpt-4o-mini")).source == "estimated"

@@ -19,6 +19,7 @@ from tui.chat.store.ids import follow
 from tui.chat.store.store import Record, SessionInfo, SessionStore
 from tui.context.reduction.checkpoints import Checkpoint, CompactionRecord, checkpoint_to_json, in_force
 from tui.context.reduction.groups import pinned_groups
+from tui.context.usage.usage import NOTHING_LEFT_OUT, LeftOut
 from tui.messages import Message, Request
 from tui.providers.base import StreamEvent
 
@@ -238,6 +239,14 @@ class Conversation:
     def not_sent(self) -> Mapping[str, str]:
         """Message id -> why it does not go out any more."""
         return history.not_sent(self.messages, self._state, self.request().messages)
+
+    def left_out(self) -> LeftOut:
+        """What rolling context leaves out of the next request, as it was counted when it left."""
+        trim = self._state.trim
+        if trim.empty:
+            return NOTHING_LEFT_OUT
+        sizes = [trim.left_out[m.id] for m in self.untrimmed_request().messages if m.id in trim.left_out]
+        return LeftOut(len(sizes), sum(sizes))
 
     def in_force(self) -> tuple[CompactionRecord, ...]:
         """The compactions that the next request goes by, oldest first.

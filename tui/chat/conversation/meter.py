@@ -127,6 +127,7 @@ class Meter:
             settings=self.budget_settings(),
             compactions=compactions,
             compaction_saved=saved,
+            left_out=self._conversation.left_out(),
         )
 
     def estimate(self, request: Request) -> int:

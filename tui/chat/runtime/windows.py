@@ -12,6 +12,7 @@ from typing import Any, Literal
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings
+from tui.context.counting.model_names import another_family
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits, with_window
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,30 @@ class Windows:
         self._announced: set[tuple[str, str, str]] = set()
 
     def limits(self, provider: str, model: str) -> ModelLimits:
-        """What is known without asking anybody."""
+        """What is known without asking anybody: of the model that answers, unless a person set the window."""
+        limits = self._limits(provider, model)
+        answering = self.answering(provider, model)
+        if answering == model or limits.source == "setting":
+            return limits
+        actual = self._limits(provider, answering)
+        return limits if actual.context is None else actual
+
+    def answering(self, provider: str, model: str) -> str:
+        """The model that answers where `model` is asked, by its last answer: mostly `model` itself."""
+        return str(self._stored(provider, model).get("answering") or model)
+
+    def learn_answering(self, provider: str, model: str, answered: str) -> bool:
+        """The server named `answered` as the model of an answer. True where that is news: another family than before.
+
+        Raises `StoreError`.
+        """
+        answering = answered if another_family(model, answered) else model
+        if not answered or answering == self.answering(provider, model):
+            return False
+        self._change(provider, model, lambda stored: {**stored, "answering": "" if answering == model else answering})
+        return answering != model
+
+    def _limits(self, provider: str, model: str) -> ModelLimits:
         limits = self._window(provider, model)
         most = self._stored(provider, model).get("answer")
         return replace(limits, output=min(most, limits.output or most)) if most else limits
@@ -68,6 +92,8 @@ class Windows:
             else:
                 await asyncio.to_thread(self._remember, _key(provider, model, "asked"), limits)
             self._looked_up[provider, model] = limits
+        if (answering := self.answering(provider, model)) != model:
+            await self.find(provider, answering)
         return self.limits(provider, model)
 
     async def answered(self, provider: str, model: str) -> None:
@@ -105,14 +131,18 @@ class Windows:
 
     def reset(self, provider: str, model: str) -> None:
         """Forget what was set and learned. Raises `StoreError`."""
-        self._store.put_state(_key(provider, model), None)
-        self._memory.pop(_key(provider, model), None)
-        self.forget_lookup(provider, model)
+        for name in {model, self.answering(provider, model)}:
+            self._store.put_state(_key(provider, name), None)
+            self._memory.pop(_key(provider, name), None)
+            self.forget_lookup(provider, name)
 
     def lessons(self, provider: str, model: str) -> tuple[str, ...]:
         """What a server's refusals, answers or cut prompts taught of a window, a line each for a person."""
-        stored = self._stored(provider, model)
+        answering = self.answering(provider, model)
+        stored = self._stored(provider, answering)
         lines = []
+        if answering != model:
+            lines.append(f"{answering} answers, so that its tokens, window and price hold")
         if stored.get("cut"):
             lines.append(f"Its server cuts prompts that are longer than {stored['cut']:,} tokens")
         if stored.get("learned"):
@@ -123,11 +153,13 @@ class Windows:
 
     def forget(self, provider: str, model: str) -> None:
         """Forget what was learned; what a person set stays. Raises `StoreError`."""
-        self._change(provider, model, lambda stored: {key: value for key, value in stored.items() if key == "set"})
-        self.forget_lookup(provider, model)
+        for name in {model, self.answering(provider, model)}:
+            self._change(provider, name, lambda stored: {key: value for key, value in stored.items() if key == "set"})
+            self.forget_lookup(provider, name)
 
     def learn(self, provider: str, model: str, limit: int) -> None:
         """A server named its limit in an overflow error: `limit` tokens. Never below an input that it has taken."""
+        model = self.answering(provider, model)
         floor = int(self._stored(provider, model).get("taken", 0))
         if limit < floor:
             log.warning("limit of %d tokens not believed for %s/%s: %d fitted", limit, provider, model, floor)
@@ -137,6 +169,7 @@ class Windows:
 
     def learn_answer(self, provider: str, model: str, most: int) -> None:
         """A server named the longest answer of a model, `most` tokens, when it was asked for more."""
+        model = self.answering(provider, model)
         self._change(provider, model, lambda stored: {**stored, "answer": most})
 
     def learn_cut(self, provider: str, model: str, window: int) -> bool:
@@ -144,6 +177,7 @@ class Windows:
         limits = self.limits(provider, model)
         if limits.source == "setting":
             return False
+        model = self.answering(provider, model)
         base = self._looked_up.get((provider, model)) or self._asked_before(provider, model)
         if limits.context is None or window < limits.context:
             self._change(provider, model, lambda stored: {**stored, "cut": window, "cut_of": base.context})
@@ -169,6 +203,8 @@ class Windows:
         above = limits.context is not None and whole > limits.context
         if above and limits.source == "setting":
             return "against setting" if self.tell_once(provider, model, "against setting") else ""
+
+        model = self.answering(provider, model)
 
         def taken(stored: dict[str, Any]) -> dict[str, Any]:
             if above:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from tui.chat.store.database import Database
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import storable
+from tui.context.counting.model_names import another_family
 from tui.context.estimate.evidence import Verdict
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Request, Usage
@@ -26,6 +27,7 @@ class CallRow:
     `unpriced` are the terms of a call (a service tier) that its cost, the list price, leaves out. `passes_...` are what
     all passes of a call in several took together; None for a call in one. `verdict` says what the report of its input
     is worth and `verdict_reason` why (context/estimate/evidence.py), `window` the model's as it was known then.
+    `answered_by` is the model that answered, as the server names it; `left_out` what rolling context left out.
     """
 
     id: str
@@ -59,6 +61,14 @@ class CallRow:
     verdict: str | None = None
     verdict_reason: str | None = None
     window: int | None = None
+    answered_by: str | None = None
+    left_out: int | None = None
+
+    @property
+    def billed_model(self) -> str:
+        """The model that the call is counted and priced as: the one that was asked, or another one's that answered."""
+        answered = self.answered_by or ""
+        return answered if another_family(self.model, answered) else self.model
 
 
 _COLUMNS = tuple(CallRow.__dataclass_fields__)
@@ -106,6 +116,7 @@ class CallLog:
             "known": total - new if total is not None and new is not None else None,
             "estimated": total if new is None else new,
             "window": usage.limits.context if usage else None,
+            "left_out": usage.left_out.tokens if usage else None,
         }
         names = ", ".join(values)
         with self._database.transaction() as db:
@@ -124,6 +135,7 @@ class CallLog:
         cost: float | None = None,
         unpriced: str = "",
         verdict: Verdict | None = None,
+        answered_by: str = "",
     ) -> None:
         """Complete the row: failed when `error` is given. `verdict` is on the input that was reported."""
         values: dict[str, Any] = {
@@ -134,6 +146,7 @@ class CallLog:
             "error": storable(error),
             "cost": cost,
             "unpriced": unpriced or None,
+            "answered_by": storable(answered_by) or None,
         }
         if verdict is not None:
             values["verdict"] = "confirmed" if verdict.confirmed else verdict.kind

@@ -150,4 +150,9 @@ ALTER TABLE calls ADD COLUMN verdict_reason TEXT;
 ALTER TABLE calls ADD COLUMN window INTEGER;
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4)
+_V5 = """
+ALTER TABLE calls ADD COLUMN answered_by TEXT;
+ALTER TABLE calls ADD COLUMN left_out INTEGER;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5)

@@ -93,8 +93,12 @@ class Attempt:
     async def _finished(self, call: str) -> Message:
         if self._processor.message.status == "complete":
             await self._services.windows.answered(self.request.provider, self.request.model)
-        reply = await self._measured()
         problem = self._processor.save_error
+        try:
+            await self._learn_answering()
+        except StoreError as error:
+            problem = problem or error
+        reply = await self._measured()
         try:
             await asyncio.to_thread(self._log, call, reply)
             if notice := await asyncio.to_thread(
@@ -106,6 +110,15 @@ class Attempt:
         if problem is not None:
             self._emit(Notice("error", f"{problem}. The answer is on screen; it is saved as soon as that works"))
         return reply
+
+    async def _learn_answering(self) -> None:
+        """Where a model of another family answers, its count, window and price hold. Raises `StoreError`."""
+        provider, asked, answered = self.request.provider, self.request.model, self._processor.answered_by
+        windows = self._services.windows
+        if await asyncio.to_thread(windows.learn_answering, provider, asked, answered):
+            await windows.find(provider, answered)
+            text = f"{asked} is answered by {answered}: its tokens, window and price are that model's"
+            self._emit(Notice("info", text))
 
     async def _measured(self) -> Message:
         """The reply with its usage; the accounting has learned from it."""
@@ -136,13 +149,18 @@ class Attempt:
             finish_reason=reply.finish_reason,
             error=None if reply.status == "complete" else reply.error or reply.status,
             cost=self._cost(reply),
-            unpriced=unpriced_terms(reply.usage, reply.provider, reply.model) if reply.usage else "",
+            unpriced=unpriced_terms(reply.usage, reply.provider, self._billed_model) if reply.usage else "",
             verdict=self._verdict,
+            answered_by=self._processor.answered_by,
         )
+
+    @property
+    def _billed_model(self) -> str:
+        return self._services.windows.answering(self.request.provider, self.request.model)
 
     def _cost(self, reply: Message) -> float | None:
         """By the provider's usage; of an answer that was stopped by what was sent and arrived."""
-        return self._services.price(reply.usage or Usage(None, None), reply.provider, reply.model)
+        return self._services.price(reply.usage or Usage(None, None), reply.provider, self._billed_model)
 
 
 def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict | None, windows: Windows) -> Notice | None:

@@ -299,7 +299,7 @@ class ChatSession:
         What other models measured of it counts as it did then, where the one in use has not measured it yet.
         """
         for provider, model in {(message.provider, message.model) for message in self.messages if message.usage}:
-            self._services.estimator.tracker.recall(provider, model)
+            self._services.estimator.recall(provider, model)
         self._meter.restore()
 
     async def refresh_usage(self) -> ContextUsage:
@@ -399,14 +399,15 @@ class ChatSession:
         if provider.capabilities(self.model).images and not able.images:
             lines.append("It refused images: it is sent words for them")
         lines += self._services.windows.lessons(self.provider, self.model)
-        lines += self._services.estimator.calibrations.get(self.provider, self.model).lessons
+        lines += self._services.estimator.calibration(self.provider, self.model).lessons
         return tuple(lines)
 
     async def forget_learned(self) -> None:
         """Ask and measure the model in use as if nothing was learned of it. A window that was set stays."""
         provider = self._services.provider(self.provider)
         provider.forget(self.model)
-        for forget in (self.tools.box.support.forget, self._services.windows.forget, self._services.estimator.forget):
+        # The window last: it knows under which model's name the rest is filed.
+        for forget in (self.tools.box.support.forget, self._services.estimator.forget, self._services.windows.forget):
             await asyncio.to_thread(forget, self.provider, self.model)
         self._conversation.set_target(self._target_for(f"{self.provider}/{self.model}"))
         await self.refresh_usage()

@@ -53,6 +53,11 @@ class StreamProcessor:
         self._cancelled = False
 
     @property
+    def answered_by(self) -> str:
+        """The model that answers, as the server names it; "" before it does."""
+        return self._builder.answered_by
+
+    @property
     def arrived(self) -> bool:
         """Whether anything of the answer is there."""
         return bool(self._builder.parts())

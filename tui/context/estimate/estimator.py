@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import RLock
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from tui.context.counting.costs import Cost, CostBook
 from tui.context.counting.counting import MessageCount, TokenCounter
 from tui.context.counting.digests import MessageDigest, chain, message_digest
+from tui.context.counting.model_names import shared_name
 from tui.context.estimate.bases import Anchored, Base, borrowed, corrected, trimmed
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.evidence import Claim, Step, Verdict, weigh
@@ -89,7 +91,10 @@ class _Report(NamedTuple):
 
 
 class HybridTokenEstimator:
-    """Combines counter, tracker and calibration. Safe to use from several threads."""
+    """Combines counter, tracker and calibration. Safe to use from several threads.
+
+    `names` gives the model (by provider and model) that a model's calls are filed under: its alias, or itself.
+    """
 
     def __init__(
         self,
@@ -97,11 +102,13 @@ class HybridTokenEstimator:
         tracker: ConversationStateTracker,
         calibrations: CalibrationBook,
         costs: CostBook | None = None,
+        names: Callable[[str, str], str] = lambda _provider, model: model,
     ) -> None:
         self.counter = counter
         self.tracker = tracker
         self.calibrations = calibrations
         self.costs = costs or CostBook()
+        self._names = names
         self._sessions: OrderedDict[tuple[str, str, str], _Session] = OrderedDict()
         self._preambles: OrderedDict[tuple[str, str], tuple[Request, Preamble]] = OrderedDict()
         self._lock = RLock()
@@ -128,6 +135,7 @@ class HybridTokenEstimator:
     def _situation(self, request: Request) -> Situation:
         """As if the provider cleared nothing: calls teach by that."""
         with self._lock:
+            request = self._filed(request)
             session = self._session(request)
             account = session.ledger.update(request.messages)
             preamble = self._preamble(request)
@@ -156,6 +164,7 @@ class HybridTokenEstimator:
         """
         with self._lock:
             self._learned += 1
+            request = self._filed(request)
             situation = self._situation(request)
             estimate = after_edits(situation.estimate, situation.base) if request.server_edits else situation.estimate
             actual = usage.input_total if usage.source == "provider" and usage.input_total else None
@@ -183,6 +192,7 @@ class HybridTokenEstimator:
         """Use the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch, if plausible."""
         with self._lock:
             self._learned += 1
+            request = self._filed(request)
             situation = self._situation(request)
             before = situation.base.match.measurement if situation.base.measured else None
             cleared = before.cleared if before is not None and before.cleared < tokens else None
@@ -198,6 +208,7 @@ class HybridTokenEstimator:
         """A server refused `request` as too large although it was expected to fit. `tokens`: its input, if named."""
         with self._lock:
             self._learned += 1
+            request = self._filed(request)
             calibration = self.calibrations.get(request.provider, request.model)
             taught = learn_refusal(calibration, self.situation(request), tokens)
             if taught is not calibration:
@@ -207,12 +218,29 @@ class HybridTokenEstimator:
 
     def forget(self, provider: str, model: str) -> None:
         """Forget what was measured and learned of a model, in the store too."""
+        model = self._filed_name(provider, model)
         with self._lock:
             self.calibrations.put(provider, model, Calibration())
             self.costs.forget(provider, model)
             self.tracker.forget(provider, model)
             for key in [key for key in self._sessions if key[1:] == (provider, model)]:
                 del self._sessions[key]
+
+    def calibration(self, provider: str, model: str) -> Calibration:
+        """What is learned of a model."""
+        return self.calibrations.get(provider, self._filed_name(provider, model))
+
+    def recall(self, provider: str, model: str) -> None:
+        """Have a model's measurements at hand for estimates of others. Reads the store: not on an event loop."""
+        self.tracker.recall(provider, self._filed_name(provider, model))
+
+    def _filed_name(self, provider: str, model: str) -> str:
+        """The name under which calls of `model` are filed: releases of one model share what is measured."""
+        return shared_name(self._names(provider, model))
+
+    def _filed(self, request: Request) -> Request:
+        name = self._filed_name(request.provider, request.model)
+        return request if name == request.model else replace(request, model=name)
 
     def _session(self, request: Request) -> _Session:
         key = (request.session, request.provider, request.model)

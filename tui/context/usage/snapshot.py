@@ -13,9 +13,9 @@ from typing import Any
 
 from tui.context.usage.limits import Budget, ModelLimits
 from tui.context.usage.rows import UsageItem, UsageRow
-from tui.context.usage.usage import Basis, ClassFactor, ContextUsage
+from tui.context.usage.usage import Basis, ClassFactor, ContextUsage, LeftOut
 
-VERSION = 1
+VERSION = 2
 FEW = 200  # items of a row that are stored; rows with more get their items from the account
 
 
@@ -54,8 +54,9 @@ def snapshot_from_json(data: Mapping[str, Any], stamp: str) -> ContextUsage | No
             budget=Budget(**data["budget"]),
             basis=Basis(**data["basis"] | {"classes": tuple(ClassFactor(*item) for item in data["basis"]["classes"])}),
             rows=rows,
-            **{name: data[name] for name in _PLAIN if name != "warnings"},
+            **{name: data[name] for name in _PLAIN if name not in ("warnings", "left_out")},
             warnings=tuple(data["warnings"]),
+            left_out=LeftOut(*data["left_out"]),
         )
     except (KeyError, TypeError):
         return None

@@ -51,12 +51,23 @@ class Basis:
     classes: tuple[ClassFactor, ...] = ()
 
 
+class LeftOut(NamedTuple):
+    """What rolling context leaves out of the next request: messages, whole or in part, and tokens."""
+
+    messages: int = 0
+    tokens: int = 0
+
+
+NOTHING_LEFT_OUT = LeftOut()
+
+
 @dataclass(frozen=True, slots=True)
 class ContextUsage:
     """The tokens of the next request and what remains of the window.
 
-    Invariants: rows add up to `total`; if the window is known `total + output_reserve + compaction_buffer + free - over
-    == limits.context`; nothing is negative.
+    `left_out` is not part of `total`: both together are the whole conversation. Invariants: rows add up to `total`; if
+    the window is known `total + output_reserve + compaction_buffer + free - over == limits.context`; nothing is
+    negative.
     """
 
     session: str
@@ -76,6 +87,8 @@ class ContextUsage:
     until_compaction: int | None
     percent: float | None
     warnings: tuple[str, ...] = ()
+    left_out: LeftOut = NOTHING_LEFT_OUT
+    rolling: bool = False  # rolling context is on: it makes room, not compaction
 
 
 def surely_fits(usage: ContextUsage) -> bool:
@@ -122,8 +135,12 @@ def calculate_context_usage(
     settings: BudgetSettings,
     compactions: int = 0,
     compaction_saved: int = 0,
+    left_out: LeftOut = NOTHING_LEFT_OUT,
 ) -> ContextUsage:
-    """The usage of `request`; `compactions` and `compaction_saved` are copied to the basis."""
+    """The usage of `request`; `compactions` and `compaction_saved` are copied to the basis.
+
+    `left_out` is what `request` lacks of the conversation.
+    """
     situation = estimator.situation(request)
     estimate = situation.estimate
     budget = make_budget(limits, settings, request.max_output)
@@ -147,6 +164,8 @@ def calculate_context_usage(
         until_compaction=space.until_compaction,
         percent=None if budget.context is None else 100 * estimate.tokens / budget.context,
         warnings=warnings,
+        left_out=left_out,
+        rolling=settings.rolling,
     )
 
 
