@@ -57,6 +57,7 @@ class Score(NamedTuple):
     p95: float
     held: float
     bound_ratio: float
+    exact: Mapping[str, float]  # family with a vocabulary of its own -> share of texts that are counted exactly
     by_cell: Mapping[tuple[str, str], tuple[float, float]]  # median error, share of the bounds that hold
 
 
@@ -65,8 +66,11 @@ def score(texts: Sequence[Mapping[str, Any]]) -> Score:
     pairs = [(family, text) for family in FAMILIES for text in texts]
     counts = count_texts([(text["text"], FAMILIES[family]) for family, text in pairs])
     cells: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    exact = {family: 0 for family, model in FAMILIES.items() if get_tokenizer(model).how == "vocabulary"}
     for (family, text), count in zip(pairs, counts, strict=True):
         truth = text["counts"][family]
+        if family in exact:
+            exact[family] += count.tokens == truth
         cells[family, text["group"]].append((abs(count.tokens / truth - 1), count.upper_bound / truth))
     every = [value for cell in cells.values() for value in cell]
     errors = sorted(error for error, _ in every)
@@ -82,6 +86,7 @@ def score(texts: Sequence[Mapping[str, Any]]) -> Score:
         errors[int(0.95 * len(errors))],
         sum(bound >= 1 for _, bound in every) / len(every),
         median(bound for _, bound in every),
+        {family: number / len(texts) for family, number in exact.items()},
         by_cell,
     )
 
@@ -107,6 +112,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     print(
         f"upper bound: holds for {found.held:.1%} (at least 95 %), median {found.bound_ratio:.3f} of the truth (1.12)"
     )
+    print(f"own vocabularies: exact on {min(found.exact.values()):.1%} of texts or more (at least 99 %)")
     print(f"cells whose bound holds for less than 80 %: {found.weak_cells} (at most 20)")
     bad = [(family, group, error) for (family, group), (error, _) in found.by_cell.items() if error > 0.10]
     for family, group, error in sorted(bad, key=lambda cell: -cell[2]):

@@ -57,10 +57,11 @@ def test_errors_of_the_first_five_calls_of_each_file(replays: list[Replay]) -> N
 
 
 def test_learning_and_measuring_beat_the_naive_method(replays: list[Replay]) -> None:
-    recordings = [read_recording(path) for path in sessions("claude-code", "pi")]
+    paths = sessions("claude-code")
+    recordings = [read_recording(path) for path in paths]
     naive = figures([replay(recording, "", method="chars4") for recording in recordings])
     frozen = figures([replay(recording, "", learn=False) for recording in recordings])
-    learned = figures(replays)
+    learned = figures([found for found in replays if found.name in {path.name for path in paths}])
     assert naive["median_abs_error_percent"] > 0.1
     assert naive["p95_abs_error_percent"] > 3 * learned["p95_abs_error_percent"]
     assert frozen["median_abs_error_percent"] >= learned["median_abs_error_percent"]
@@ -72,4 +73,6 @@ def test_every_recording_can_be_read(kind: str) -> None:
         recording = read_recording(path)
         assert recording.source == kind
         assert recording.model[1]
-        assert replay(recording, path.name).calls >= 1
+        assert (
+            kind != "gemini-cli" or replay(recording, path.name).calls >= 1
+        )  # of the others all calls are counted above

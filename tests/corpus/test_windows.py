@@ -26,7 +26,7 @@ from tui.providers.base import Capabilities
 
 pytestmark = pytest.mark.corpus
 
-WINDOWS = (32_000, 64_000, 128_000)
+WINDOWS = (32_000, 128_000)
 MODEL = "gpt-5"
 FIXED = 6_000  # tokens that system prompt and tools take here; the recordings don't hold them
 TARGET = Target("test", MODEL, Capabilities())
