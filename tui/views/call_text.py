@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from textual.content import Content
 
 from tui.text.clean import clean_line, clean_output, clean_text
+from tui.text.numbers import plural
 
 MOST_LINES = 2_000
+MOST_CHARACTERS = 200_000
 LONG_VALUE = 60  # characters of a list or object, from which it gets lines of its own
 
 
@@ -29,24 +31,58 @@ def _seen(text: str) -> str:
 
 
 def readable_arguments(arguments: Mapping[str, Any]) -> Content:
-    """One argument a line; long text in lines of its own behind a bar, so that it can't pass for another argument."""
+    """One argument a line; long text in lines of its own behind a bar, so that it can't pass for another argument.
+
+    Of more than `MOST_LINES` lines or `MOST_CHARACTERS` the middle is left out, which is said there.
+    """
     if not arguments:
         return Content.styled("no arguments", "$text-muted")
-    lines: list[Content] = []
-    for name, entry in arguments.items():
-        text = entry if isinstance(entry, str) else json.dumps(entry, ensure_ascii=False)
-        if not isinstance(entry, str) and len(text) > LONG_VALUE:
-            text = json.dumps(entry, ensure_ascii=False, indent=2)
+    lines: list[tuple[str, str]] = []  # what stands before it, and a line of a value
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if not isinstance(value, str) and len(text) > LONG_VALUE:
+            text = json.dumps(value, ensure_ascii=False, indent=2)
         rows = _seen(text).split("\n")
-        label = (f"{_seen(clean_line(str(name)))}: ", "$text-muted")
+        label = f"{_seen(clean_line(str(name)))}: "
         if len(rows) == 1:
-            lines.append(Content.assemble(label, (rows[0] or '""', "$foreground")))
-            continue
-        lines.append(Content.assemble(label))
-        lines += [Content.assemble(("  │ ", "$text-muted"), (row, "$foreground")) for row in rows[:MOST_LINES]]
-        if len(rows) > MOST_LINES:
-            lines.append(Content.styled(f"  … {len(rows) - MOST_LINES:,} more lines", "$text-warning"))
-    return Content("\n").join(lines)
+            lines.append((label, rows[0] or '""'))
+        else:
+            lines += [(label, ""), *(("  │ ", row) for row in rows)]
+    ends = [_as_far_as(MOST_LINES // 2, MOST_CHARACTERS // 2, end) for end in (lines, lines[::-1])]
+    return Content("\n").join(_joined(lines, *ends))
+
+
+def _as_far_as(most_lines: int, most_characters: int, lines: Sequence[tuple[str, str]]) -> tuple[int, int]:
+    """How many of `lines` these limits take whole, and the characters that are left for the next one."""
+    left = most_characters
+    for number, (label, text) in enumerate(lines[:most_lines]):
+        size = len(label) + len(text)
+        if size > left:
+            return number, max(0, left - len(label))
+        left -= size
+    return min(most_lines, len(lines)), 0
+
+
+def _joined(lines: Sequence[tuple[str, str]], head: tuple[int, int], tail: tuple[int, int]) -> Iterator[Content]:
+    """The lines up to `head` and from `tail` on (lines and characters, from the end), and what is between them."""
+    first, last = head[0], len(lines) - tail[0]
+    if first >= last:
+        yield from (_line(*line) for line in lines)
+        return
+    yield from (_line(*line) for line in lines[:first])
+    (label, text), (_, end) = lines[first], lines[last - 1]
+    begun, ended = text[: head[1]], end[len(end) - tail[1] :]
+    if begun:
+        yield _line(label, begun)
+    between = sum(len(text) for _, text in lines[first:last]) - len(begun) - len(ended)
+    yield Content.styled(f"  … {between:,} characters in {plural(last - first, 'line')} not shown …", "$text-warning")
+    if ended:
+        yield _line("  │ ", ended)
+    yield from (_line(*line) for line in lines[last:])
+
+
+def _line(label: str, text: str) -> Content:
+    return Content.assemble((label, "$text-muted"), (text, "$foreground"))
 
 
 def said_of_itself(origin: str, description: str, width: int) -> str:

@@ -233,6 +233,7 @@ async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFix
     assert "stopped by you" in lines[1]
     assert lines[2].startswith("chatctx: wants to run write_file (files)")
     assert lines[3:] == [
+        "  path: a␛[2J",
         "chatctx: Context trimmed: 2 messages, 300 tokens left out", "chatctx: It did not work. /retry asks again.",
     ]  # fmt: skip
     chat.talks = False

@@ -141,6 +141,41 @@ async def test_everything_that_would_be_done_can_be_read(size: tuple[int, int]) 
             assert "github says of it" in run.text
 
 
+async def test_nothing_is_run_before_the_end_of_its_arguments_was_on_screen() -> None:
+    turn = Asking(asked({"command": "true\n" * 90 + "rm -r everything"}))
+    async with running(turn.talk(), size=(60, 20)) as run:
+        panel = await asking(run, turn)
+        await run.shows("page down first")
+        quiet(panel)
+        for key in ("y", "s", "a"):
+            await run.press(key)
+        await run.press("down", "enter")
+        assert turn.answers == [] and run.app.screen is panel
+        while "rm -r everything" not in run.text:
+            await run.press("pagedown")
+        await run.press("pageup", "y")
+        await run.until(lambda: bool(turn.answers))
+        assert turn.answers == [("q1", "once")]
+
+
+async def test_a_call_whose_arguments_were_not_read_can_be_refused() -> None:
+    turn = Asking(asked({"command": "true\n" * 90}))
+    async with running(turn.talk()) as run:
+        quiet(await asking(run, turn))
+        await run.press("n")
+        await run.until(lambda: bool(turn.answers))
+
+
+@pytest.mark.parametrize("text", ["q" * 3_000_000, "q\n" * 9_000, "q\n" * 900 + "q" * 500_000], ids=len)
+def test_of_endless_arguments_beginning_and_end_are_shown(text: str) -> None:
+    shown = readable_arguments({"first": "begin", "text": text, "last": "the end"}).plain
+    lines = shown.split("\n")
+    assert len(shown) < 220_000 and len(lines) <= 2_001
+    assert lines[0] == "first: begin" and lines[-1] == "last: the end"
+    (gap,) = (line for line in lines if "not shown" in line)
+    assert int(gap.split()[1].replace(",", "")) == text.count("q") - shown.count("q")
+
+
 def test_arguments_cannot_look_like_others() -> None:
     lines = readable_arguments(EVIL).plain.split("\n")
     assert lines[0] == "title: Fix ␛[2Jit [red]now[/]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 from tui.chat.conversation.events import (
@@ -18,6 +19,7 @@ from tui.cli import complain
 from tui.cli.output import write
 from tui.cli.subcommands.ask import event_line
 from tui.messages import Message, ToolCall
+from tui.providers.keys import redact
 from tui.render.message_text import status_text
 from tui.text.clean import clean_line, clean_text
 from tui.text.endings import provider_explanation
@@ -92,8 +94,9 @@ class Speaker:
             complain(f"{name} was not run: nobody can be asked here; /tools in the chat allows it")
             self._chat.session.tools.approve(asked.id, "no")
             return
-        call = f"{name} ({clean_line(asked.origin)}) {clean_line(readable_arguments(asked.arguments).plain)}"
+        call = f"{name} ({clean_line(asked.origin)})"
         complain(f"wants to run {call}" + (f": {asked.why}" if asked.why else ""))
+        sys.stderr.write(indent(redact(readable_arguments(asked.arguments).plain), "  ") + "\n")
         answers = "y yes, n no" if asked.why else "y yes, s in this conversation always, a always, n no, never"
         answer = await self._chat.ask(f"Run it? {answers}:")
         decision = ANSWERS.get(answer.lower(), "no")

@@ -59,6 +59,7 @@ class ApprovalPanel(Panel["Decision"]):
         self._typed = typed
         self._clock = clock
         self._last_key = clock()
+        self._read = False  # the end of the arguments has been on screen
         self.answers: list[tuple[Decision, str, str]] = [("once", "y", "run it, once")]
         if not asked.why:  # a call that is special asks each time
             self.answers += [("session", "s", "run it, in this conversation")]
@@ -87,16 +88,21 @@ class ApprovalPanel(Panel["Decision"]):
         options = self.query_one(OptionList)
         options.focus()
         options.highlighted = None
+        self.watch(self.query_one(VerticalScroll), "scroll_y", self._scrolled, init=False)
 
     def on_resize(self, _event: events.Resize) -> None:
         """The arguments get what the rest leaves of the screen; they scroll where that is not enough."""
         others = len(self.answers) + (6 if self.app.size.height < SHORT else 14)
         self.query_one(VerticalScroll).styles.max_height = max(2, self.app.size.height - others)
-        self.call_after_refresh(self._say_keys)
+        self.call_after_refresh(self._scrolled)
 
-    def _say_keys(self) -> None:
-        more = "page down more   " if self.query_one(VerticalScroll).max_scroll_y else ""
-        self.query_one(".panel").border_subtitle = f"{more}{clickable(self, STOP)}"
+    def _scrolled(self) -> None:
+        """Keep whether the end was on screen, and say how to get there."""
+        body = self.query_one(VerticalScroll)
+        self._read = self._read or (body.size.height > 0 and body.scroll_offset.y >= body.max_scroll_y)
+        more = "page down more   " if body.max_scroll_y else ""
+        hint = more if self._read else "page down first   "
+        self.query_one(".panel").border_subtitle = f"{hint}{clickable(self, STOP)}"
 
     def _line(self, decision: str, key: str, words: str) -> Content:
         key = key_now(self, key, f"decide('{decision}')")
@@ -125,13 +131,16 @@ class ApprovalPanel(Panel["Decision"]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """An answer was clicked or entered."""
         event.stop()
-        if self.ready:
-            self.dismiss(self.answers[event.option_index][0])
+        self.action_decide(self.answers[event.option_index][0])
 
     def action_decide(self, decision: Decision) -> None:
-        """Answer, if that is one of the answers here."""
-        if self.ready and any(decision == answer for answer, _, _ in self.answers):
+        """Answer, if that is one of the answers here. Nothing is run before the end of its arguments was on screen."""
+        if not self.ready or all(decision != answer for answer, _, _ in self.answers):
+            return
+        if self._read or decision in ("no", "never"):
             self.dismiss(decision)
+        else:
+            self.app.bell()
 
     def action_scroll(self, pages: int) -> None:
         """Look at the rest of long arguments."""
