@@ -159,6 +159,11 @@ async def test_a_search_does_not_show_lines_of_files_with_secrets_in_them(tmp_pa
     ]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+def test_a_secret_is_seen_in_any_encoding_that_is_shown(encoding: str) -> None:
+    assert secret_in(CONTENT["PEM"].encode(encoding)) == "a private key"
+
+
 def test_a_secret_over_the_end_of_a_chunk_is_seen() -> None:
     for before in range(63_900, 64_100, 7):
         assert secret_in(b"x " * (before // 2) + CONTENT["PEM"].encode()) == "a private key"

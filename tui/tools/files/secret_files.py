@@ -180,6 +180,8 @@ _MADE_UP = re.compile(rb"example|sample|placeholder|dummy|fake|redacted|x{6}|0{6
 
 def secret_in(data: bytes) -> str:
     """What secret is in there, "" for none. One that is plainly made up, as in documentation, is none."""
+    if b"\0" in data[:CHUNK]:  # UTF-16 and UTF-32: secrets are ASCII, and are found without the zeros
+        data = data.replace(b"\0", b"")
     for start in range(0, len(data), CHUNK):
         chunk = data[max(0, start - OVERLAP) : start + CHUNK]
         for what, hint, shape in _SHAPES:
