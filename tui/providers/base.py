@@ -1,4 +1,4 @@
-"""What a provider is to the rest of the program: requests in, stream events out, errors of our own kinds."""
+"""The interface between providers and the rest of the program: requests in, stream events out, classified errors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from tui.messages import FinishKind, Request, ToolSchema, Usage
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of the answer. `block` is its place among the answer's blocks where the dialect says one.
+    """A piece of the answer. `block` is its index among the answer's blocks, if the dialect numbers them.
 
-    Blocks can be open together (llama.cpp's Anthropic dialect): a piece of block 1 may come after block 2 began.
+    Blocks may be open at the same time (llama.cpp's Anthropic dialect): a piece of block 1 may come after block 2
+    began.
     """
 
     text: str
@@ -41,7 +42,7 @@ class RefusalDelta:
 
 @dataclass(frozen=True, slots=True)
 class SourceCited:
-    """Something that the answer cites."""
+    """A source cited by the answer."""
 
     url: str
     title: str = ""
@@ -50,7 +51,7 @@ class SourceCited:
 
 @dataclass(frozen=True, slots=True)
 class ItemReceived:
-    """A block or item of the answer that is neither text, reasoning, a refusal nor a tool call (see `ProviderItem`)."""
+    """A block or item that is not text, reasoning, a refusal or a tool call (see `ProviderItem`)."""
 
     kind: str
     data: str = ""
@@ -66,7 +67,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningMeta:
-    """Provider metadata of reasoning block `block`; fields that are None leave earlier values alone.
+    """Provider metadata of reasoning block `block`; None leaves an earlier value unchanged.
 
     A redacted block has no text: its first event is a `ReasoningMeta`.
     """
@@ -81,7 +82,7 @@ class ReasoningMeta:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:
-    """A piece of tool call `index`; `id`, `name` and `extra` come once (or again with the same value)."""
+    """A piece of tool call `index`; `id`, `name` and `extra` come once (or repeatedly with the same value)."""
 
     index: int
     id: str | None = None
@@ -92,7 +93,7 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class UsageUpdate:
-    """Usage so far. Cumulative: each one replaces the one before."""
+    """Cumulative usage: each update replaces the one before."""
 
     usage: Usage
 
@@ -106,7 +107,7 @@ class ModelNamed:
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
-    """The provider's end marker. A stream that ends without one was interrupted."""
+    """The provider's end marker. A stream without one was interrupted."""
 
     kind: FinishKind
     raw: str  # as the provider wrote it
@@ -128,28 +129,27 @@ StreamEvent: TypeAlias = (
 
 ErrorKind: TypeAlias = Literal[
     "overflow_input",  # the input does not fit the window
-    "overflow_output",  # input fits, input plus the asked-for output does not
+    "overflow_output",  # input fits, input plus the requested output does not
     "too_many_bytes",  # the request body is too large, in bytes
     "long_context_tier",  # the account may not use the long window (Anthropic 1M tier)
     "rate_limit",
     "overloaded",
     "auth",
     "not_found",
-    "signature",  # a reasoning block's signature does not hold
+    "signature",  # the signature of a reasoning block is invalid
     "bad_request",
     "network",
     "stalled",  # the server went silent in mid-answer
     "server",
-    "protocol",  # the answer was not what the dialect promises
+    "protocol",  # the answer violates the protocol
 ]
 
 
 class ProviderError(Exception):
     """A failed request, classified. `str()` is one line for a person, without secrets.
 
-    `limit`, `input_tokens` and `output_tokens` are what the server's text named, in tokens, as is `most_output`, the
-    longest answer this model gives. `retry_after` is in seconds. Of a request that is too large in bytes, `most_bytes`
-    is what the server takes in all, `most_length` what it takes of one string (characters) or file (bytes).
+    `limit`, `input_tokens` and `output_tokens` are tokens named in the server's text, as is `most_output`, the longest
+    answer of this model. `retry_after` is in seconds.
     """
 
     def __init__(
@@ -200,16 +200,16 @@ class Capabilities:
     pdfs: bool = False
     tools: bool = True
     count_endpoint: bool = False
-    edits_context: bool = False  # the provider clears old tool results by itself, and says so
-    count_freely: bool = False  # the endpoint costs next to nothing, so that it is asked whenever nothing was measured
+    edits_context: bool = False  # the provider clears old tool results by itself, and reports it
+    count_freely: bool = False  # counting is cheap, so it is used whenever nothing was measured
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """A model a server offers. Unknown is None.
+    """A model offered by a server. Unknown is None.
 
-    `price` is US dollars for a million tokens of input and of output; `images`, `pdfs` and `tools`: whether it takes
-    them. `thinking`: the values of Anthropic's `thinking.type` that it takes; `efforts`: its reasoning levels.
+    `price` is US dollars per million tokens of input and of output; `images`, `pdfs` and `tools`: whether it accepts
+    them. `thinking`: the values of Anthropic's `thinking.type` it accepts; `efforts`: its reasoning levels.
     """
 
     id: str
@@ -242,11 +242,11 @@ class Provider(ABC):
         """What is known of `model` without asking the server."""
 
     def efforts(self, model: str) -> tuple[str, ...]:
-        """The reasoning levels that `model` takes (`reasoning.LEVELS`), as far as is known."""
+        """The reasoning levels of `model` (`reasoning.LEVELS`), as far as known."""
         return ()
 
     def effort_sent(self, model: str, wish: str | None) -> str | None:
-        """The level that `model` is asked for where `wish` is wanted; None asks for none."""
+        """The level sent to `model` for `wish`; None sends none."""
         return wish
 
     def tools_sent(self, model: str, tools: Sequence[ToolSchema]) -> tuple[ToolSchema, ...]:
@@ -254,31 +254,31 @@ class Provider(ABC):
         return tuple(tools)
 
     def learned(self, model: str) -> tuple[str, ...]:
-        """What refusals taught of `model` in this run, a line each for a person."""
+        """What refusals taught about `model` in this run, one line each for a person."""
         return ()
 
     def forget(self, model: str) -> None:
-        """Ask `model` as if nothing was learned of it."""
+        """Forget what was learned about `model`."""
         return
 
     @abstractmethod
     async def models(self) -> list[ModelInfo]:
-        """The models the server offers. Raises `ProviderError`."""
+        """The models offered by the server. Raises `ProviderError`."""
 
     async def limits(self, model: str) -> ModelLimits | None:
-        """The window as the live server states it; None where it says nothing. Raises `ProviderError`."""
+        """The window reported by the running server, or None. Raises `ProviderError`."""
         return None
 
     async def takes_tools(self, model: str) -> bool | None:
-        """Whether the server says that `model` calls tools; None where it says nothing. Raises `ProviderError`."""
+        """Whether the server reports that `model` calls tools; None if it doesn't say. Raises `ProviderError`."""
         return None
 
     async def count_tokens(self, request: Request) -> int | None:
-        """The server's own count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
+        """The server's own count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""
         return None
 
     async def check_key(self) -> None:
-        """Ask the server about the key where its model list is open to everybody. Raises `ProviderError`."""
+        """Verify the key if the model list is public. Raises `ProviderError`."""
         return
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
-"""What is known of models without asking a server: which reasoning goes back, which thinking mode they take.
+"""What is known about models without asking a server: which reasoning is sent back, which thinking mode is supported.
 
-A small table with rules from the providers' documentation (reasoning round trip). What is not listed gets the careful
-answer: reasoning is not sent back, so nothing is counted that is not there.
+A small table from the providers' documentation. For unlisted models reasoning is not sent back, so that nothing is
+counted that is not in the input.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ class Claude:
 
     @property
     def prefix_bound(self) -> bool:
-        """A signature covers all that stands before it: Fable and Mythos from 5.1, the others from 5.5."""
+        """A signature covers everything before it: Fable and Mythos from 5.1, the others from 5.5."""
         return self.version >= ((5, 1) if self.line in ("fable", "mythos") else (5, 5))
 
     @property
     def adaptive(self) -> bool:
-        """Takes `thinking.type` "adaptive": from 4.6 on."""
+        """Supports `thinking.type` "adaptive": from 4.6 on."""
         return self.version >= (4, 6)
 
     @property
     def budgeted(self) -> bool:
-        """Takes `thinking.type` "enabled" with a budget: from 3.7 to 4.6."""
+        """Supports `thinking.type` "enabled" with a budget: from 3.7 to 4.6."""
         return (3, 7) <= self.version <= (4, 6)
 
     @property
     def thinks_by_default(self) -> bool:
-        """Thinks where a request does not say, and hides it: from 5.0 on."""
+        """Thinks by default, and hides it: from 5.0 on."""
         return self.version >= (5, 0)
 
     @property
@@ -64,14 +64,14 @@ class Claude:
 
     @property
     def thinking_types(self) -> frozenset[str]:
-        """The values of `thinking.type` it takes, where the server does not say."""
+        """The values of `thinking.type` it accepts, unless the server lists them."""
         supported = {"adaptive": self.adaptive, "enabled": self.budgeted}
         types = {name for name, takes in supported.items() if takes}
         return frozenset(types if self.off_switch is None else types | {self.off_switch})
 
     @property
     def efforts(self) -> tuple[str, ...]:
-        """The levels it takes, where the server does not say: as an effort from 4.6 on, as a budget from 3.7 on."""
+        """The reasoning levels, unless the server lists them: as an effort from 4.6 on, as a budget from 3.7 on."""
         if self.version < (3, 7):
             return ()
         off = () if self.off_switch is None else ("off",)
@@ -92,16 +92,16 @@ _SEES_AND_CALLS = re.compile(r"claude-|gpt-(4o|4\.1|[5-9])|gemini-|(^|/)o[34](-|
 
 
 def known_to_see_and_call(model: str) -> bool | None:
-    """True for families whose every model takes pictures and tools; None where the name does not tell."""
+    """Whether every model of this family accepts images and tools; None if the name doesn't tell."""
     return True if _SEES_AND_CALLS.search(model.lower()) else None
 
 
 def anthropic_capabilities(model: str, *, official: bool) -> Capabilities:
-    """Messages dialect. Servers that only speak it (llama.cpp, DeepSeek) neither sign nor count on signatures."""
+    """Messages dialect. Servers that merely speak it (llama.cpp, DeepSeek) neither sign nor check signatures."""
     kind = claude(model)
     if kind is None and not official:
         return Capabilities(reasoning_return="tool_loop", count_endpoint=True)
-    kind = kind or Claude("opus", (5, 5))  # an unknown new model follows the newest rules
+    kind = kind or Claude("opus", (5, 5))  # unknown models are treated as the newest
     return Capabilities(
         reasoning_return="always" if kind.keeps_thinking else "tool_loop",
         needs_signature=True,
@@ -126,11 +126,11 @@ def chat_capabilities(model: str, family: Family) -> Capabilities:
     """Chat Completions dialect, by the kind of server."""
     match family:
         case "deepseek":
-            # With tools V4 answers 400 to a history without its reasoning; without tools it ignores what is sent.
+            # With tools V4 answers 400 to a history without its reasoning; without tools it ignores the reasoning.
             # The Flash models take images (DeepSeek's guide "Vision", October 2026).
             return Capabilities(reasoning_return="always", reasoning_needs_tools=True, images="flash" in model)
         case "kimi":
-            # K2.7 and K3 keep the thoughts of all turns, those before have to be asked to.
+            # K2.7 and K3 keep the reasoning of all turns, earlier models only on request.
             return Capabilities(reasoning_return="always" if _KIMI_KEEPS.search(model) else "tool_loop")
         case "openrouter":
             kind = claude(model)

@@ -1,4 +1,4 @@
-"""What is needed to reach one provider, as plain values."""
+"""Configuration of one provider, as plain values."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ The longest answers of 2026 (384k output tokens) are under 2 MB of text, the lar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How a server takes requests for one model: by its documents, its model list, and what it refused.
+    """How a server takes requests for one model, from its documentation, its model list, and what it refused.
 
-    `efforts`: the reasoning levels it takes (`reasoning.LEVELS`); None is unknown.
+    `efforts`: the reasoning levels it accepts (`reasoning.LEVELS`); None is unknown.
     """
 
     efforts: tuple[str, ...] | None = None
@@ -40,7 +40,7 @@ class Style:
     short_descriptions: bool = False  # refuses tool descriptions of more than 1,024 characters
 
     def effort(self, wish: str | None) -> str | None:
-        """The level that is asked for where `wish` is wanted; None asks for none."""
+        """The level sent for `wish`; None sends none."""
         return nearest(wish, self.efforts)
 
 
@@ -48,10 +48,10 @@ class Style:
 class ChatStyle(Style):
     """How a server's Chat Completions differ from OpenAI's.
 
-    `reasoning_field`: where an assistant message carries its reasoning back. `effort_style`: how a level is written:
-    as `reasoning_effort`, in OpenRouter's `reasoning` object, or as a `thinking` switch with an effort beside it.
-    `needs_reasoning`: with tools each answer has to carry the field, also where it came from another model or without a
-    thought (DeepSeek V4, Kimi). `reasons_with_tools`: False where reasoning must be off for tools to be taken.
+    `reasoning_field`: the field in which an assistant message carries its reasoning back. `effort_style`: how a level
+    is written: as `reasoning_effort`, in OpenRouter's `reasoning` object, or as a `thinking` switch with an effort
+    beside it. `needs_reasoning`: with tools every answer must have that field, even if it came from another model or
+    without reasoning (DeepSeek V4, Kimi). `reasons_with_tools`: False if tools are accepted only with reasoning off.
     """
 
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -67,7 +67,7 @@ class ChatStyle(Style):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponsesStyle(Style):
-    """How a server's Responses API differs. `official`: OpenAI's own servers; others know fewer fields."""
+    """How a server's Responses API differs. `official`: OpenAI's own servers; others support fewer fields."""
 
     official: bool = True
     summaries: bool = True  # reasoning summaries may be asked for
@@ -76,7 +76,7 @@ class ResponsesStyle(Style):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnthropicStyle(Style):
-    """How a server takes `thinking`: the values of its `type`, None where that is unknown."""
+    """How a server takes `thinking`: the values of its `type`, None if unknown."""
 
     thinking: frozenset[str] | None = None
     thinks_by_default: bool = False
@@ -84,11 +84,11 @@ class AnthropicStyle(Style):
 
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:
-    """One provider: where it is, what it speaks, where its key comes from.
+    """One provider: its address, its dialect, and the source of its key.
 
-    `key_env` are environment variables, the first that is set wins; `api_key_command` wins over them. `needs_key`
-    providers are not asked without one. `default_model` is used when nothing else names a model; empty: the first one
-    the server lists. `window` (tokens), `gguf` and `template` are for the embedded server.
+    `key_env` are environment variables, the first one set is used; `api_key_command` takes precedence over them.
+    `needs_key` providers are not asked without one. `default_model` is used if nothing else names a model; empty: the
+    first one listed by the server. `window` (tokens), `gguf` and `template` are for the embedded server.
     """
 
     name: str
@@ -108,20 +108,20 @@ class ProviderConfig:
     window: int | None = None
     template: Path | None = None
     context_management: bool = False  # Anthropic clears old tool results by itself
-    idle_timeout: float = IDLE_TIMEOUT  # seconds of silence after which an answer counts as stalled
+    idle_timeout: float = IDLE_TIMEOUT  # seconds of silence after which an answer is stalled
     max_response: int = MAX_RESPONSE  # bytes of one answer
 
     @property
     def label(self) -> str:
-        """The name for a person."""
+        """The name shown to a person."""
         return self.title or self.name
 
     def has_key(self, env: Mapping[str, str] | None = None) -> bool:
-        """True if a key is at hand, or can be asked for with the command. Runs nothing."""
+        """Whether there is a key, or a command that prints one. Runs nothing."""
         return bool(self.api_key_command) or key_from_env(self.key_env, os.environ if env is None else env) is not None
 
     async def key(self) -> str | None:
-        """The API key; None for servers that need none. Raises `ProviderError` of kind "auth" where it is missing."""
+        """The API key; None for servers that need none. Raises `ProviderError` of kind "auth" if it is missing."""
         key = key_from_env(self.key_env, os.environ)
         if self.api_key_command:
             key = await key_from_command(self.api_key_command, self.name)
@@ -135,7 +135,7 @@ class ProviderConfig:
                 )
             return None
         hold_secret(key)
-        if not (key.isascii() and key.isprintable()) or " " in key:  # an HTTP library would quote it in its complaint
+        if not (key.isascii() and key.isprintable()) or " " in key:  # an HTTP library would quote it in an error
             raise ProviderError(
                 "auth",
                 f"{self.name}: the API key holds a line break, a blank, curly quotes or the like, which no key has. "
@@ -144,7 +144,7 @@ class ProviderConfig:
         return key
 
     def chat_style(self, model: str) -> ChatStyle:
-        """How this server's Chat Completions take `model`, before it was asked."""
+        """The style of `model` over Chat Completions, before any request."""
         openai = self.family == "openai"
         effort_style = _EFFORT_STYLES.get(self.name, "effort")
         return ChatStyle(
@@ -159,16 +159,17 @@ class ProviderConfig:
         )
 
     def responses_style(self, model: str) -> ResponsesStyle:
-        """How this server's Responses API takes `model`, before it was asked."""
+        """The style of `model` over the Responses API, before any request."""
         efforts = openai_levels(model)
         if efforts is None and self.official:
-            efforts = ()  # no model of OpenAI's that is known to reason
+            efforts = ()  # not a reasoning model of OpenAI
         return ResponsesStyle(official=self.official, efforts=efforts)
 
     def anthropic_style(self, model: str, types: frozenset[str] | None = None) -> AnthropicStyle:
-        """How this server's Messages API takes `model`, before it was asked.
+        """The style of `model` over the Messages API, before any request.
 
-        `types` are the values of `thinking.type` that its model list names; without them the model's name tells.
+        `types` are the values of `thinking.type` in the server's model list; without them they follow from the model's
+        name.
         """
         kind = claude(model)
         if kind is None:
@@ -180,7 +181,7 @@ class ProviderConfig:
         )
 
     def adjust(self, capabilities: Capabilities) -> Capabilities:
-        """`known` corrected by what this server is known to lack."""
+        """`capabilities` without what this server is known to lack."""
         return replace(capabilities, images=False) if self.name in ("local", "cerebras") else capabilities
 
 
@@ -192,7 +193,7 @@ _EFFORT_STYLES: Mapping[str, EffortStyle] = {
 }
 _EFFORTS: Mapping[EffortStyle, tuple[str, ...] | None] = {
     "effort": None,
-    "openrouter": LEVELS,  # it maps a level that a model does not have to the nearest one
-    # DeepSeek V4, Kimi K3 and GLM-5.3; Kimi takes any other word for "max" (their guides to thinking, autumn 2026).
+    "openrouter": LEVELS,  # maps levels that a model lacks to the nearest one
+    # DeepSeek V4, Kimi K3 and GLM-5.3; Kimi treats any other value as "max" (their guides to thinking, autumn 2026).
     "thinking": ("off", "low", "high", "max"),
 }

@@ -1,4 +1,4 @@
-"""What the three dialects share: one client, one way to stream, and what a server's refusals teach.
+"""What the three dialects share: one client, streaming with retries in another style, learning from refusals.
 
 See `README.md` in this folder, "What a server's refusals teach".
 """
@@ -34,16 +34,16 @@ StyleT = TypeVar("StyleT", bound=Style)
 
 
 class DialectProvider(Provider, Generic[ClientT, StyleT]):
-    """A server that is reached through an official SDK. A subclass writes requests and reads answers."""
+    """A server reached through an official SDK. Subclasses write requests and read answers."""
 
     def __init__(self, config: ProviderConfig) -> None:
         self.name = config.name
         self.config = config
         self._connection = Connection[ClientT](config, self._connect)
-        self._styles: dict[str, StyleT] = {}  # model -> what its refusals taught, once it answered
-        self._listed_efforts: dict[str, tuple[str, ...]] = {}  # model -> what the server's list says
+        self._styles: dict[str, StyleT] = {}  # model -> style learned from refusals, once it led to an answer
+        self._listed_efforts: dict[str, tuple[str, ...]] = {}  # model -> its entry in the server's list
 
-    # -- what a dialect is ---------------------------------------------------------------------------------------
+    # -- what a subclass implements----------------------------------------------------------------------------
 
     @abstractmethod
     async def _connect(self, key: str | None) -> ClientT:
@@ -51,24 +51,24 @@ class DialectProvider(Provider, Generic[ClientT, StyleT]):
 
     @abstractmethod
     def _first_style(self, model: str) -> StyleT:
-        """How `model` takes requests, before it was asked."""
+        """The style of `model` before any request."""
 
     @abstractmethod
     def _attempt(self, client: ClientT, request: Request, style: StyleT) -> AsyncGenerator[StreamEvent, None]:
-        """Ask once and yield the answer's events. Raises `ProviderError`."""
+        """Send the request once and yield the answer's events. Raises `ProviderError`."""
 
     @abstractmethod
     async def _list(self, client: ClientT) -> list[ModelInfo]:
-        """The models the server offers. Raises `ProviderError`."""
+        """The models offered by the server. Raises `ProviderError`."""
 
     def _adapted(self, style: StyleT, cause: Cause, request: Request) -> StyleT | None:
-        """The style to try next after a refusal that only this dialect knows; None where there is none."""
+        """The style to try next after a refusal specific to this dialect, or None."""
         return None
 
     # -- asking --------------------------------------------------------------------------------------------------
 
     async def client(self) -> ClientT:
-        """The SDK's client, made at first use. Raises `ProviderError` where the key cannot be had."""
+        """The SDK's client, created at first use. Raises `ProviderError` if there is no key."""
         return await self._connection.client()
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -85,7 +85,7 @@ class DialectProvider(Provider, Generic[ClientT, StyleT]):
                 yield event
 
     async def _answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """Ask, and ask again in another style after a refusal that tells how. Only a style that helped is kept."""
+        """Send the request, again in another style if a refusal suggests one. Only a style that worked is kept."""
         style = self._style(request.model)
         renewed = False
         while True:
@@ -133,19 +133,19 @@ class DialectProvider(Provider, Generic[ClientT, StyleT]):
             case "effort" if sent is not None:
                 return replace(style, efforts=levels_after_refusal(style.efforts, sent, str(error)))
         changed = self._adapted(style, cause, request)
-        if changed is None and cause == "field" and sent is not None:  # a strict server that names no field
+        if changed is None and cause == "field" and sent is not None:  # a strict server that doesn't name the field
             return replace(style, efforts=())
         return changed
 
     # -- what was learned ----------------------------------------------------------------------------------------
 
     def efforts(self, model: str) -> tuple[str, ...]:
-        """The reasoning levels that `model` takes, as far as is known."""
+        """The reasoning levels of `model`, as far as known."""
         efforts = self._style(model).efforts
         return ("off", *USUAL) if efforts is None else efforts
 
     def effort_sent(self, model: str, wish: str | None) -> str | None:
-        """The level that `model` is asked for where `wish` is wanted; None asks for none."""
+        """The level sent to `model` for `wish`; None sends none."""
         return self._style(model).effort(wish)
 
     def tools_sent(self, model: str, tools: Sequence[ToolSchema]) -> tuple[ToolSchema, ...]:
@@ -154,7 +154,7 @@ class DialectProvider(Provider, Generic[ClientT, StyleT]):
         return tuple(tool_sent(tool, style.plain_schemas, style.short_descriptions) for tool in tools)
 
     def learned(self, model: str) -> tuple[str, ...]:
-        """What refusals taught of `model` in this run, a line each."""
+        """What refusals taught about `model` in this run, one line each."""
         style = self._styles.get(model)
         return () if style is None else self._lessons(style, self._first_style(model))
 
@@ -170,17 +170,17 @@ class DialectProvider(Provider, Generic[ClientT, StyleT]):
         return tuple(lines)
 
     def forget(self, model: str) -> None:
-        """Ask `model` as if nothing was learned of it."""
+        """Forget what was learned about `model`."""
         self._styles.pop(model, None)
 
     # -- what the server knows -----------------------------------------------------------------------------------
 
     async def takes_tools(self, model: str) -> bool | None:
-        """Whether the server says that `model` calls tools; None where it says nothing. Raises `ProviderError`."""
+        """Whether the server reports that `model` calls tools; None if it doesn't say. Raises `ProviderError`."""
         return await discovery.server_takes_tools(await self.client(), self.config, model)
 
     async def models(self) -> list[ModelInfo]:
-        """The models the server offers. Raises `ProviderError`."""
+        """The models offered by the server. Raises `ProviderError`."""
 
         async def listed() -> list[ModelInfo]:
             return await self._list(await self.client())

@@ -1,4 +1,4 @@
-"""API keys: where they come from, and keeping them out of everything a person or a log file sees."""
+"""API keys: their sources, and keeping them out of everything that is shown or logged."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 from tui.providers.base import ProviderError
 
-# Seconds a key command may take; password managers may ask the person first.
+# Seconds a key command may take; password managers may prompt first.
 COMMAND_TIMEOUT = 60.0
 
-# What keys of the usual providers look like, for texts that quote a key this program never held. The texts are foreign:
-# what could begin at every character ends after a bounded number of them.
+# Keys of the usual providers, for texts that quote a key this program never read. The texts are untrusted, so patterns
+# that can begin at every character are bounded in length.
 _LOOKS_SECRET = re.compile(
     r"""
       \b(?:sk|pk|rk|gsk|xai|csk|fw|tgp|nvapi|hf|ghp|gho|github_pat|r8|pplx)[-_][A-Za-z0-9*._-]{8,}
@@ -31,18 +31,18 @@ _LABELLED = re.compile(
 )
 _URL_PASSWORD = re.compile(r"(://)[^/\s:@]*:[^/\s]+@")
 
-# Keys this process has read. They live here only, so that `redact` can strike them out.
+# Keys that this process has read, for `redact`. They are kept nowhere else.
 _secrets: set[str] = set()
 
 
 def hold_secret(secret: str) -> None:
-    """Remember a key so that `redact` removes it. Values under 6 characters are no secrets worth the damage."""
+    """Register a key so that `redact` removes it. Values under 6 characters are ignored: they match ordinary words."""
     if len(secret) >= 6:
         _secrets.add(secret)
 
 
 def redact(text: str) -> str:
-    """`text` without keys: those this process holds, and everything that looks like one."""
+    """`text` without keys: registered ones, and everything that looks like one."""
     for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, "[key]")
     text = _LOOKS_SECRET.sub("[key]", text)
@@ -59,7 +59,7 @@ def key_from_env(names: Sequence[str], env: Mapping[str, str]) -> str | None:
 
 
 async def key_from_command(command: str, provider: str) -> str:
-    """Run `command` in the shell (it is the person's own, from the config file); the first line it prints is the key.
+    """The first line printed by `command`, run in the shell (it is the person's, from the config file).
 
     Neither its output nor its error text is logged or shown. Raises `ProviderError` of kind "auth".
     """
@@ -91,7 +91,7 @@ async def key_from_command(command: str, provider: str) -> str:
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
-    """End the shell and what it started."""
+    """Kill the shell and the processes it started."""
     if sys.platform == "win32":
         process.kill()
         return

@@ -1,8 +1,8 @@
-"""Reasoning levels: which of them a model takes, and what a wish becomes where it takes another set. Pure.
+"""Reasoning levels: those a model accepts, and which one is sent for a wish. Pure.
 
-A wish is one of `LEVELS`; each dialect writes it in its own words. The tables are those of the providers' documents in
-autumn 2026: OpenAI's pages of each model, Anthropic's "Effort" and "Thinking". What a server lists or refuses goes
-before them (`tui/providers/README.md`, "What a server's refusals teach").
+A wish is one of `LEVELS`; each dialect writes it in its own way. The tables are from the providers' documentation in
+autumn 2026: OpenAI's model pages, Anthropic's "Effort" and "Thinking". What a server lists or refuses takes precedence
+(`tui/providers/README.md`, "What a server's refusals teach").
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection
 from tui.messages import EFFORTS
 
 LEVELS = EFFORTS
-USUAL = ("low", "medium", "high")  # what every model that takes a level at all has
+USUAL = ("low", "medium", "high")  # levels that every reasoning model accepts
 
 _O_SERIES = re.compile(r"^(?:o\d|gpt-oss|codex-mini)")
 # The only ones from gpt-6 on that take "none" (OpenAI's pages of each model, November 2026).
@@ -36,9 +36,10 @@ _LEVEL_WORD = re.compile(r"\b(none|off|minimal|low|medium|high|xhigh|max)\b", re
 
 
 def nearest(wish: str | None, accepted: Collection[str] | None) -> str | None:
-    """What is asked of a model that takes `taken` (None: unknown): the wish, the next level above it, or the highest.
+    """The level to send to a model that accepts `accepted` (None: unknown): the wish, the next higher level, or the
+    highest.
 
-    None where nothing is wished, and where the model takes no level.
+    None if there is no wish, or the model accepts no level.
     """
     if wish is None or accepted is None or wish in accepted:
         return wish
@@ -54,9 +55,9 @@ def gpt_version(model: str) -> tuple[int, int] | None:
 
 
 def openai_levels(model: str, *, chat: bool = False) -> tuple[str, ...] | None:
-    """The levels of an OpenAI model, also behind a vendor prefix; () for one that does not reason, None for others.
+    """The levels of an OpenAI model, with or without a vendor prefix; () if it does not reason, None for other models.
 
-    `chat`: over Chat Completions, which lacks the highest one from gpt-6 on.
+    `chat`: over Chat Completions, which lacks the highest level from gpt-6 on.
     """
     name = model.lower().rpartition("/")[2]
     if _O_SERIES.match(name):
@@ -79,9 +80,9 @@ def openai_levels(model: str, *, chat: bool = False) -> tuple[str, ...] | None:
 
 
 def levels_after_refusal(accepted: Collection[str] | None, sent: str, refusal: str) -> tuple[str, ...]:
-    """The levels left where a server refused `sent`: those its words list, else what may still be taken.
+    """The levels that remain after a server refused `sent`: those listed in the refusal, else the untried ones.
 
-    () where they refuse the field itself, and where they refuse "low", "medium" or "high" without listing others.
+    () if the field itself was refused, or "low", "medium" or "high" without a list of others.
     """
     if listed := _LISTED.search(refusal):
         words = {word.lower() for word in _LEVEL_WORD.findall(listed["list"])}

@@ -1,4 +1,4 @@
-"""From names to providers: presets and the person's own tables, and which model to begin with."""
+"""From names to providers: presets and a person's own tables, and the choice of the first model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tui.providers.local.provider import missing_part, model_name
 from tui.providers.models.presets import LOCAL_SERVERS, PRESETS
 
 PROBE_TIMEOUT = 0.8  # seconds for connection and answer; a server on this machine is quick
-PROBE_BYTES = 1_000_000  # of a model list that are read
+PROBE_BYTES = 1_000_000  # bytes read of a model list
 
 
 _DIALECTS: Mapping[str, Dialect] = {
@@ -40,7 +40,7 @@ def parse_model(full: str) -> tuple[str, str]:
 
 
 def provider_config(name: str, table: ProviderSettings | None = None) -> ProviderConfig:
-    """The preset `name` with the person's own table laid over it. Raises ValueError with one line for a person."""
+    """The preset `name` with the person's own table applied. Raises ValueError with one line for a person."""
     preset = PRESETS.get(name)
     if table is None:
         if preset is None:
@@ -76,7 +76,7 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
 
 
 def ignored_settings(tables: Mapping[str, ProviderSettings]) -> list[str]:
-    """One line for each setting of a provider that has no effect any more. Raises ValueError as `provider_config`."""
+    """One line for each provider setting that has no effect any more. Raises ValueError like `provider_config`."""
     return [
         f"[providers.{name}] context_management is ignored: OpenAI's own compaction is not supported"
         for name, table in tables.items()
@@ -87,9 +87,9 @@ def ignored_settings(tables: Mapping[str, ProviderSettings]) -> list[str]:
 def all_configs(
     tables: Mapping[str, ProviderSettings] | None = None, *, gguf: Path | None = None, window: int | None = None
 ) -> dict[str, ProviderConfig]:
-    """Every provider: the person's own first, then the presets. `gguf` and `window` (tokens) are the embedded model's.
+    """Every provider: the person's own first, then the presets.
 
-    Raises ValueError with one line for a person.
+    `gguf` and `window` (tokens) are for the embedded model. Raises ValueError with one line for a person.
     """
     configs = {name: provider_config(name, table) for name, table in (tables or {}).items()}
     configs |= {name: config for name, config in PRESETS.items() if name not in configs}
@@ -98,7 +98,7 @@ def all_configs(
 
 
 def make_provider(name: str, config: ProviderConfig | None = None) -> Provider:
-    """The provider `name`. Imports only the adapter's module; its SDK waits for the first request.
+    """The provider `name`. Imports only the adapter's module; the SDK is loaded at the first request.
 
     Raises ValueError with one line for a person.
     """
@@ -128,7 +128,7 @@ def make_provider(name: str, config: ProviderConfig | None = None) -> Provider:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The provider and model to begin with, and why. `model` is empty where only the server can name one."""
+    """The provider and model to begin with, and why. `model` is empty if only the server can name one."""
 
     provider: str
     model: str
@@ -149,11 +149,11 @@ async def choose_default(
     env: Mapping[str, str] | None = None,
     servers: Sequence[str] = LOCAL_SERVERS,
 ) -> Choice:
-    """Which model to begin with: `explicit`, the last used, a key in the environment, a local server that answers,
-    the embedded model, the demo.
+    """The model to begin with.
 
-    A last used model whose provider has no key or file any more is passed over. Raises ValueError with one line for a
-    person if `explicit` cannot be used.
+    `explicit`, the last used, one with a key in the environment, a local server that answers, the embedded model, the
+    demo. A last used model without a key or file is skipped. Raises ValueError with one line for a person if `explicit`
+    cannot be used.
     """
     env = os.environ if env is None else env
     last = last_by_provider or {}
@@ -194,15 +194,15 @@ def _last_used(full: str, configs: Mapping[str, ProviderConfig], env: Mapping[st
 
 
 async def answering(configs: Mapping[str, ProviderConfig], names: Sequence[str] = LOCAL_SERVERS) -> list[str]:
-    """Those of `names` at whose address a server lists a model (or wants a key); all are asked at the same time."""
+    """Those of `names` whose server lists a model (or wants a key); all are asked concurrently."""
     answers = await asyncio.gather(*(_lists_models(configs[name].base_url) for name in names))
     return [name for name, lists in zip(names, answers, strict=True) if lists]
 
 
 async def _lists_models(base_url: str) -> bool:
-    """True if GET /models names one, or is refused for want of a key. Many other things listen at these ports.
+    """Whether GET /models lists one, or is refused without a key: other programs may listen at these ports.
 
-    Asked without an SDK: this runs before the first frame.
+    Does not use an SDK: this runs before the first frame.
     """
     parts = urlsplit(base_url)
     try:

@@ -1,7 +1,7 @@
-"""Surrogate pairs that a server split between two pieces of its answer are joined before anybody sees them. Pure.
+"""Joins surrogate pairs that a server split between two pieces of its answer. Pure.
 
-A server that escapes its JSON writes an emoji as a surrogate pair, and some cut between the two. A lone surrogate can
-be neither printed nor sent back.
+A server that escapes its JSON writes an emoji as a surrogate pair, and some split it. A lone surrogate can be neither
+printed nor sent back.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _PieceT = TypeVar("_PieceT", bound=_Piece)
 
 
 class SurrogateJoiner:
-    """Holds back a high surrogate at a piece's end until the low one comes; left alone it becomes U+FFFD."""
+    """Holds back a high surrogate at the end of a piece until the low one arrives; a lone one becomes U+FFFD."""
 
     def __init__(self) -> None:
         self._pending: _Piece | None = None
 
     def read(self, event: StreamEvent) -> Iterator[StreamEvent]:
-        """`event`, with whole characters."""
+        """`event` with complete characters."""
         pending = self._pending
         if pending is None and (not isinstance(event, _Piece) or _text(event).isascii()):
             yield event
@@ -40,18 +40,18 @@ class SurrogateJoiner:
         text = (_text(pending) if pending is not None else "") + _text(event)
         if "\ud800" <= text[-1:] <= "\udbff":
             self._pending, text = _with_text(event, text[-1]), text[:-1]
-        if text or isinstance(event, ToolCallDelta):  # that one may bring the call's name
+        if text or isinstance(event, ToolCallDelta):  # it may carry the call's name
             yield _with_text(event, whole_text(text))
 
     def rest(self) -> Iterator[StreamEvent]:
-        """What is still held back, when the answer ends or goes on otherwise."""
+        """The pending event, when the answer ends or another part begins."""
         pending, self._pending = self._pending, None
         if pending is not None:
             yield _with_text(pending, "\ufffd")
 
 
 async def whole_characters(stream: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
-    """`stream` with whole characters. Raises `ProviderError`."""
+    """`stream` with complete characters. Raises `ProviderError`."""
     joiner = SurrogateJoiner()
     async with aclosing(stream) as events:
         async for event in events:
@@ -70,7 +70,7 @@ def _with_text(event: _PieceT, text: str) -> _PieceT:
 
 
 def _place(event: _Piece) -> tuple[type[_Piece], int | None]:
-    """Which part of the answer a piece belongs to."""
+    """The part of the answer that a piece belongs to."""
     match event:
         case ToolCallDelta(index=index):
             return ToolCallDelta, index

@@ -1,8 +1,8 @@
 """Reasoning that a server leaves in the text: `<think>…</think>` at the beginning of an answer. Pure.
 
-Servers without a reasoning parser (llama.cpp with `--reasoning-format none`, older Ollama and LM Studio, plain
-proxies) send the model's thinking as text. It is read as reasoning while it streams, so that it is shown, counted and
-sent back by the rules for reasoning, and never as text of the answer (facts, reasoning round trip).
+Servers without a reasoning parser (llama.cpp with `--reasoning-format none`, older Ollama and LM Studio, plain proxies)
+send the model's reasoning as text. It is separated while it streams, so that it is shown, counted and sent back as
+reasoning.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import aclosing
 from tui.providers.base import ProviderError, ReasoningDelta, ReasoningMeta, StreamEvent, TextDelta, UsageUpdate
 from tui.providers.surrogates import whole_characters
 
-# Opening marks and what closes them: DeepSeek R1, Qwen and most others; Kimi; Gemini's Chat endpoint.
+# Opening and closing tags: DeepSeek R1, Qwen and most others; Kimi; Gemini's Chat endpoint.
 MARKS = {
     "<think>": "</think>",
     "<thinking>": "</thinking>",
@@ -25,20 +25,19 @@ MARKS = {
 class ThinkTags:
     """Splits the text of one answer, piece by piece, into reasoning and the rest.
 
-    Only a mark at the very beginning counts (blanks before it are dropped with it): an answer that talks about
-    `<think>` stays as it is. What may become a mark is held back until it is one or can't be. A thought that is never
-    closed is reasoning to the end.
+    Only a tag at the very beginning counts (preceding blanks are dropped with it): an answer about `<think>` is left
+    unchanged. Text that may become a tag is held back. If the tag is never closed, everything is reasoning.
     """
 
     def __init__(self) -> None:
-        self._pending = ""  # text that may be a mark, or a part of one
-        self._close = ""  # the mark that ends the thought that is open
-        self._begun = False  # something of the thought was said
-        self._done = False  # from here on it is text
-        self._blank = False  # the blank lines behind a thought are not the answer's
+        self._pending = ""  # text that may be a tag, or part of one
+        self._close = ""  # the closing tag of the open reasoning
+        self._begun = False  # whether reasoning text was emitted
+        self._done = False  # whether the rest is text
+        self._blank = False  # whether blank lines after the reasoning are being dropped
 
     def feed(self, text: str) -> Iterator[TextDelta | ReasoningDelta]:
-        """Events of one piece of text."""
+        """The events for one piece of text."""
         if self._done and not self._blank:
             yield TextDelta(text)
             return
@@ -55,7 +54,7 @@ class ThinkTags:
                 yield TextDelta(text_left)
 
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """What was held back when the answer ended, or something else than text came."""
+        """The pending text, when the answer ended or something other than text arrived."""
         pending, self._pending = self._pending, ""
         if pending and self._close and not self._done:
             yield ReasoningDelta(pending)
@@ -87,9 +86,9 @@ class ThinkTags:
 
 
 class Thoughts:
-    """Passes an answer's events on, with a thought that the server left in its text read as reasoning.
+    """Passes an answer's events on, with reasoning left in the text separated.
 
-    Where the server tells reasoning and text apart itself, all text is text. `on` False passes everything on as it is.
+    If the server separates reasoning itself, all text is text. With `on` False all events pass unchanged.
     """
 
     def __init__(self, *, on: bool = True) -> None:
@@ -97,7 +96,7 @@ class Thoughts:
         self._block: int | None = None
 
     def read(self, events: Iterable[StreamEvent]) -> Iterator[StreamEvent]:
-        """`events`, or what they are in truth."""
+        """`events`, with reasoning separated from text."""
         for event in events:
             match event:
                 case TextDelta(text, block) if self._tags is not None:
@@ -112,7 +111,7 @@ class Thoughts:
                     yield event
 
     def held(self) -> Iterator[StreamEvent]:
-        """Text that waited to become a mark and does not any more: the answer goes on otherwise, or broke off."""
+        """The pending text, when something else follows or the answer breaks off."""
         if self._tags is not None:
             yield from self._placed(self._tags.finish())
 
@@ -122,7 +121,7 @@ class Thoughts:
 
 
 async def with_thoughts(stream: AsyncGenerator[StreamEvent, None], *, on: bool) -> AsyncGenerator[StreamEvent, None]:
-    """`stream` in whole characters, and as `Thoughts` reads it; what that holds back comes also where it breaks off.
+    """`stream` in whole characters with reasoning separated; pending text is emitted if the stream breaks off.
 
     Raises `ProviderError`.
     """
@@ -141,5 +140,5 @@ async def with_thoughts(stream: AsyncGenerator[StreamEvent, None], *, on: bool) 
 
 
 def _beginning_of(mark: str, text: str) -> int:
-    """How many characters at the end of `text` may be the beginning of `mark`."""
+    """How many characters at the end of `text` may begin `mark`."""
     return next((size for size in range(min(len(mark) - 1, len(text)), 0, -1) if text.endswith(mark[:size])), 0)

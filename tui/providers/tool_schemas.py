@@ -1,8 +1,7 @@
-"""Tools in words that servers take: schemas with an object at the root, plain ones, and shorter descriptions. Pure.
+"""Adapts tools to what servers accept: an object at the schema's root, few keywords, shorter descriptions. Pure.
 
-MCP servers write whatever JSON schema they like, and most providers refuse a whole request for one keyword in the
-schema of one tool. Sending a looser schema costs the tool its fine print; the arguments are still checked against the
-whole schema before the tool runs.
+MCP servers write any JSON schema, and most providers refuse a whole request for one keyword in one tool's schema. A
+looser schema loses detail; arguments are still checked against the full schema before the tool runs.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from tui.messages import ToolSchema
 from tui.providers.wire import Json, as_object
 
 MAX_DESCRIPTION = 1_024  # characters; OpenAI's Chat Completions and many gateways refuse longer ones
-_MAX_DEPTH = 16  # of schemas within schemas
-_MAX_BRANCHES = 6  # of branches within branches at the root
-_MAX_SCHEMAS = 1_000  # after which references are no longer expanded: each may hold several
+_MAX_DEPTH = 16  # levels of nested schemas
+_MAX_BRANCHES = 6  # levels of nested branches at the root
+_MAX_SCHEMAS = 1_000  # references; after that many they are no longer expanded, since each may contain several
 # The keywords of Google's `Schema` object (Gemini API reference, "Schema").
 _PLAIN_WORDS = {
     *("type", "format", "title", "description", "nullable", "enum", "default", "pattern", "anyOf", "items"),
@@ -41,23 +40,23 @@ def tool_sent(tool: ToolSchema, plain: bool, short: bool) -> ToolSchema:
 
 
 def tool_parameters(tool: ToolSchema, *, plain: bool) -> Json:
-    """The schema of a tool's arguments as it is sent: an object at the root, `plain` in few keywords."""
+    """The schema of a tool's arguments as it is sent: an object at the root; `plain` uses few keywords."""
     schema = object_schema(as_object(tool.parameters))
     return plain_schema(schema) if plain else schema
 
 
 def tool_description(tool: ToolSchema, *, short: bool) -> str:
-    """A tool's description, `short` at most `MAX_DESCRIPTION` characters."""
+    """A tool's description; `short` limits it to `MAX_DESCRIPTION` characters."""
     if not short or len(tool.description) <= MAX_DESCRIPTION:
         return tool.description
     return tool.description[: MAX_DESCRIPTION - 1].rstrip() + "…"
 
 
 def object_schema(schema: Mapping[str, Any]) -> Json:
-    """`schema` with an object at its root and no reference that leads nowhere.
+    """`schema` with an object at its root and no dangling references.
 
     OpenAI and Anthropic refuse `allOf`, `anyOf` and `oneOf` at the root, a root of another type, and references that
-    cannot be resolved. The properties of all branches are offered; only what every branch requires is required.
+    cannot be resolved. The properties of all branches are offered; only those required by every branch are required.
     """
     root: Json = _without_dangling(schema, schema)
     if any(key in root for key in (*_COMBINERS, "$ref", "not", "enum")) or root.get("type") != "object":
@@ -72,7 +71,7 @@ def object_schema(schema: Mapping[str, Any]) -> Json:
 
 
 def _merged(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> tuple[Json, set[str]]:
-    """The properties that a schema and its branches allow, and those that all of it requires."""
+    """The properties that a schema and its branches allow, and those that all of them require."""
     if depth > _MAX_BRANCHES:
         return {}, set()
     path = schema.get("$ref")
@@ -97,7 +96,7 @@ def _list(schema: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def resolve(path: str, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The schema that a `$ref` within `root` points to (RFC 6901); None for one that leads out or nowhere."""
+    """The schema that a `$ref` within `root` points to (RFC 6901); None if it can't be resolved."""
     if path != "#" and not path.startswith("#/"):
         return None
     place: Any = root
@@ -111,7 +110,7 @@ def resolve(path: str, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _without_dangling(value: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
-    """`value` copied, without references that cannot be resolved: what they stood for may be anything."""
+    """A copy of `value` without unresolvable references, which are replaced by an empty schema."""
     if depth > 4 * _MAX_DEPTH:
         return {}
     match value:
@@ -127,12 +126,12 @@ def _without_dangling(value: Any, root: Mapping[str, Any], depth: int = 0) -> An
 
 
 def plain_schema(schema: Mapping[str, Any]) -> Json:
-    """`schema` in few keywords: references expanded, `const` and `oneOf` written otherwise, the rest left out."""
+    """`schema` in few keywords: references expanded, `const` and `oneOf` rewritten, others left out."""
     return _PlainWriter(schema).write(schema, frozenset())
 
 
 class _PlainWriter:
-    """Expands a schema's references: never within themselves, and not without end."""
+    """Expands a schema's references, but never recursively, and only up to a limit."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -148,7 +147,7 @@ class _PlainWriter:
         if "const" in schema:
             plain["enum"] = [schema["const"]]
         if not isinstance(choices := plain.get("enum"), list) or not all(isinstance(one, str) for one in choices):
-            plain.pop("enum", None)  # Google's schema has enums of strings only
+            plain.pop("enum", None)  # Google's schema allows enums of strings only
         if isinstance(branches := schema.get("oneOf"), list):
             plain.setdefault("anyOf", branches)
         if isinstance(types := plain.get("type"), list):
@@ -164,7 +163,7 @@ class _PlainWriter:
         return plain
 
     def _expanded(self, path: str, schema: Mapping[str, Any], within: frozenset[str], depth: int) -> Json:
-        """What a reference stands for, with what stands beside it; only its type where it would repeat itself."""
+        """The target of a reference, merged with its siblings; only its type if it would be recursive."""
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         target = resolve(path, self._root) or {}
         if path in within or self._written > _MAX_SCHEMAS:

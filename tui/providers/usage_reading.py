@@ -1,11 +1,10 @@
-"""One reading of usage for every dialect: whatever a provider reports becomes a `Usage`. Pure.
+"""Reads the usage of every dialect into a `Usage`. Pure.
 
-Who counts what (facts: usage fields and the context identity):
-- Chat Completions and Responses: the input holds the cached tokens, the output holds the reasoning. Gemini's and xAI's
+What the numbers include:
+- Chat Completions and Responses: the input includes cached tokens, the output includes reasoning. Gemini's and xAI's
   Chat endpoints leave reasoning out of `completion_tokens`; the total shows it.
-- Anthropic and Bedrock: the input leaves out what was read from and written to the cache.
-- Where a total is given it decides whether cached tokens and reasoning are inside.
-- Gemini's own format: thoughts stand beside the candidates.
+- Anthropic and Bedrock: the input excludes tokens read from and written to the cache.
+- Gemini's own format: thoughts are separate from the candidates.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Body: TypeAlias = Mapping[str, Any]
 
 
 def read_usage(body: object) -> Usage | None:
-    """The usage a provider reported, in tokens; None where it reported nothing (also: nothing but zeros)."""
+    """The usage reported by a provider, in tokens; None if it reported nothing (or only zeros)."""
     if not isinstance(body, Mapping):
         return None
     usage = _read(body)
@@ -31,7 +30,7 @@ def read_usage(body: object) -> Usage | None:
 
 
 def read_terms(body: object) -> tuple[str, ...]:
-    """What a usage or an answer says of the terms a call ran under, where they are not the usual ones.
+    """The terms of a call, if they are not the usual ones.
 
     OpenAI: `service_tier`; Anthropic: that, `speed` and `inference_geo`.
     """
@@ -89,9 +88,9 @@ def _most(one: int | None, other: int | None) -> int | None:
 
 
 def _cost(body: Body) -> float | None:
-    """The bill in US dollars, where the provider writes one (OpenRouter, Perplexity).
+    """The cost in US dollars, if the provider reports it (OpenRouter, Perplexity).
 
-    Where OpenRouter used another provider's key, what that provider bills is in it.
+    If OpenRouter used another provider's key, that provider's bill is included.
     """
     cost = body.get("cost")
     if isinstance(cost, Mapping):  # Perplexity
@@ -105,7 +104,7 @@ def _cost(body: Body) -> float | None:
 
 
 def _searches(body: Body) -> int | None:
-    """Web searches that the server made: Anthropic, OpenRouter; Perplexity."""
+    """Web searches made by the server: Anthropic, OpenRouter; Perplexity."""
     server = body.get("server_tool_use")
     count = _count(server, "web_search_requests")
     return count if count is not None else _count(body, "num_search_queries")
@@ -126,7 +125,7 @@ def _read(body: Body) -> Usage | None:
             return _anthropic(body)
         return _responses(body)
     tokens = body.get("tokens") or body.get("billed_units")
-    if isinstance(tokens, Mapping):  # Cohere's own format; billed_units leave the template out
+    if isinstance(tokens, Mapping):  # Cohere's own format; billed_units exclude the template
         cached = _count(body, "cached_tokens")
         return Usage(_count(tokens, "input_tokens"), _count(tokens, "output_tokens"), cached)
     return None
@@ -225,7 +224,7 @@ def _passes(iterations: object) -> tuple[BilledPass, ...]:
 
 
 def read_edits(context_management: object) -> tuple[int, int] | None:
-    """What Anthropic's context editing took out of the prompt: (tokens, tool uses); None where it took nothing."""
+    """What Anthropic's context editing cleared from the prompt: (tokens, tool uses); None for nothing."""
     edits = context_management.get("applied_edits") if isinstance(context_management, Mapping) else None
     applied = [edit for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, list) else []
     tokens = sum(_count(edit, "cleared_input_tokens") or 0 for edit in applied)
@@ -233,7 +232,7 @@ def read_edits(context_management: object) -> tuple[int, int] | None:
 
 
 def _context_iteration(body: Body) -> Body | None:
-    """The last pass that saw the conversation: the top-level numbers add up all passes of server-side work."""
+    """The last pass that read the conversation: the top-level numbers add up all passes."""
     passes = body.get("iterations")
     if not isinstance(passes, list):
         return None
@@ -244,7 +243,7 @@ def _context_iteration(body: Body) -> Body | None:
 
 
 def _separate_cache(body: Body, input_key: str, output_key: str, read_key: str, write_key: str) -> Usage:
-    """Dialects whose input leaves the cached tokens out: the whole input is the sum."""
+    """For dialects whose input excludes cached tokens: the whole input is the sum."""
     usage = Usage(_count(body, input_key), _count(body, output_key), _count(body, read_key), _count(body, write_key))
     return _whole(usage, _count(body, "total_tokens"), beside=True)
 

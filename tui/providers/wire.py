@@ -19,7 +19,7 @@ MOST_TOKENS = 10**12
 
 _COUNT = re.compile(r"[0-9]{1,12}")
 
-# A block that must not be empty says so in words.
+# Text for a block that must not be empty.
 EMPTY_RESULT = "(no output)"
 
 
@@ -29,19 +29,19 @@ def system_text(sections: tuple[SystemSection, ...]) -> str:
 
 
 def plain_text(part: Part) -> str:
-    """What a text or refusal part says; empty for other parts, and for what a server said of a refusal."""
+    """The text of a text or refusal part; empty for other parts, and for a server's explanation of a refusal."""
     if isinstance(part, Refusal) and part.from_server:
         return ""
     return part.text if isinstance(part, Text | Refusal) else ""
 
 
 def own_reasoning(part: Reasoning, request: Request) -> bool:
-    """True if `part` was made by the pair of provider and model the request goes to."""
+    """Whether `part` was made by the provider and model of the request."""
     return part.provider == request.provider and part.model == request.model
 
 
 def results_with_parts(message: Message) -> list[tuple[ToolResult, list[Part]]]:
-    """The results of a tool message, each with what follows it there: its images, or words in their place."""
+    """The results of a tool message, each with the parts that follow it: images, or text in their place."""
     results: list[tuple[ToolResult, list[Part]]] = []
     for part in message.parts:
         if isinstance(part, ToolResult):
@@ -52,23 +52,23 @@ def results_with_parts(message: Message) -> list[tuple[ToolResult, list[Part]]]:
 
 
 def result_text(result: ToolResult, more: list[Part]) -> str:
-    """A result's text with the words that follow it, never empty."""
+    """A result's text including the text parts that follow it, never empty."""
     texts = [result.text, *map(plain_text, more)]
     return "\n".join(text for text in texts if text.strip()) or EMPTY_RESULT
 
 
 def attachment_text(part: Attachment) -> str:
-    """A text file as it is put into the prompt."""
+    """A text file as it is written into the prompt."""
     return f'<file name="{part.name}">\n{part.text}\n</file>'
 
 
 def missing_text(part: Attachment) -> str:
-    """What stands for an attachment whose bytes are gone."""
+    """The placeholder for an attachment whose bytes are missing."""
     return f"[attachment {part.name} is not available any more]"
 
 
 def whole_text(text: str) -> str:
-    """`text` that can be encoded: halves of a character that came apart are joined, one left alone becomes U+FFFD.
+    """`text` as it can be encoded: split surrogate pairs are joined, lone surrogates become U+FFFD.
 
     Servers that escape their JSON split emoji between two pieces of an answer.
     """
@@ -80,7 +80,7 @@ def whole_text(text: str) -> str:
 
 
 def whole_texts(value: Any) -> Any:
-    """A JSON value whose texts are all `whole_text`."""
+    """A JSON value with `whole_text` applied to all strings."""
     match value:
         case str():
             return whole_text(value)
@@ -93,7 +93,7 @@ def whole_texts(value: Any) -> Any:
 
 
 def count_of(value: object) -> int | None:
-    """A number of tokens as servers write it, also as text or as a float; None for what is no count."""
+    """A number of tokens as servers write it, also as text or float; None if it is not a count."""
     match value:
         case bool():
             return None
@@ -116,7 +116,7 @@ def encoded(blob: bytes) -> str:
 
 
 def arguments_object(arguments: str) -> Json:
-    """A tool call's arguments as a JSON object; text that is none is wrapped, so that the call stays sendable."""
+    """A tool call's arguments as a JSON object; other text is wrapped, so that the call can be sent."""
     try:
         return parse_object(arguments)
     except ValueError:
@@ -128,7 +128,7 @@ def arguments_object(arguments: str) -> Json:
 
 
 def arguments_text(arguments: str) -> str:
-    """A tool call's arguments as text: as the model wrote them if that is a JSON object, else repaired."""
+    """A tool call's arguments as text: as written by the model if that is a JSON object, else repaired."""
     value = arguments_object(arguments)
     try:
         unchanged = parse_json(arguments) == value
@@ -138,7 +138,7 @@ def arguments_text(arguments: str) -> str:
 
 
 def as_object(text: str | None) -> Json:
-    """JSON text that should be an object; anything else is an empty one."""
+    """JSON text as an object; empty for anything else."""
     try:
         value = parse_json(text or "{}")
     except ValueError:
@@ -147,14 +147,14 @@ def as_object(text: str | None) -> Json:
 
 
 def merge_extra(body: Json, extra: Mapping[str, object]) -> Json:
-    """`body` with the provider's `extra_body` from the settings laid over it."""
+    """`body` with the provider's `extra_body` from the settings merged in."""
     return {**body, **extra}
 
 
 class ToolIds:
-    """Gives every call of one request a unique id its dialect accepts, and each result the id of its call.
+    """Gives every call of a request a unique id that the dialect accepts, and each result the id of its call.
 
-    Servers differ: some answer `call_0` in every turn, some send no id at all, Mistral takes nine letters or digits.
+    Servers differ: some use `call_0` in every turn, some send no id at all, Mistral requires nine letters or digits.
     """
 
     def __init__(self, valid: Callable[[str], bool], make: Callable[[str], str]) -> None:
@@ -174,7 +174,7 @@ class ToolIds:
         return wire
 
     def result(self, original: str) -> str:
-        """The id of the call that a result answers; the oldest call still open under that id."""
+        """The id of the call that a result answers: the oldest open call with that id."""
         waiting = self._open.get(original)
         return waiting.pop(0) if waiting else original
 
@@ -189,12 +189,12 @@ def _short_hash(text: str, length: int) -> str:
 
 
 def usual_tool_ids() -> ToolIds:
-    """Ids as Anthropic and OpenAI take them: letters, digits, "_" and "-", 64 at most."""
+    """Ids for Anthropic and OpenAI: letters, digits, "_" and "-", at most 64."""
     return ToolIds(lambda text: _TOOL_ID.fullmatch(text) is not None, lambda text: f"call_{_short_hash(text, 24)}")
 
 
 def chat_tool_ids() -> ToolIds:
-    """Ids for Chat Completions: OpenAI takes 40 characters at most; Kimi's `functions.name:0` must stay as it is."""
+    """Ids for Chat Completions: at most 40 characters for OpenAI; Kimi's `functions.name:0` must not change."""
     return ToolIds(
         lambda text: _CHAT_ID.fullmatch(text) is not None,
         lambda text: f"call_{_short_hash(text, 24)}",
@@ -202,5 +202,5 @@ def chat_tool_ids() -> ToolIds:
 
 
 def mistral_tool_ids() -> ToolIds:
-    """Ids as Mistral takes them: exactly nine letters or digits."""
+    """Ids for Mistral: exactly nine letters or digits."""
     return ToolIds(lambda text: _MISTRAL_ID.fullmatch(text) is not None, lambda text: _short_hash(text, 9))

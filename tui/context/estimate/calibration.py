@@ -131,7 +131,7 @@ class Calibration:
         """What the formulas' tokens of images and PDFs are multiplied by."""
         if not self.media:
             return 1.0
-        if len(self.media) == 1:  # one call's word
+        if len(self.media) == 1:  # a single observation
             return min(max(self.media[0], FACTOR_LOW), FACTOR_HIGH)
         return min(max(median(self.media), MEDIA_LOW), MEDIA_HIGH)
 
@@ -230,7 +230,7 @@ class Calibration:
     @cached_property
     def schema_factor(self) -> float:
         """What the estimated difference of two preambles is multiplied by."""
-        if len(self.tool_changes) < 2:  # one call's word
+        if len(self.tool_changes) < 2:  # a single observation
             return 1.0
         ratio = median(actual / estimated for estimated, actual in self.tool_changes)
         return min(max(ratio, FACTOR_LOW), FACTOR_HIGH)

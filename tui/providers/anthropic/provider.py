@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EDITING: Mapping[str, str] = {"anthropic-beta": "context-management-2025-06-27"}
 """Sent where the provider may clear old tool results by itself."""
 
-_NOT_COUNTED = ("max_tokens", "context_management")  # what the counting route does not take
+_NOT_COUNTED = ("max_tokens", "context_management")  # fields that the counting route rejects
 
 
 class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
@@ -57,7 +57,7 @@ class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
                         yield event
         except ProviderError as error:
             if not (reader.ended and error.kind in ("network", "protocol")):
-                raise  # otherwise the answer is whole, only the closing event is lost
+                raise  # otherwise the answer is complete, only the closing event is missing
         if reader.ended and not reader.input_known and not self.config.official:
             for event in await self._counted(request, reader):
                 yield event
@@ -65,17 +65,17 @@ class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
             yield event
 
     async def _counted(self, request: Request, reader: AnthropicReader) -> list[StreamEvent]:
-        """llama.cpp now and then begins a stream without its `message_start`, where the input is; so ask for it."""
+        """Count the input by request: llama.cpp sometimes begins a stream without `message_start`, which has it."""
         try:
             counted = await self.count_tokens(request)
         except ProviderError:
-            return []  # then the usage stays unknown
+            return []  # the usage stays unknown
         return (
             [] if counted is None else list(reader.feed({"type": "message_delta", "usage": {"input_tokens": counted}}))
         )
 
     def _adapted(self, style: AnthropicStyle, cause: Cause, request: Request) -> AnthropicStyle | None:
-        if cause in ("effort", "field") and style.thinks_by_default:  # a gateway that does not know adaptive thinking
+        if cause in ("effort", "field") and style.thinks_by_default:  # a gateway without adaptive thinking
             return replace(style, thinking=frozenset(), thinks_by_default=False, efforts=())
         return None
 
@@ -85,7 +85,7 @@ class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
         return replace(capabilities, edits_context=self.config.context_management)
 
     async def limits(self, model: str) -> ModelLimits | None:
-        """The window as the server states it; None where it says nothing. Raises `ProviderError`."""
+        """The window reported by the server, or None. Raises `ProviderError`."""
         return next((info.limits for info in await self.models() if info.id == model), None)
 
     async def _list(self, client: AsyncAnthropic) -> list[ModelInfo]:
@@ -94,11 +94,11 @@ class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
         return infos
 
     async def count_tokens(self, request: Request) -> int | None:
-        """The server's count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
+        """The server's count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""
         whole = await asyncio.to_thread(to_wire, request, self._style(request.model), cache=False)
         body = {key: value for key, value in whole.items() if key not in _NOT_COUNTED}
         if "budget_tokens" in body.get("thinking", {}):
-            body.pop("thinking")  # it is checked against max_tokens, which this route does not take
+            body.pop("thinking")  # the budget is checked against max_tokens, which this route rejects
 
         async def counted() -> int | None:
             return await discovery.input_tokens(await self.client(), "/v1/messages/count_tokens", body, self.name)

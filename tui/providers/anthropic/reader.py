@@ -1,4 +1,4 @@
-"""Anthropic Messages events in, our stream events out. Pure: fed with JSON objects, knows no SDK."""
+"""Reads Anthropic Messages events into stream events. Pure: fed with JSON objects, independent of the SDK."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from tui.providers.usage_reading import merged_usage, read_edits, read_usage
 from tui.providers.wire import Json, as_object
 from tui.text.endings import finish_kind
 
-# The field of a citation that says where it is from, by its type.
+# The field of a citation that names its source, by type.
 _CITED = ("url", "source", "document_title", "file_id")
 
 
 @dataclass(slots=True)
 class _Block:
     kind: str
-    index: int  # ours: counted within its kind
+    index: int  # index in our events, counted by kind
     place: int  # among all blocks of the answer
-    item: Json | None = None  # the whole block, of a kind that only goes back as it came
-    input: str = ""  # its input, as far as it has come
-    whole: bool = False  # its end was sent
+    item: Json | None = None  # the whole block, for kinds that are sent back unchanged
+    input: str = ""  # the input received so far
+    whole: bool = False  # whether its end was sent
 
 
 class AnthropicReader:
@@ -52,16 +52,16 @@ class AnthropicReader:
 
     @property
     def ended(self) -> bool:
-        """True once the server said why it stopped."""
+        """Whether the server has given a stop reason."""
         return self._end is not None
 
     @property
     def input_known(self) -> bool:
-        """True once the input's size was reported."""
+        """Whether the input's size has been reported."""
         return self._usage is not None and self._usage.input_total is not None
 
     def feed(self, event: Json) -> Iterator[StreamEvent]:
-        """Events of one event."""
+        """The stream events of one server event."""
         match event.get("type"):
             case "message_start":
                 message = event.get("message")
@@ -92,18 +92,18 @@ class AnthropicReader:
                     self._stop(delta)
 
     def finish(self) -> Iterator[StreamEvent]:
-        """The end mark if there was one."""
+        """The end mark, if there was one."""
         if self._end is not None:
             kind = finish_kind(self._end)
             if kind == "refusal":
                 yield self._refusal
-            for block in self._opened:  # a tool without arguments; of a cut answer they may not have come
+            for block in self._opened:  # a tool without arguments; in a cut answer they may be missing
                 if kind == "tool_calls" and block.kind == "tool_use" and block.whole and not block.input:
                     yield ToolCallDelta(block.index, arguments="{}")
             yield StreamEnd(kind, self._end)
 
     def _merge_usage(self, usage: object) -> Iterator[StreamEvent]:
-        """Usage is cumulative: what is reported later completes what was, field by field."""
+        """Merge cumulative usage: later values replace earlier ones, field by field."""
         if isinstance(usage, dict):
             self._reported |= {key: value for key, value in usage.items() if value is not None}
             if read := read_usage(self._reported):
@@ -112,7 +112,7 @@ class AnthropicReader:
                 yield UsageUpdate(self._usage)
 
     def _edited(self, holder: Json) -> None:
-        """What the server's context editing took out of the prompt, where it says so."""
+        """What the server's context editing cleared from the prompt, if reported."""
         self._edits = read_edits(holder.get("context_management")) or self._edits
 
     def _stop(self, delta: Json) -> None:
@@ -179,7 +179,7 @@ def _delta(block: _Block, delta: Json) -> Iterator[StreamEvent]:
 
 
 def _cited(citation: object) -> Iterator[StreamEvent]:
-    """What a citation of an answer's text points to: a page of a search, a document, a search result of a tool."""
+    """The source of a citation: a search result, a document, or a tool's search result."""
     if not isinstance(citation, dict):
         return
     place = next((str(citation[key]) for key in _CITED if citation.get(key)), "")

@@ -1,4 +1,4 @@
-"""A request in the words of Anthropic Messages. Pure."""
+"""Builds Anthropic Messages requests. Pure."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tui.providers.wire import (
     usual_tool_ids,
 )
 
-DEFAULT_MAX_OUTPUT = 8192  # tokens; the field is required, and every model from 3.5 on takes this much
-MIN_BUDGET = 1024  # tokens; the least a thinking budget may be
-# Of the answer's tokens, for models that take a budget.
+DEFAULT_MAX_OUTPUT = 8192  # tokens; the field is required, and every model from 3.5 on accepts this value
+MIN_BUDGET = 1024  # tokens; the smallest thinking budget
+# Share of the answer's tokens, for models with a thinking budget.
 _BUDGET_SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.8, "max": 0.8}
-_OFF = ("disabled", "between_tools")  # the values of `thinking.type` that turn thinking off
+_OFF = ("disabled", "between_tools")  # values of `thinking.type` that turn thinking off
 _CACHE: Json = {"type": "ephemeral"}
 
 
 def to_wire(request: Request, style: AnthropicStyle, *, cache: bool = True) -> Json:
     """The JSON body of POST /v1/messages, streaming.
 
-    With `cache` two marks are set: after the system prompt (which outlives a trimmed conversation) and at the end.
+    With `cache` two breakpoints are set: after the system prompt (which survives trimming) and at the end.
     """
     ids = usual_tool_ids()
     messages: list[Json] = []
@@ -79,9 +79,9 @@ def to_wire(request: Request, style: AnthropicStyle, *, cache: bool = True) -> J
 
 
 def _thinking(style: AnthropicStyle, wish: str | None, max_tokens: int) -> Json:
-    """How thinking is asked for: adaptive with an effort where the model takes that, else a budget (tokens).
+    """The `thinking` field: adaptive with an effort if the model supports it, else a budget (tokens).
 
-    "summarized" shows what is billed: from Claude 5.0 on thinking is hidden unless it is asked for.
+    "summarized" shows what is billed: from Claude 5.0 on thinking is hidden unless it is requested.
     """
     types, level = style.thinking, style.effort(wish)
     if types is not None and "adaptive" in types:
@@ -132,7 +132,7 @@ def _blocks(message: Message, request: Request, ids: ToolIds) -> list[Json]:
             case _ if (text := plain_text(part)).strip():
                 blocks.append({"type": "text", "text": text})
     if message.role == "assistant" and all("thinking" in block["type"] for block in blocks):
-        return []  # an answer of nothing but thinking is refused as empty
+        return []  # an answer with nothing but thinking is refused as empty
     return blocks
 
 
@@ -140,7 +140,7 @@ def _reasoning(part: Reasoning) -> list[Json]:
     if part.redacted is not None:
         return [{"type": "redacted_thinking", "data": part.redacted}]
     if part.signature is None:
-        return []  # a cancelled thought: no signature, no way back
+        return []  # cancelled thinking has no signature and can't be sent back
     return [{"type": "thinking", "thinking": part.text, "signature": part.signature}]
 
 

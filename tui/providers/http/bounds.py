@@ -1,4 +1,4 @@
-"""Bounds on what a server may send: the size of an answer, the pace at which it comes, and where it redirects to."""
+"""Limits for what a server may send: the size of an answer, its pace, and the target of redirects."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ LEAST_PROGRESS = 1024
 
 
 class RedirectError(httpx2.RequestError):
-    """A server redirects to another one, which gets neither a key nor a conversation."""
+    """A server redirects to another one, which must get neither the key nor the conversation."""
 
 
 class TrickleError(httpx2.ReadTimeout):
-    """Bytes kept coming, but next to none within the time a server may be silent."""
+    """Bytes kept coming, but hardly any within the idle timeout."""
 
 
 def check_redirect(home: httpx2.URL, target: httpx2.URL) -> None:
-    """Raise `RedirectError` unless `target` is on the server at `home`, or that server by TLS on the usual ports."""
+    """Raise `RedirectError` unless `target` is the server of `home`, or the same one by TLS on the usual ports."""
     same = (target.scheme, target.host, target.port) == (home.scheme, home.host, home.port)
     upgrade = target.host == home.host and (home.scheme, target.scheme) == ("http", "https")
     if not same and not (upgrade and home.port is None and target.port is None):
@@ -34,10 +34,10 @@ def check_redirect(home: httpx2.URL, target: httpx2.URL) -> None:
 
 
 class BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Connections whose answers are at most `limit` bytes, decompressed, and don't trickle.
+    """A transport whose answers are at most `limit` bytes, decompressed, and must not trickle.
 
-    Event streams are bounded by those who read them, event by event. Raises `TooLargeError` and `TrickleError` besides
-    what the transport raises.
+    Event streams are bounded event by event by their reader. Raises `TooLargeError` and `TrickleError` in addition to
+    the transport's errors.
     """
 
     def __init__(self, limit: int, **options: Any) -> None:
@@ -45,7 +45,7 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
         self._limit = limit
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send `request` and wait for the head of its answer: at most one read timeout once it is sent."""
+        """Send `request` and wait for the response headers, at most one read timeout after it is sent."""
         extensions = request.extensions
         patience: float | None = extensions.get("timeout", {}).get("read")
         try:
@@ -60,12 +60,12 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
         except TimeoutError as error:
             raise TrickleError("the head of the answer did not end", request=request) from error
         finally:
-            request.extensions = extensions  # a redirected request gets them too
+            request.extensions = extensions  # redirected requests inherit them
         return BoundedResponse(response, self._limit, patience)
 
 
 class BoundedResponse(httpx2.Response):
-    """A response whose body is at most `limit` bytes, decompressed; a stream of events only where it is read whole."""
+    """A response whose body is at most `limit` bytes, decompressed; event streams only if read whole."""
 
     def __init__(self, response: httpx2.Response, limit: int, patience: float | None) -> None:
         super().__init__(
@@ -76,14 +76,14 @@ class BoundedResponse(httpx2.Response):
         self._bounded = not response.headers.get("content-type", "").lower().startswith("text/event-stream")
 
     async def aread(self) -> bytes:
-        """The whole body. Raises `TooLargeError`, also where its JSON would take too much memory once it is read."""
+        """The whole body. Raises `TooLargeError`, also if its JSON would take too much memory once parsed."""
         self._bounded = True
         content = await super().aread()
         check_json_cost(content, self._limit)
         return content
 
     async def aiter_bytes(self, chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
-        """The body, piece by piece. Raises `TooLargeError` and `TrickleError`."""
+        """The body in pieces. Raises `TooLargeError` and `TrickleError`."""
         if not self._bounded:
             async with aclosing(super().aiter_bytes(chunk_size)) as pieces:
                 async for piece in pieces:
@@ -100,9 +100,9 @@ class BoundedResponse(httpx2.Response):
 
 
 class Pace:
-    """Waits for the pieces of a body: at most `patience` seconds in all between two signs of progress.
+    """Waits for the pieces of a body: at most `patience` seconds between two signs of progress.
 
-    And at most `thought` seconds between two events. The time that the reader takes between two pieces doesn't count.
+    And at most `thought` seconds between two events. Time spent by the reader between two pieces is not counted.
     """
 
     def __init__(self, patience: float | None, thought: float = inf) -> None:
@@ -112,11 +112,11 @@ class Pace:
         self._size = 0
 
     def progress(self) -> None:
-        """A whole line has come."""
+        """A whole line has arrived."""
         self._waited, self._size = 0.0, 0
 
     def event(self) -> None:
-        """An event has come."""
+        """An event has arrived."""
         self.progress()
         self._waited_event = 0.0
 
@@ -142,7 +142,7 @@ class Pace:
 
 
 def _keepalive() -> list[tuple[int, int, int]]:
-    """Socket options by which a connection that is dead is noticed within minutes, as both SDKs set them."""
+    """Socket options that detect a dead connection within minutes, as both SDKs set them."""
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     for name, value in (("TCP_KEEPINTVL", 60), ("TCP_KEEPCNT", 5), ("TCP_KEEPIDLE", 60)):
         if (option := getattr(socket, name, None)) is not None:

@@ -1,4 +1,4 @@
-"""The client of one server, and its key, which may run out: where a command gives the key, it is asked again."""
+"""A server's client and its key, which may expire: if a command prints the key, it is run again."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 
 class Connection(Generic[ClientT]):
-    """One provider's client, which `connect` makes with a key at first use, and anew once the server refuses that key.
+    """One provider's client, made by `connect` with a key at first use, and again once the server refuses that key.
 
-    Tokens of cloud providers (`gcloud auth print-access-token`) hold for an hour; a conversation may take longer.
+    Tokens of cloud providers (`gcloud auth print-access-token`) are valid for an hour; a conversation may last longer.
     """
 
     def __init__(self, config: ProviderConfig, connect: Callable[[str | None], Awaitable[ClientT]]) -> None:
@@ -32,11 +32,13 @@ class Connection(Generic[ClientT]):
         self._connect = connect
         self._client: ClientT | None = None
         self._key: str | None = None
-        self._outdated: list[ClientT] = []  # an answer may still come over one: the key counts when it is asked for
+        self._outdated: list[
+            ClientT
+        ] = []  # may still be streaming an answer: the key is checked at the start of a request
         self._busy = asyncio.Lock()
 
     async def client(self) -> ClientT:
-        """The client. Raises `ProviderError` where the key cannot be had."""
+        """The client. Raises `ProviderError` if there is no key."""
         async with self._busy:
             if self._client is None:
                 self._key = await self._config.key()
@@ -44,7 +46,7 @@ class Connection(Generic[ClientT]):
             return self._client
 
     async def ask(self, question: Callable[[], Awaitable[T]]) -> T:
-        """The answer to `question()`, with another key where there is one now. Raises `ProviderError`."""
+        """The result of `question()`, repeated with a new key if there is one. Raises `ProviderError`."""
         used = self._client
         try:
             return await question()
@@ -54,12 +56,12 @@ class Connection(Generic[ClientT]):
         return await question()
 
     async def renewed(self, error: ProviderError, used: ClientT | None) -> bool:
-        """Whether there is another client than `used`, which failed of `error`: the command gives another key now."""
+        """Whether the client differs from `used`, which failed with `error`: the command prints another key now."""
         if error.status != 401 or not self._config.api_key_command:
             return False
         async with self._busy:
             if used is not None and self._client is not used:
-                return True  # another question that was refused did it
+                return True  # done by another refused request
             if await self._config.key() == self._key:
                 return False
             log.info("%s refused the key; the command gives another one now", self._config.name)

@@ -1,4 +1,4 @@
-"""What a failed response says, whatever its shape: JSON, JSON in a string, a list, HTML, nothing. Pure."""
+"""Extract messages from failed responses of any shape: JSON, JSON in a string, a list, HTML, nothing. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from itertools import islice
 from tui.providers.keys import redact
 
 _MAX_DEPTH = 16
-MOST_VALUES = 1_000  # of a body that are read
+MOST_VALUES = 1_000  # values read of a body
 MOST_VALUE = 4_000  # characters of one of them
-_MAX_MESSAGE = 400  # characters of a server's text that are shown
+_MAX_MESSAGE = 400  # characters shown of a server's text
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.IGNORECASE | re.DOTALL)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
@@ -25,7 +25,7 @@ _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def unfold(body: object, depth: int = 0) -> Iterator[tuple[str, object]]:
-    """All (key, scalar) pairs of `body`, depth first; JSON inside strings is opened. The key of a bare value is ""."""
+    """All (key, scalar) pairs of `body`, depth first, parsing JSON in strings. The key of a bare value is ""."""
     if depth > _MAX_DEPTH:
         return
     match body:
@@ -53,7 +53,7 @@ def unfold(body: object, depth: int = 0) -> Iterator[tuple[str, object]]:
 
 
 def body_values(body: object) -> list[tuple[str, object]]:
-    """What `unfold` finds, as much as is worth reading: a page of megabytes must not hold up the screen."""
+    """The first results of `unfold`; the number is limited, since a body may have megabytes."""
     pairs = islice(unfold(body), MOST_VALUES)
     return [(key, value[:MOST_VALUE] if isinstance(value, str) else value) for key, value in pairs]
 
@@ -62,7 +62,7 @@ _TEXT_KEYS = ("message", "detail", "error", "msg", "raw", "error_description", "
 
 
 def body_message(pairs: list[tuple[str, object]]) -> str:
-    """The most telling text of a body: the innermost `message`-like one, or the words of an HTML page."""
+    """The most specific message in a body: the innermost `message`-like value, or the text of an HTML page."""
     for wanted in _TEXT_KEYS:
         texts = [value.strip() for key, value in pairs if key == wanted and isinstance(value, str) and value.strip()]
         if wanted == "message" and (raw := [value for key, value in pairs if key == "raw" and isinstance(value, str)]):
@@ -80,16 +80,16 @@ def _plain(text: str) -> str:
 
 
 def one_line(text: str, limit: int = _MAX_MESSAGE) -> str:
-    """`text` in one line, without control characters and keys, at most `limit` characters."""
+    """`text` on one line, without control characters and keys, at most `limit` characters."""
     line = redact(" ".join(_CONTROL.sub(" ", text).split()))
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def retry_after(headers: Mapping[str, str], text: str, now: float) -> float | None:
-    """Seconds the server asks to wait, from its headers or its words; None where it says nothing.
+    """Seconds that the server asks to wait, from its headers or its text; None if it doesn't say.
 
-    Reads `retry-after-ms`, `retry-after` (seconds or an HTTP date), and texts such as "try again in 1m20.5s".
-    `now` is in seconds since the epoch.
+    Reads `retry-after-ms`, `retry-after` (seconds or an HTTP date), and texts such as "try again in 1m20.5s". `now` is
+    in seconds since the epoch.
     """
     lower = {key.lower(): value.strip() for key, value in headers.items()}
     if (wait := _number(lower.get("retry-after-ms"))) is not None:

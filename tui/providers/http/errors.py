@@ -1,7 +1,6 @@
-"""The one classifier of failed requests: kind, numbers, and one line for a person. Pure.
+"""Classifies failed requests: kind, numbers, and one line for a person. Pure.
 
-The texts are those the providers' servers write; each pattern stands for at least one text in
-`tests/providers/http/test_errors.py`.
+Each pattern matches at least one text of a real server in `tests/providers/http/test_errors.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tui.providers.http.overflow import (
 )
 from tui.providers.http.route import nothing_there
 
-MOST_TEXT = 16_000  # characters of a body that are looked through
+MOST_TEXT = 16_000  # characters of a body that are searched
 
 _TIER = any_of(
     r"extra usage is required for long context", r"usage credits required for 1m context", r"long context beta"
@@ -95,10 +94,10 @@ def _says(pattern: re.Pattern[str]) -> Test:
 
 
 class Rule(NamedTuple):
-    """A kind of failure and what tells it: every condition that is given must hold.
+    """A kind of failure and its conditions, all of which must hold.
 
-    `codes` and `says` (a test of the text) count as one condition, which either of them fulfils. `waits`: the server
-    says how long to wait. `provider`: only from this one.
+    `codes` and `says` (a test of the text) count as one condition, which either fulfils. `waits`: the server says how
+    long to wait. `provider`: only for this one.
     """
 
     kind: ErrorKind
@@ -127,7 +126,7 @@ RULES = (  # the first that matches counts
     Rule("overflow_input", {403}, says=is_overflow),  # Together
     Rule("bad_request", {403}, says=_says(_FLAGGED)),
     Rule("auth", {401, 403, 407}),
-    # OpenRouter: what other requests have reserved of the credit comes back.
+    # OpenRouter: credit reserved by other requests is returned.
     Rule("rate_limit", {402}, waits=True),
     Rule("rate_limit", {402}, says=lambda text: "in_flight_budget" in text),
     Rule("auth", codes=frozenset({"insufficient_quota", "billing_error", "exceeded_current_quota_error"})),
@@ -144,7 +143,7 @@ RULES = (  # the first that matches counts
     Rule("auth", codes=_AUTH_CODES),
     Rule("server", says=_says(_MEMORY)),
     Rule("bad_request", says=_says(_NOT_TAKEN)),  # llama.cpp and Ollama answer 500; asking again would not help
-    Rule("server", says=_says(_SLIP)),  # it may get it right the next time
+    Rule("server", says=_says(_SLIP)),  # it may succeed the next time
     Rule("too_many_bytes", says=_says(_BYTES)),
     Rule("overflow_input", codes=OVERFLOW_CODES, says=is_overflow),
     Rule("overflow_input", {400, 413}, says=lambda text: not text.strip(), provider="cerebras"),  # it gives no reason
@@ -167,7 +166,7 @@ def kind_of(status: int | None, text: str, codes: set[str], provider: str = "", 
 
 
 def _too_long(numbers: OverflowNumbers) -> ErrorKind:
-    """Output is to blame where the named input alone would fit."""
+    """Blame the output if the named input alone would fit."""
     if numbers.limit is None or numbers.input is None or not numbers.output:
         return "overflow_input"
     return "overflow_output" if numbers.input < numbers.limit else "overflow_input"
@@ -188,7 +187,7 @@ _STATUS = re.compile(r"[45][0-9]{2}")
 
 
 def _inner_status(codes: set[str]) -> int | None:
-    """The HTTP status that an error inside a stream names as its code."""
+    """The HTTP status that an error inside a stream has as its code."""
     return next((int(code) for code in sorted(codes) if _STATUS.fullmatch(code)), None)
 
 
@@ -196,7 +195,7 @@ _ASKED = re.compile(r"\blimit:? ([\d,_]+)\b.{0,60}?\brequested:? ([\d,_]+)", re.
 
 
 def never_passes(text: str) -> bool:
-    """Whether one request asks for more than a rate limit gives in all: waiting does not help.
+    """Whether a single request exceeds a rate limit: waiting does not help.
 
     OpenAI and Groq: "tokens per min (TPM): Limit 30000, Requested 45012".
     """

@@ -1,7 +1,7 @@
-"""Which refusals mean that a request is longer than the context window, and the tokens they name. Pure.
+"""Detects refusals of requests longer than the context window, and the token counts they name. Pure.
 
-To teach it a new server's text: put the text into `tests/providers/http/overflow_cases.py` with the numbers it names,
-then add to `_OVERFLOW` (the words) and to `_LIMIT`, `_INPUT` or `_OUTPUT` (the numbers) until the test passes.
+To support a new server's text: add it to `tests/providers/http/overflow_cases.py` with the numbers it names, then
+extend `_OVERFLOW` (the words) and `_LIMIT`, `_INPUT` or `_OUTPUT` (the numbers) until the test passes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def any_of(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
-# What may be too long, and what for. Servers combine these in ever new words.
+# What is too long, and for what. Servers combine these in many ways.
 _MATTER = r"(?:prompt|input|context|messages?|conversation|request|tokens?)"
 _PASSES = r"(?:exceed(?:s|ed)?|(?:long|larg|bigg|great)er than|more than)"
 _WINDOW = (
@@ -39,7 +39,7 @@ _LIKELY = any_of(
     rf"{_WINDOW}[^.]{{0,20}}? (?:been |is |was )?exceeded",
     r"(?:prompt|input|context|conversation) (?:is )?too (?:long|large)",
 )
-# What is worded alike: allowances, Go's deadlines, file sizes, and lengths of names.
+# Similar texts that mean something else: quotas, Go's deadlines, file sizes, and lengths of names.
 _ALLOWANCE = any_of(
     r"\b(?:daily|weekly|monthly)\b",
     r"\byour (?:[\w-]+ ){0,2}(?:plan|account|organi[sz]ation|api key|subscription|budget)\b",
@@ -145,7 +145,7 @@ _OUTPUT = _patterns(
     r"max_tokens=# cannot be greater",
     r"and # [`']?max_new_tokens",
 )
-# The longest answer of a model, for which more was asked than it would write. As seen in public issues of clients of:
+# The longest answer of a model, when more was requested. From public issues of clients of:
 # Anthropic (anthropics/claude-code#24451), OpenAI Chat (tailcallhq/forgecode#1185) and Responses, Groq
 # (RooCodeInc/Roo-Code#5729), DeepSeek (deepseek-ai/DeepSeek-V3#69), DashScope (open-webui/open-webui#10507), Volcengine
 # (yiliqi78/TOKENICODE#3), TGI (huggingface/transformers#28523), Bedrock.
@@ -177,7 +177,7 @@ _TOTAL = re.compile(r"you requested (?:about )?(?P<n>[\d,_]+) tokens", re.IGNORE
 
 @dataclass(frozen=True, slots=True)
 class OverflowNumbers:
-    """Tokens that an overflow text names; None where it names none."""
+    """Tokens named in an overflow text, or None."""
 
     limit: int | None = None
     input: int | None = None
@@ -196,14 +196,14 @@ def overflow_numbers(text: str, pairs: list[tuple[str, object]] | None = None) -
 
 
 def longest_answer(text: str) -> int | None:
-    """The tokens that a model's answers may have at most, where more were asked for; None for another refusal."""
+    """The longest answer of a model in tokens, from a refusal of a longer one; None for other refusals."""
     if (end := _first(_OUTPUT_END, text)) is not None:
         return end - 1
     return _first(_MOST_OUTPUT, text)
 
 
 def affordable_answer(text: str) -> int | None:
-    """The tokens of answer that an account's credit pays for, where more were asked for; None for another refusal."""
+    """The tokens of answer that an account's credit pays for, if more were requested; None for other refusals."""
     return _first(_AFFORDED, text)
 
 
@@ -218,7 +218,7 @@ def most_length(text: str) -> int | None:
 
 
 def to_int(digits: str) -> int:
-    """A number written with or without thousands separators; 0 for what is no count of tokens."""
+    """A number with or without thousands separators; 0 if it is not a number of tokens."""
     return count_of(digits.replace(",", "").replace("_", "")) or 0
 
 

@@ -1,7 +1,7 @@
-"""What a server refused of a request that is not too long: one table, so that no rule takes another's sentence. Pure.
+"""The causes of refusals other than length: one table, so that no rule matches another's sentence. Pure.
 
-`tests/providers/http/refusal_sentences.py` holds sentences of real servers, neighbours included. What follows from each
-cause is decided elsewhere: the dialects ask again otherwise, the turn leaves something out.
+`tests/providers/http/refusal_sentences.py` has sentences of real servers, including similar ones. The reaction to each
+cause is decided elsewhere: dialects try another style, the turn leaves something out.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from tui.providers.base import ProviderError
 from tui.providers.http.overflow import any_of
 
 Cause: TypeAlias = Literal[
-    "reasoning_with_tools",  # takes tools, and reasoning, but not both in this dialect
+    "reasoning_with_tools",  # accepts tools or reasoning, but not both in this dialect
     "missing_reasoning",  # an answer was sent back without its reasoning
     "summaries",  # only verified organisations get reasoning summaries
     "streams",  # only verified organisations may stream
     "max_tokens_name",  # `max_tokens` or `max_completion_tokens`, whichever was not sent
     "description",  # a tool's description is too long
     "schema",  # a tool's schema
-    "file",  # a picture or a PDF that the server can make nothing of
+    "file",  # an image or a PDF that the server can't read
     "images",
     "tools",
     "effort",  # the level of reasoning, or its field
-    "field",  # some field that the server does not know, by name or not
+    "field",  # a field that the server does not support, named or not
 ]
 
 _UNAVAILABLE = r"\b(?:is|are) (?:not|un)[ -]?(?:supported|enabled|available)"
@@ -108,7 +108,7 @@ _RULES: tuple[tuple[Cause, re.Pattern[str]], ...] = (  # the first that matches 
             rf"(?:(?! with |schema|param|result|name|choice).){{0,40}}{_UNAVAILABLE}",
         ),
     ),
-    # The level or its field by name, and in words that refuse: thinking blocks and budgets are something else.
+    # The level or its field by name, and a refusal: thinking blocks and budgets are another cause.
     (
         "effort",
         any_of(
@@ -142,7 +142,7 @@ _KINDS = frozenset({"bad_request", "not_found", "server"})
 
 
 def refused(error: ProviderError) -> Cause | None:
-    """What the server refused, by its words; None where it has another reason."""
+    """The cause of a refusal by its text, or None."""
     if error.kind not in _KINDS:
         return None
     text = str(error)
@@ -150,7 +150,7 @@ def refused(error: ProviderError) -> Cause | None:
 
 
 def cannot_read(error: ProviderError) -> bool:
-    """Whether a request was refused because of a picture or a PDF in it that the server can make nothing of."""
+    """Whether a request was refused because the server can't read an image or PDF in it."""
     return refused(error) == "file"
 
 

@@ -1,4 +1,4 @@
-"""The way to a server: proxies and certificates of the environment, and what to say where they are in the way."""
+"""The route to a server: proxies and certificates from the environment, and explanations when they fail."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from tui.providers.keys import redact
 if TYPE_CHECKING:
     import ssl
 
-# What servers and their frameworks say where they have no such path, against what they say of a model.
+# Texts of servers and frameworks for a missing path, as opposed to a missing model.
 _NO_PATH = re.compile(
     r"\W*(?:404\W*)?(?:(?:file|page|path|route|resource|endpoint|url) )?not found\W*|.*\b404 page not found.*"
     r"|.*\binvalid url\b.*|.*\bunknown request url\b.*|.*\bunexpected endpoint\b.*|.*\bno route\b.*"
     r"|.*\bcannot (?:get|post) /.*",
     re.IGNORECASE | re.DOTALL,
 )
-# The routes of the dialects, which people copy with the address.
+# The routes of the dialects, which people copy along with the address.
 _ROUTES = ("/chat/completions", "/completions", "/responses", "/messages")
 
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 
 
 def without_route(base_url: str) -> str:
-    """`base_url` without a dialect's route at its end, which is no part of it."""
+    """`base_url` without a dialect's route at its end."""
     address, mark, query = base_url.partition("?")
     bare = address.rstrip("/")
     route = next((route for route in _ROUTES if bare.endswith(route)), "")
@@ -39,19 +39,20 @@ def without_route(base_url: str) -> str:
 
 
 def split_query(base_url: str) -> tuple[str, dict[str, str]]:
-    """`base_url` without its query, and the query, which goes with every request (Azure: `?api-version=...`)."""
+    """`base_url` without its query, and the query, which is sent with every request (Azure: `?api-version=...`)."""
     address, _, query = base_url.partition("?")
     return address, dict(parse_qsl(query))
 
 
 def nothing_there(status: int | None, reason: str, url: str) -> str:
-    """A hint where a server has no such path, judged by the `reason` it gave; "" where the error means something else.
+    """A hint for a server that has no such path, or "".
 
-    405 is also what a redirect leads to, after which HTTP asks with GET. `url` is the address after redirects.
+    Judged by the `reason` it gave. 405 also follows a redirect, after which HTTP uses GET. `url` is the address after
+    redirects.
     """
     if not url or status not in (404, 405) or (status == 404 and reason and _NO_PATH.fullmatch(reason) is None):
         return ""
-    if not reason:  # it may mean the model all the same
+    if not reason:  # may still be about the model
         return f"Check the model's name with /model, and base_url: {url} was asked."
     return f"Nothing answers at {url}: check base_url, which for most servers ends in /v1."
 
@@ -69,10 +70,10 @@ def _is_here(url: str) -> bool:
 
 
 def client_options(url: str, limit: int) -> dict[str, Any]:
-    """Options of an HTTP client for the server at `url`, whose answers may have `limit` bytes.
+    """Options of an HTTP client for the server at `url`, with answers of at most `limit` bytes.
 
-    Proxies (not for this machine) and certificates are those of the environment. A redirect to another server is not
-    followed (`bounds.RedirectError`). Raises OSError for certificates that cannot be loaded.
+    Proxies (not for this machine) and certificates come from the environment. Redirects to another server are not
+    followed (`bounds.RedirectError`). Raises OSError if certificates can't be loaded.
     """
     import httpx2
 
@@ -82,7 +83,7 @@ def client_options(url: str, limit: int) -> dict[str, Any]:
 
     async def check(request: httpx2.Request) -> None:
         check_redirect(home, request.url)
-        if "api-key" in request.headers:  # Azure takes another header for a token, which a key is not
+        if "api-key" in request.headers:  # Azure expects a key in another header than a token
             request.headers.pop("authorization", None)
 
     transport = BoundedTransport(
@@ -95,9 +96,9 @@ def client_options(url: str, limit: int) -> dict[str, Any]:
 
 
 def _ssl_context() -> ssl.SSLContext:
-    """Certificates as the environment names them: in place of the usual ones, or (NODE_EXTRA_CA_CERTS) beside them.
+    """Certificates named by the environment: instead of the default ones, or (NODE_EXTRA_CA_CERTS) in addition.
 
-    Raises OSError for a file that is not there or holds none.
+    Raises OSError for a file that is missing or has none.
     """
     import ssl
 
@@ -114,10 +115,10 @@ def _ssl_context() -> ssl.SSLContext:
 
 
 def bypasses_proxy(host: str, port: int | None, no_proxy: str) -> bool:
-    """Whether `no_proxy` excepts `host` (a name or an address, without brackets) from the proxy.
+    """Whether `no_proxy` exempts `host` (a name or an address, without brackets) from the proxy.
 
-    Entries are separated by commas or blanks: "*", a host with all hosts below it, with or without a leading dot, a
-    pattern with `*`, an address or a network ("10.0.0.0/8"), each with or without a port.
+    Entries are separated by commas or blanks: "*", a host including all hosts below it, with or without a leading dot,
+    a pattern with `*`, an address or a network ("10.0.0.0/8"), each with or without a port.
     """
     host = host.lower().rstrip(".")
     return any(_excepts(entry, host, port) for entry in re.split(r"[\s,]+", no_proxy.strip().lower()) if entry)
@@ -141,7 +142,7 @@ def _excepts(entry: str, host: str, port: int | None) -> bool:
 
 
 def _proxy(url: str) -> str:
-    """The proxy that the environment names for `url`; "" where none is asked."""
+    """The proxy set in the environment for `url`; "" for none."""
     from urllib.request import getproxies, proxy_bypass
 
     parts, proxies = urlsplit(url), getproxies()
@@ -156,12 +157,12 @@ def _proxy(url: str) -> str:
 
 
 def proxy_for(url: str) -> str:
-    """The proxy that the environment names for `url`, without its password; "" where none is asked."""
+    """The proxy set in the environment for `url`, without its password; "" for none."""
     return one_line(redact(_proxy(url)), 100)
 
 
 def no_client(error: Exception, base_url: str) -> ProviderError | None:
-    """Why there can be no client for `base_url`; None for what is an error of the program."""
+    """Why no client can be made for `base_url`; None for bugs."""
     where, proxy = redact(base_url), proxy_for(base_url) if _usable(base_url) else ""
     match error:
         case ImportError() if "socks" in str(error).lower():
@@ -170,7 +171,7 @@ def no_client(error: Exception, base_url: str) -> ProviderError | None:
             text = f"{proxy} is no usable address of a proxy. Check HTTPS_PROXY and ALL_PROXY."
         case ValueError():
             text = f"{where} is no usable address. Check base_url."
-        case OSError():  # also what the ssl module finds wrong
+        case OSError():  # includes errors of the ssl module
             reason = one_line(str(error), 100)
             text = f"no certificates to check {where} with ({reason}). Check {_certificate_variables()}."
         case _:
@@ -179,17 +180,17 @@ def no_client(error: Exception, base_url: str) -> ProviderError | None:
 
 
 def _certificate_variables() -> str:
-    """The variables that name certificates here; those that could where none is set."""
+    """The variables that name certificates here; if none is set, those that could."""
     named = [name for name in _CERTIFICATES if os.environ.get(name)]
     return " and ".join(named or _CERTIFICATES[:2])
 
 
 def not_reached(reason: str, provider: str, base_url: str) -> ProviderError:
-    """The error of a server to which no connection came about, for `reason`."""
+    """The error for a server that could not be connected to because of `reason`."""
     where = redact(base_url)
     if "certificate verify failed" in reason.lower():
         text = f"{where} shows a certificate that is not trusted here ({reason}). Set SSL_CERT_FILE to the one that is."
-        return ProviderError("protocol", f"{provider}: {text}")  # which waiting does not change
+        return ProviderError("protocol", f"{provider}: {text}")  # waiting does not help
     if "wrong version number" in reason.lower() and where.startswith("https:"):  # OpenSSL's, of an answer in plain text
         text = f"{where} does not speak TLS. Set base_url to http{where.removeprefix('https')}, or check the port."
         return ProviderError("bad_request", f"{provider}: {text}")

@@ -1,4 +1,4 @@
-"""How much memory a text from a server takes, and the error of one that takes too much. Pure."""
+"""The memory that a server's text takes, and the error if it is too much. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import astuple
 from tui.providers.base import ProviderError, StreamEvent
 from tui.text.numbers import size_text
 
-# Bytes that CPython 3.11 (64 bit) takes for JSON values besides their characters: an empty list with its place in
-# another one, a dict with one entry, the place of a value and the value's own head.
+# Bytes that CPython 3.11 (64 bit) uses for JSON values in addition to their characters: an empty list with its slot in
+# another one, a dict with one entry, the slot of a value and the value's header.
 _LIST, _DICT, _VALUE = 64, 240, 64
 
-_EVENT = 64  # bytes that an event of an answer takes besides its text
+_EVENT = 64  # bytes of an event of an answer in addition to its text
 
 
 class TooLargeError(Exception):
@@ -23,14 +23,14 @@ class TooLargeError(Exception):
 
 
 def text_cost(text: str) -> int:
-    """Bytes of memory that `text` takes at most."""
+    """The most memory that `text` takes, in bytes."""
     return len(text) if text.isascii() else 4 * len(text)
 
 
 def check_json_cost(content: bytes | str, limit: int) -> None:
-    """Raise `TooLargeError` where `content`, read as JSON, would take more than twice `limit` bytes of memory.
+    """Raise `TooLargeError` if `content`, parsed as JSON, would take more than twice `limit` bytes of memory.
 
-    The text and its strings count, and each value: `[[],[],[]...` takes more than twenty times its length.
+    Counts the text, its strings, and each value: `[[],[],[]...` takes more than twenty times its length.
     """
     length = len(content) if content.isascii() else 4 * len(content)
     if 2 * length + _DICT * length <= 2 * limit:
@@ -45,7 +45,7 @@ def check_json_cost(content: bytes | str, limit: int) -> None:
 
 
 def event_cost(event: StreamEvent) -> int:
-    """Bytes of memory that `event` takes as a part of an answer."""
+    """Bytes of memory that `event` takes as part of an answer."""
     return _EVENT + sum(text_cost(value) for value in astuple(event) if isinstance(value, str))
 
 

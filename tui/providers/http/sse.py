@@ -1,7 +1,7 @@
-"""Server-sent events, as the HTML standard reads them (section 9.2.6, "Interpreting an event stream"). Pure.
+"""Server-sent events, parsed as the HTML standard says (section 9.2.6, "Interpreting an event stream"). Pure.
 
-The SDKs' own decoders are private, fail on bytes that are no UTF-8, take a byte order mark for a part of the first
-field's name, and hand on events without data, which each SDK then reads in its own way.
+The SDKs' own decoders are private, fail on bytes that are not UTF-8, treat a byte order mark as part of the first
+field's name, and pass on events without data.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from dataclasses import dataclass
 from tui.providers.config import MAX_RESPONSE
 from tui.providers.http.sizes import TooLargeError, text_cost
 
-_PIECE = 64  # bytes that a piece of a line takes besides its characters
+_PIECE = 64  # bytes of a piece of a line in addition to its characters
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One event that has data. `name` is "" where the server gives none."""
+    """An event with data. `name` is "" if the server sends none."""
 
     name: str
     data: str
 
 
 class SSEDecoder:
-    """Reads a stream piece by piece, however it is cut. An event that is not ended by a blank line is not one.
+    """Decodes a stream in pieces of any size. Ignores events without data, and one not ended by a blank line.
 
-    An event may take `limit` bytes of memory. `lines` counts the lines that have ended.
+    An event may take `limit` bytes of memory. `lines` counts complete lines.
     """
 
     def __init__(self, limit: int = MAX_RESPONSE) -> None:
         self.lines = 0
         self._limit = limit
-        self._size = 0  # bytes that the event takes so far
+        self._size = 0  # bytes of the event so far
         self._text = codecs.getincrementaldecoder("utf-8-sig")("replace")
-        self._line: list[str] = []  # pieces of the line that is not ended yet
+        self._line: list[str] = []  # pieces of the incomplete line
         self._after_cr = False
         self._name = ""
         self._data: list[str] = []
 
     def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
-        """The events that `piece` completes. Raises `TooLargeError`."""
+        """The events completed by `piece`. Raises `TooLargeError`."""
         text = self._text.decode(piece)
         if self._after_cr and text:
             text, self._after_cr = text.removeprefix("\n"), False
@@ -71,7 +71,7 @@ class SSEDecoder:
         if not line:
             name, data, self._name, self._data, self._size = self._name, self._data, "", [], 0
             return ServerSentEvent(name, "\n".join(data)) if data else None
-        end = line.find(":")  # a comment has no field's name
+        end = line.find(":")  # a comment has no field name
         field = line if end < 0 else line[:end]
         if field in ("event", "data"):
             value = "" if end < 0 else line[end + (2 if line.startswith(" ", end + 1) else 1) :]
@@ -80,5 +80,5 @@ class SSEDecoder:
             else:
                 self._data.append(value)
         elif not self._data and not self._name:
-            self._size = 0  # a line that is dropped takes nothing
+            self._size = 0  # ignored lines take no memory
         return None

@@ -1,7 +1,7 @@
-"""The official SDKs as transport: connections, keys, retries off, raw JSON events out, errors translated.
+"""The official SDKs as transport: connections and keys; retries off, raw JSON events out, errors translated.
 
-Events are read below the SDKs (`sse`) and taken as plain JSON: the SDKs' event classes coerce what they don't know
-into a wrong class, and each SDK reads odd events in its own way. The SDKs are imported in a worker thread at the first
+Events are read below the SDKs (`sse`) and parsed as plain JSON: the SDKs' event classes coerce unknown events into a
+wrong class, and each SDK treats odd events in its own way. The SDKs are imported in a worker thread at the first
 request: importing one takes up to a second.
 """
 
@@ -40,21 +40,21 @@ ClientT = TypeVar("ClientT")
 
 CONNECT_TIMEOUT = 10.0  # seconds
 LISTING_TIMEOUT = 10.0  # seconds for a model list
-DRAIN_TIMEOUT = 0.25  # seconds for what comes after the last event
-COUNTING_TIMEOUT = 60.0  # seconds for counting a request; a local server has to read it all
-LONGEST_THOUGHT = 3600.0  # seconds for which a server may send signs of life (pings, comments) and no event
+DRAIN_TIMEOUT = 0.25  # seconds to read what follows the last event
+COUNTING_TIMEOUT = 60.0  # seconds for counting a request; a local server has to process all of it
+LONGEST_THOUGHT = 3600.0  # seconds without an event, even if pings or comments arrive
 
-# Content types of what may not be a stream although one was asked for.
+# Content types of responses that may not be a stream although one was requested.
 _WHOLE = ("application/json", "text/html")
 
-# Sent where a server wants no key: the SDKs refuse an empty one.
+# Sent to servers without a key: the SDKs refuse an empty one.
 NO_KEY = "none"
 
 
 async def openai_client(
     base_url: str, key: str | None, headers: Mapping[str, str], limit: int = MAX_RESPONSE
 ) -> AsyncOpenAI:
-    """A client of the official `openai` SDK that speaks to `base_url` and nothing else.
+    """A client of the official `openai` SDK for `base_url`.
 
     Its answers may have `limit` bytes.
     """
@@ -62,13 +62,13 @@ async def openai_client(
     def build() -> AsyncOpenAI:
         import openai
 
-        # Organisation and project of the environment belong to OpenAI; other servers have no business with them.
+        # Organisation and project in the environment are OpenAI's; they are not sent to other servers.
         official = urlsplit(base_url).hostname == "api.openai.com"
         defaults: dict[str, Any] = (
             {} if official else {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
         )
         address, query = split_query(base_url)
-        if key and "api-version" in query:  # Azure's classic form takes a key under this name only
+        if key and "api-version" in query:  # Azure's classic API takes a key in this header only
             defaults["api-key"] = key
         return openai.AsyncOpenAI(
             api_key=key or NO_KEY,
@@ -85,7 +85,7 @@ async def openai_client(
 async def anthropic_client(
     base_url: str, key: str | None, headers: Mapping[str, str], limit: int = MAX_RESPONSE
 ) -> AsyncAnthropic:
-    """A client of the official `anthropic` SDK that speaks to `base_url` and nothing else.
+    """A client of the official `anthropic` SDK for `base_url`.
 
     Its answers may have `limit` bytes.
     """
@@ -100,7 +100,7 @@ async def anthropic_client(
             base_url=address.rstrip("/").removesuffix("/v1"),  # the SDK's paths begin with /v1
             default_query=query,
             max_retries=0,
-            # The SDK sends a bearer token; servers that merely speak the dialect often know only the older header.
+            # The SDK sends a bearer token; servers that merely speak the dialect often expect the older header.
             default_headers={**({"x-api-key": key} if key and not official else {}), **headers},
             http_client=anthropic.DefaultAsyncHttpxClient(**client_options(base_url, limit)),
         )
@@ -110,7 +110,7 @@ async def anthropic_client(
 
 async def _built(build: Callable[[], ClientT], base_url: str) -> ClientT:
     try:
-        if urlsplit(base_url).port == 0:  # reading it raises for a port that is none
+        if urlsplit(base_url).port == 0:  # reading it raises for an invalid port
             raise ValueError("no port 0")
         return await asyncio.to_thread(build)
     except Exception as error:
@@ -125,9 +125,9 @@ async def _built(build: Callable[[], ClientT], base_url: str) -> ClientT:
 async def events(client: Client, path: str, body: Json, config: ProviderConfig) -> AsyncGenerator[Json, None]:
     """POST `body` and yield the server-sent events as JSON objects. Raises `ProviderError`.
 
-    A server has stalled that sends neither a whole line (an event's, or a comment as a sign of life) nor a fair piece
-    of one for `config.idle_timeout` seconds, or no event for `LONGEST_THOUGHT`. Closing the generator closes the
-    connection, which makes a server stop generating.
+    The stream is stalled if neither a whole line (of an event or a comment) nor a fair piece of one arrives for
+    `config.idle_timeout` seconds, or no event for `LONGEST_THOUGHT`. Closing the generator closes the connection, which
+    makes a server stop generating.
     """
     try:
         async with aclosing(_raw_events(client, path, body, config)) as stream:
@@ -148,7 +148,7 @@ async def _raw_events(client: Client, path: str, body: Json, config: ProviderCon
     from tui.providers.http.bounds import Pace
 
     provider, idle, limit = config.name, config.idle_timeout, config.max_response
-    # The read timeout runs anew with every byte that comes.
+    # The read timeout restarts with every byte.
     patience: Any = {"timeout": httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)}
     kind: Any
     if type(client).__module__.startswith("anthropic"):
@@ -191,7 +191,7 @@ async def _raw_events(client: Client, path: str, body: Json, config: ProviderCon
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:
-    """Read what follows the last event, so that the connection can serve the next request; not for long."""
+    """Read the rest after the last event, for a short time, so that the connection can be reused."""
     try:
         async with asyncio.timeout(DRAIN_TIMEOUT):
             async for _ in pieces:
@@ -200,16 +200,17 @@ async def _drain(pieces: AsyncIterator[bytes]) -> None:
         pass
 
 
-# After these nothing comes; a server that keeps the connection open all the same is not waited for.
+# Nothing follows these; don't wait for servers that keep the connection open.
 _LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete")
-# Names under which the dialects send; data under another name that is no JSON is somebody else's.
+# Event names of the dialects; under other names data that is not JSON is ignored.
 _OWN_NAMES = re.compile(r"|message|error|message_\w+|content_block_\w+|response\.[\w.]+|chat\.completion\.chunk")
 
 
 def _json_event(sent: ServerSentEvent, provider: str) -> Json | None:
-    """An event's JSON object; None for what is none of the answer. Raises `ProviderError` for an error in any shape.
+    """The JSON object of an event; None if it is not part of the answer. Raises `ProviderError` for an error in any
+    shape.
 
-    Raises ValueError for broken JSON.
+    Raises ValueError for invalid JSON.
     """
     if sent.name == "ping" or not sent.data.strip():
         return None
@@ -233,9 +234,10 @@ def _json_event(sent: ServerSentEvent, provider: str) -> Json | None:
 
 
 async def _unstreamed(response: Any) -> str | None:
-    """The text of an answer that is no event stream, whatever its headers say; None for one that is, still to be read.
+    """The text of an answer that is not an event stream, whatever its headers say; None for a stream, which is not
+    read.
 
-    Its first sign tells: a stream under a wrong name has to arrive piece by piece like any other.
+    The first character decides: a stream with a wrong content type has to arrive piece by piece like any other.
     """
     if response.headers.get("content-type", "").partition(";")[0].strip().lower() not in _WHOLE:
         return None
@@ -259,7 +261,7 @@ async def _joined(begun: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGener
 
 
 async def _post(client: Client, path: str, body: Json, **how: Any) -> Any:
-    """POST `body`. Half a character in it (a lone surrogate, from a paste, a file, a server) must not stop it."""
+    """POST `body`, replacing lone surrogates (from a paste, a file, a server), which can't be encoded."""
     try:
         return await _again_if_hung_up(lambda: client.post(path, cast_to=object, body=body, **how))
     except UnicodeEncodeError:
@@ -267,9 +269,9 @@ async def _post(client: Client, path: str, body: Json, **how: Any) -> Any:
 
 
 async def _again_if_hung_up(call: Callable[[], Awaitable[Any]]) -> Any:
-    """`call()`, once more where the connection was closed before a word of an answer.
+    """`call()`, repeated once if the connection was closed before any answer.
 
-    Servers close a kept connection after some seconds, or after a stream (llama.cpp), and that can be now.
+    Servers close idle connections after some seconds, or after a stream (llama.cpp), possibly at this moment.
     """
     import httpx2
 
@@ -316,9 +318,9 @@ async def _call(
 
 
 def translate(error: Exception, provider: str, base_url: str, idle: float | None = None) -> ProviderError | None:
-    """`error` of an SDK or its HTTP library as a `ProviderError`; None for what is no failure of the request.
+    """`error` of an SDK or its HTTP library as a `ProviderError`; None if it is not a failed request.
 
-    `idle`: how many seconds of silence a stream was allowed.
+    `idle`: seconds of silence allowed for a stream.
     """
     import httpx2
 
@@ -365,7 +367,7 @@ def translate(error: Exception, provider: str, base_url: str, idle: float | None
             return not_reached(reason, provider, base_url)
         case httpx2.HTTPError():
             text = f"the connection to {where} broke ({reason}). What arrived is kept; /retry goes on."
-        case ValueError() | RecursionError():  # also numbers of thousands of digits, lists in lists in lists
+        case ValueError() | RecursionError():  # includes numbers of thousands of digits, and deep nesting
             return ProviderError(
                 "protocol", f"{lead}the server sent broken JSON. What arrived is kept; /retry goes on."
             )
@@ -377,7 +379,7 @@ def translate(error: Exception, provider: str, base_url: str, idle: float | None
 
 
 def _body(error: Exception, response: Any) -> object:
-    """The decoded body; the raw text where the SDK kept only a part of it."""
+    """The decoded body; the raw text if the SDK kept only a part of it."""
     body = getattr(error, "body", None)
     if response.is_closed and response.is_stream_consumed:
         try:

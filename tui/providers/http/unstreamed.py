@@ -1,7 +1,7 @@
-"""Answers that are no stream although one was asked for: whole ones, errors under HTTP 200, web pages. Pure.
+"""Answers that are not streams although one was requested: whole ones, errors under HTTP 200, web pages. Pure.
 
 Proxies and small servers that do not stream send the answer whole; some report errors as plain JSON under HTTP 200; an
-address that is not the API's own (a login page, a site's front page) answers with HTML.
+address other than the API's (a login page, a site's front page) answers with HTML.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _CHECK = {True: "Check base_url.", False: "Check base_url; most end in /v1."}  #
 
 
 def is_page(text: str) -> bool:
-    """True for HTML."""
+    """Whether it is HTML."""
     return text.lstrip()[:1] == "<"
 
 
 def page_error(text: str, provider: str, where: str) -> ProviderError:
-    """The error of a web page at `where`, the address that was asked."""
+    """The error for a web page at `where`, the requested address."""
     title = one_line(body_message([("", text[:4000])]), 60) if "<title" in text[:4000].lower() else ""
     return ProviderError(
         "protocol",
@@ -34,7 +34,7 @@ def page_error(text: str, provider: str, where: str) -> ProviderError:
 
 
 def whole_answer(text: str, provider: str, where: str) -> list[Json]:
-    """The events of a whole answer in any dialect, from its body. Raises `ProviderError` where it is none."""
+    """The events of a whole answer in any dialect, from its body. Raises `ProviderError` if it is none."""
     if is_page(text):
         raise page_error(text, provider, where)
     body: Any = json.loads(text)
@@ -53,7 +53,7 @@ def whole_answer(text: str, provider: str, where: str) -> list[Json]:
 
 
 def _failed(body: object) -> bool:
-    """True for what says so in another way than with an `error`: {"success": false}, {"code": 500}."""
+    """Whether it reports failure without an `error`: {"success": false}, {"code": 500}."""
     if not isinstance(body, dict):
         return False
     code = body.get("code") or body.get("status")

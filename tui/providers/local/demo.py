@@ -1,4 +1,4 @@
-"""The provider of last resort: no model at all. It says so, and how to get a real one."""
+"""The fallback provider without any model. It says so, and how to get a real one."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ another address add a `[providers.NAME]` table with `base_url` to the config fil
 `chatctx doctor` shows what was found and what was not. Everything else works here as it will later: `/context`, \
 `/rolling-context`, sessions. The numbers are estimates, because nobody counts them.
 """
-WINDOW = 8192  # tokens; made up, so that the panel has something to draw, and said to be
+WINDOW = 8192  # tokens; invented, and labelled as such, so that the panel has something to draw
 PAUSE = 0.01  # seconds between pieces
 
 
 class DemoProvider(Provider):
-    """Streams the same honest guide to every request. Reports no usage: nothing was measured."""
+    """Streams the same guide to every request. Reports no usage: nothing was measured."""
 
     dialect = "demo"
 
@@ -48,11 +48,11 @@ class DemoProvider(Provider):
         yield StreamEnd("stop", "demo")
 
     def capabilities(self, model: str) -> Capabilities:
-        """It takes nothing and sends nothing back."""
+        """It accepts nothing and sends nothing back."""
         return Capabilities(images=False, tools=False)
 
     async def limits(self, model: str) -> ModelLimits | None:
-        """A made-up window that says so."""
+        """An invented window, labelled as such."""
         return ModelLimits(WINDOW, source="table", detail="the demo's own, made up")
 
     async def models(self) -> list[ModelInfo]:

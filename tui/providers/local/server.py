@@ -1,7 +1,7 @@
-"""The child process of the embedded provider: llama.cpp's own HTTP server on loopback, until its parent is gone.
+"""The child process of the embedded provider: llama.cpp's HTTP server on loopback, until its parent ends.
 
 Run as `python -m tui.providers.local.server`, with one JSON object on the first line of stdin. Writes one JSON line to
-stdout, `{"url": ...}` or `{"error": ...}`; the rest of stdin is a leash: when it closes, the process ends.
+stdout, `{"url": ...}` or `{"error": ...}`. The process ends when stdin is closed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel end this process with its parent (Linux), for the moments in which the leash is not read yet."""
+    """Have the kernel kill this process with its parent (Linux), while stdin is not read yet."""
     if not sys.platform.startswith("linux"):
         return
     import ctypes
@@ -73,7 +73,7 @@ def main() -> int:
         return 1
     print(json.dumps({"url": server.listening_address}), file=answer, flush=True)
     sys.stdin.read()
-    # The server's destructor waits for running answers; nobody is left to read them.
+    # The server's destructor would wait for running answers, which nobody reads any more.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""What is known of models without their server: a small table of limits, and `genai-prices` for windows and prices.
+"""Limits and prices without asking a server: a small table of limits, and `genai-prices`.
 
 `genai-prices` is offline data inside its package; loading it takes half a second, so call `price` and `prices_limits`
 off the event loop.
@@ -26,8 +26,8 @@ TABLE_DATE = "2026-11-28"
 """When the table was last held against the providers' pages of their models."""
 
 # (names, window, longest answer), in tokens, and whether the input is limited to the window less the longest answer,
-# however short an answer is asked for. Names are matched whole, but for a date or "latest" behind them: a name that is
-# not known is better unknown than given the window of its neighbours.
+# however short the answer. Names are matched whole, except for a date or "latest" at their end: an unknown name should
+# stay unknown rather than get the window of a similar one.
 _TABLE: tuple[tuple[re.Pattern[str], int, int, bool], ...] = tuple(
     (re.compile(rf"(?:{pattern}){_DATED}"), context, output, limited)
     for pattern, context, output, limited in (
@@ -48,9 +48,9 @@ _TABLE: tuple[tuple[re.Pattern[str], int, int, bool], ...] = tuple(
     )
 )
 
-# Our provider names where `genai-prices` has another.
+# Our provider names that differ from those of `genai-prices`.
 _PRICE_IDS: Mapping[str, str] = {"gemini": "google", "xai": "x-ai", "moonshot": "moonshotai"}
-# Models that `genai-prices` does not have yet, at the price of another one (OpenAI's pages of both, November 2026).
+# Models missing in `genai-prices`, and models of the same price (OpenAI's pages of both, November 2026).
 _PRICED_AS: Mapping[str, str] = {"gpt-6.2-sol": "gpt-6.1-sol"}
 # (provider, models, terms, factor of the list price): OpenAI's pages of prices and of fast mode, Anthropic's of prices
 # and of fast mode, November 2026. OpenAI calls the same tier "priority" and "fast".
@@ -70,7 +70,7 @@ _FREE = frozenset({"local", "demo", "llamacpp", "lmstudio", "vllm", "ollama"})
 
 
 def table_limits(model: str) -> ModelLimits | None:
-    """The built-in limits of a model, also behind a vendor prefix; None for models that are not in the table."""
+    """The built-in limits of a model, with or without a vendor prefix; None if it is not in the table."""
     name = model.lower().rpartition("/")[2].partition(":")[0]
     for pattern, context, output, limited in _TABLE:
         if pattern.fullmatch(name):
@@ -81,7 +81,7 @@ def table_limits(model: str) -> ModelLimits | None:
 
 
 def prices_limits(provider: str, model: str) -> ModelLimits | None:
-    """The window as `genai-prices` has it; None where it has none. Slow at first use."""
+    """The window in `genai-prices`, or None. Slow at first use."""
     listed = _find(provider, model)
     if listed is None or not listed.context_window:
         return None
@@ -89,11 +89,11 @@ def prices_limits(provider: str, model: str) -> ModelLimits | None:
 
 
 def price(usage: Usage, provider: str, model: str) -> Decimal | None:
-    """What a call cost in US dollars; None where usage or price is unknown.
+    """The cost of a call in US dollars; None if usage or price is unknown.
 
-    What the provider billed goes before list prices: those of cached tokens by the lifetime of what was written, and of
-    web searches. Of a call with several passes each is priced by itself: tiers and models may differ. Models on this
-    machine cost nothing. Slow at first use.
+    Billed figures take precedence over list prices: cached tokens by the lifetime of what was written, and web
+    searches. The passes of a call are priced separately, since tiers and models may differ. Models on this machine cost
+    nothing. Slow at first use.
     """
     if usage.cost is not None:
         return Decimal(str(usage.cost))
@@ -118,21 +118,21 @@ def price(usage: Usage, provider: str, model: str) -> Decimal | None:
     )
     try:
         listed = calc_price(counted, _PRICED_AS.get(model, model), provider_id=_price_id(provider)).total_price
-    except (LookupError, ValueError):  # not listed, or counts that cannot be
+    except (LookupError, ValueError):  # not listed, or impossible counts
         return None
     factors = [_factor(provider, model, term) for term in usage.terms]
     return listed if None in factors else math.prod((factor for factor in factors if factor is not None), start=listed)
 
 
 def unpriced_terms(usage: Usage, provider: str, model: str) -> str:
-    """The terms of a call where `price` lacks the factor of one, so that it is the list price; "" for none."""
+    """The terms of a call for which `price` has no factor, so that it is the list price; "" for none."""
     if usage.cost is not None or all(_factor(provider, model, term) is not None for term in usage.terms):
         return ""
     return ", ".join(usage.terms)
 
 
 def _factor(provider: str, model: str, term: str) -> Decimal | None:
-    """What a term multiplies the list price of a model by; None where that is unknown."""
+    """The factor of a term on the list price of a model; None if unknown."""
     for of_provider, models, terms, factor in _FACTORS:
         if provider == of_provider and term in terms and models.fullmatch(model):
             return factor
@@ -150,7 +150,7 @@ def dollars(usage: Usage, provider: str, model: str) -> float | None:
 
 
 def list_price(provider: str, model: str) -> tuple[Decimal, Decimal] | None:
-    """US dollars for a million tokens of input and of output, at the lowest tier; None where unknown.
+    """US dollars per million tokens of input and of output, at the lowest tier; None if unknown.
 
     Slow at first use.
     """
@@ -174,7 +174,7 @@ def _find(provider: str, model: str) -> ModelInfo | None:
 
 
 def known_limits(provider: str, model: str) -> ModelLimits:
-    """The limits by the table or the price data, or unknown: what is known without a server. Slow at first use."""
+    """Limits known without a server: by the table, the price data, or unknown. Slow at first use."""
     limits = table_limits(model)
     if limits is None and provider not in _FREE:
         limits = prices_limits(provider, model)
@@ -182,10 +182,11 @@ def known_limits(provider: str, model: str) -> ModelLimits:
 
 
 async def resolve_limits(provider: Provider, model: str) -> ModelLimits:
-    """The limits of `model`, in tokens: by the live server, the table, the price data, or unknown.
+    """The limits of `model`, in tokens: by the running server, the table, the price data, or unknown.
 
-    What a person set and what a refusal taught goes before all of these (`chat.windows`). A window from one source
-    keeps the input and output limits another one knows of the same window. A server that can't be asked is passed by.
+    A person's setting and limits learned from refusals take precedence over all of these (`chat.windows`). A window
+    from one source keeps the input and output limits that another source has for the same window. Servers that don't
+    answer are skipped.
     """
     try:
         stated = await provider.limits(model)

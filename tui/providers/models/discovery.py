@@ -1,4 +1,4 @@
-"""Models and limits of a live server: what it says about itself, under whatever key it says it."""
+"""Models and limits reported by a running server, under any of the keys in use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
 
-# Where servers write the window of a model in their list; dots go into an inner object.
+# Keys for the window of a model in lists of servers; dots lead into inner objects.
 CONTEXT_KEYS = (
     "context_length",
     "context_window",
@@ -54,12 +54,12 @@ OUTPUT_KEYS = (
 _OTHER_KINDS = frozenset(
     ("embedding", "embeddings", "rerank", "moderation", "image", "audio", "video", "transcribe", "tts", "stt")
 )
-# By name, where the list says no more. A server of one's own lists little, and every name could be a chat model's but
-# these: LM Studio's and Ollama's embedding models stand among the others.
+# By name, if the list says no more. On a person's own server every model may be for chat except these: LM Studio and
+# Ollama list embedding models among the others.
 _EMBEDS = re.compile(
     r"(?:^|[-_/.])(?:embed|embeddings?|rerank|reranker|bge|minilm|whisper)(?:$|[-_/.:\d])", re.IGNORECASE
 )
-# Those that the providers of the presets list besides.
+# Further ones listed by hosted providers.
 _HOSTED = re.compile(
     r"^(?:models/)?(?:tts|dall-e|gpt-image|chatgpt-image|sora|babbage|davinci|imagen|veo|lyria|aqa|grok-imagine|grok-\d-image)\b"
     r"|(?:^|[-_/.])(?:moderation|transcribe|transcription|realtime|tts|ocr|speech|orpheus)(?:$|[-_/.:\d])",
@@ -68,7 +68,7 @@ _HOSTED = re.compile(
 
 
 def is_for_chat(entry: Mapping[str, Any], name: str, *, hosted: bool) -> bool:
-    """Whether the model `name` can be talked to, by its entry in the list. `hosted`: at a provider that wants a key."""
+    """Whether the model `name` is for chat, by its entry in the list. `hosted`: at a provider that needs a key."""
     if str(entry.get("type")).lower() in _OTHER_KINDS:
         return False
     able = entry.get("capabilities")
@@ -77,12 +77,12 @@ def is_for_chat(entry: Mapping[str, Any], name: str, *, hosted: bool) -> bool:
     return not (_EMBEDS.search(name) or (hosted and _HOSTED.search(name)))
 
 
-# Where servers list the reasoning levels of a model.
+# Keys for the reasoning levels of a model.
 _EFFORT_KEYS = ("supported_efforts", "supported_reasoning_efforts", "supported_reasoning_levels", "reasoning_efforts")
 
 
 def find_count(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
-    """The first of `keys` that holds a positive number (also written as text)."""
+    """The first of `keys` that has a positive number (or its text)."""
     for key in keys:
         value: Any = entry
         for step in key.split("."):
@@ -93,7 +93,7 @@ def find_count(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
 
 
 def entry_limits(entry: Mapping[str, Any], detail: str) -> ModelLimits | None:
-    """The limits in one entry of a model list; None where it has none."""
+    """The limits in one entry of a model list, or None."""
     context, input_limit, output_limit = (find_count(entry, keys) for keys in (CONTEXT_KEYS, INPUT_KEYS, OUTPUT_KEYS))
     top = find_count(entry, ("top_provider.context_length",))
     if context is not None and top is not None:
@@ -134,7 +134,7 @@ def find_entry(entries: list[Json], model: str) -> Json | None:
 
 
 async def openai_models(client: AsyncOpenAI, config: ProviderConfig) -> list[ModelInfo]:
-    """The models of a server that speaks OpenAI's dialects and can be talked to, in its own order.
+    """The chat models of a server with an OpenAI dialect, in its own order.
 
     Raises `ProviderError`.
     """
@@ -148,10 +148,10 @@ async def openai_models(client: AsyncOpenAI, config: ProviderConfig) -> list[Mod
 
 
 def entry_info(entry: Mapping[str, Any], name: str, title: str | None, limits: ModelLimits | None) -> ModelInfo:
-    """What an entry of a model list says of its model besides the window.
+    """What an entry of a model list says about its model, except for the window.
 
-    OpenRouter writes modalities, parameters and prices (dollars a token, as text); Anthropic, Mistral, llama.cpp and LM
-    Studio capabilities, as a table or a list of words.
+    OpenRouter writes modalities, parameters and prices (dollars per token, as text); Anthropic, Mistral, llama.cpp and
+    LM Studio capabilities, as a table or a list of words.
     """
     able = entry.get("capabilities")
     words = {word for word in able if isinstance(word, str)} if isinstance(able, list) else None
@@ -177,7 +177,7 @@ def entry_info(entry: Mapping[str, Any], name: str, title: str | None, limits: M
 
 
 def _thinking_types(thinking: object) -> tuple[str, ...] | None:
-    """Anthropic: {"types": {"adaptive": {"supported": true}, ...}}; None where that is not listed."""
+    """Anthropic: {"types": {"adaptive": {"supported": true}, ...}}; None if not listed."""
     types = thinking.get("types") if isinstance(thinking, Mapping) else None
     if not isinstance(types, Mapping) or not types:
         return None
@@ -185,7 +185,7 @@ def _thinking_types(thinking: object) -> tuple[str, ...] | None:
 
 
 def _efforts(entry: Mapping[str, Any], able: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The reasoning levels that an entry lists: Anthropic's `effort` capability, or a list of words; None without one.
+    """The reasoning levels in an entry: Anthropic's `effort` capability, or a list of words; None without one.
 
     Anthropic's `off` follows from the types of thinking.
     """
@@ -236,7 +236,7 @@ def _entry_price(pricing: object) -> tuple[float, float] | None:
 
 
 async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str) -> ModelLimits | None:
-    """The window the server itself names for `model`; None where it names none. Raises `ProviderError`."""
+    """The window that the server reports for `model`, or None. Raises `ProviderError`."""
     if config.official:
         return None  # OpenAI's list holds names only
     if config.name == "gemini":
@@ -259,7 +259,7 @@ async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str)
 
 
 async def _gemini_limits(client: AsyncOpenAI, model: str, provider: str) -> ModelLimits | None:
-    """Gemini: its own list names the limits, its list in OpenAI's dialect does not."""
+    """Gemini: its own list has the limits, its list in OpenAI's dialect does not."""
     root = str(client.base_url).rstrip("/").removesuffix("/openai")
     url = f"{root}/models/{model.removeprefix('models/')}"
     entry = await get_json(client, url, provider, headers={"x-goog-api-key": client.api_key})
@@ -267,7 +267,7 @@ async def _gemini_limits(client: AsyncOpenAI, model: str, provider: str) -> Mode
 
 
 async def _ollama_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
-    """Ollama: the window the model is loaded with; before it is loaded, what its Modelfile sets."""
+    """Ollama: the window that the model is loaded with; before it is loaded, the setting in its Modelfile."""
     running = find_entry(model_entries(await _probe(client, f"{root}/api/ps", provider)), model)
     if running is not None and (context := find_count(running, ("context_length",))):
         return ModelLimits(context, source="probe", detail="Ollama, as loaded (/api/ps)")
@@ -277,7 +277,7 @@ async def _ollama_limits(client: AsyncOpenAI, root: str, model: str, provider: s
         words = line.split()
         if len(words) == 2 and words[0] == "num_ctx" and words[1].isdigit():
             return ModelLimits(int(words[1]), source="probe", detail="Ollama, num_ctx of the model (/api/show)")
-    return None  # its trained length is not what it will be loaded with
+    return None  # its trained length is not the window it will be loaded with
 
 
 async def _props_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
@@ -288,7 +288,7 @@ async def _props_limits(client: AsyncOpenAI, root: str, model: str, provider: st
 
 
 async def _lmstudio_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
-    """LM Studio: the window the model is loaded with. The most it takes is not what it will be loaded with."""
+    """LM Studio: the window that the model is loaded with, which may be less than its maximum."""
     for path in ("/api/v1/models", "/api/v0/models"):  # from 0.4 on, and before
         try:
             entry = find_entry(model_entries(await _probe(client, root + path, provider)), model) or {}
@@ -303,7 +303,7 @@ async def _lmstudio_limits(client: AsyncOpenAI, root: str, model: str, provider:
 
 
 async def input_tokens(client: AsyncOpenAI | AsyncAnthropic, path: str, body: Json, provider: str) -> int | None:
-    """The server's count of a request's input, in tokens; None where it has no such route. Raises `ProviderError`."""
+    """The server's count of a request's input, in tokens; None if it has no such route. Raises `ProviderError`."""
     asked = {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
     try:
         answer = await post_json(client, path, asked, provider)
@@ -334,9 +334,9 @@ def anthropic_limits(entry: Mapping[str, Any]) -> ModelLimits | None:
 
 
 async def server_takes_tools(client: AsyncOpenAI | AsyncAnthropic, config: ProviderConfig, model: str) -> bool | None:
-    """What a server on one's own machine or network says of `model`. A hosted one is not asked: it refuses.
+    """Whether a local server reports that `model` supports tools. Hosted ones are not asked: they refuse.
 
-    llama.cpp leaves tools out of the prompt without a word where the model's template has no place for them.
+    llama.cpp silently drops tools from the prompt if the model's template does not support them.
     """
     if config.official or config.needs_key:
         return None
@@ -348,7 +348,7 @@ async def server_takes_tools(client: AsyncOpenAI | AsyncAnthropic, config: Provi
             return "tools" in words
     except ProviderError as error:
         if error.kind == "network":
-            return None  # nobody is there to ask; otherwise it is not Ollama
+            return None  # not reachable; otherwise it is not Ollama
     try:
         props = await _probe(client, f"{root}/props", config.name)
         able = props.get("chat_template_caps") if isinstance(props, Mapping) else None
@@ -369,7 +369,8 @@ _missing: WeakKeyDictionary[AsyncOpenAI | AsyncAnthropic, set[str]] = WeakKeyDic
 
 
 async def _probe(client: AsyncOpenAI | AsyncAnthropic, url: str, provider: str, body: Json | None = None) -> object:
-    """GET `url` as JSON, or POST `body` to it. Raises `ProviderError`, at once where the route was not there before."""
+    """GET `url` as JSON, or POST `body` to it. Raises `ProviderError`, without a request if the route was missing
+    before."""
     missing = _missing.setdefault(client, set())
     if url in missing:
         raise ProviderError("not_found", f"{provider} has no such route")

@@ -1,10 +1,10 @@
-"""The usual providers: address, key variable, what they speak. Data, nothing else."""
+"""Presets of the usual providers: address, key variable, dialect. Data only."""
 
 from __future__ import annotations
 
 from tui.providers.config import ProviderConfig
 
-# Default models are the middle of each family; the model last used takes their place after the first turn.
+# Default models are the middle of each family; after the first turn the model last used is the default.
 _ALL = (
     ProviderConfig(
         "anthropic",

@@ -33,7 +33,7 @@ class OpenAIChat(DialectProvider["AsyncOpenAI", ChatStyle]):
     dialect = "openai-chat"
 
     async def base_url(self) -> str:
-        """Where the server is. The embedded provider starts its server here."""
+        """The server's address. The embedded provider starts its server here."""
         return self.config.base_url
 
     async def _connect(self, key: str | None) -> AsyncOpenAI:
@@ -54,7 +54,7 @@ class OpenAIChat(DialectProvider["AsyncOpenAI", ChatStyle]):
                         yield event
         except ProviderError as error:
             if not (reader.ended and error.kind in ("network", "protocol")):
-                raise  # otherwise the answer is whole; only its tail (usage) is lost
+                raise  # otherwise the answer is complete; only its tail (usage) is missing
         for event in reader.finish():
             yield event
 
@@ -75,7 +75,7 @@ class OpenAIChat(DialectProvider["AsyncOpenAI", ChatStyle]):
     def _after(self, error: ProviderError, style: ChatStyle, request: Request) -> ChatStyle | None:
         changed = super()._after(error, style, request)
         if changed is not None and changed.efforts == () != style.efforts:
-            return replace(changed, include_usage=True)  # it was the effort that the server did not know, not this
+            return replace(changed, include_usage=True)  # the unsupported field was the effort, not this one
         return changed
 
     def _lessons(self, style: ChatStyle, first: ChatStyle) -> tuple[str, ...]:
@@ -90,14 +90,14 @@ class OpenAIChat(DialectProvider["AsyncOpenAI", ChatStyle]):
         return self.config.adjust(chat_capabilities(model, self.config.family))
 
     async def limits(self, model: str) -> ModelLimits | None:
-        """The window as the server states it; None where it says nothing. Raises `ProviderError`."""
+        """The window reported by the server, or None. Raises `ProviderError`."""
         return await discovery.openai_limits(await self.client(), self.config, model)
 
     async def _list(self, client: AsyncOpenAI) -> list[ModelInfo]:
         return await discovery.openai_models(client, self.config)
 
     async def count_tokens(self, request: Request) -> int | None:
-        """llama.cpp counts a request; no other Chat server has such a route. Raises `ProviderError`."""
+        """llama.cpp's count of a request; no other Chat server has such a route. Raises `ProviderError`."""
         if not self.capabilities(request.model).count_endpoint:
             return None
         body = await asyncio.to_thread(to_wire, request, self._style(request.model))
@@ -105,7 +105,7 @@ class OpenAIChat(DialectProvider["AsyncOpenAI", ChatStyle]):
         return await discovery.input_tokens(await self.client(), path, body, self.name)
 
     async def check_key(self) -> None:
-        """OpenRouter shows its model list to everybody, so its /key is asked. Raises `ProviderError` of kind "auth"."""
+        """Check the key at OpenRouter's /key: its model list is public. Raises `ProviderError` of kind "auth"."""
         if self.name != "openrouter":
             return
         try:
@@ -113,4 +113,4 @@ class OpenAIChat(DialectProvider["AsyncOpenAI", ChatStyle]):
         except ProviderError as error:
             if error.kind == "auth":
                 raise
-            log.info("openrouter's /key says nothing of the key: %s", error)  # the first message will tell
+            log.info("openrouter's /key says nothing of the key: %s", error)  # the first message will show

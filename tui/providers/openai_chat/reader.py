@@ -1,4 +1,4 @@
-"""Chat Completions chunks in, our stream events out. Pure: fed with JSON objects, knows no SDK."""
+"""Reads Chat Completions chunks into stream events. Pure: fed with JSON objects, independent of the SDK."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tui.providers.usage_reading import merged_usage, read_terms, read_usage
 from tui.providers.wire import Json
 from tui.text.endings import finish_kind
 
-# Ends that are none: OpenRouter, DeepSeek, Z.ai, vLLM and SGLang. What they mean, where nothing of the answer came.
+# Finish reasons that are errors: OpenRouter, DeepSeek, Z.ai, vLLM and SGLang. Their meaning if no answer came.
 _BROKEN: dict[str, ErrorKind] = {
     "error": "server",
     "insufficient_system_resource": "overloaded",
     "network_error": "server",
     "abort": "server",
 }
-# Servers name the reasoning differently, some send two of these with the same text: the first non-empty one counts.
+# Fields for reasoning; some servers send two with the same text, so the first non-empty one is used.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 
 
@@ -52,11 +52,11 @@ class ChatReader:
 
     @property
     def ended(self) -> bool:
-        """True once the server said why it stopped."""
+        """Whether the server has given a finish reason."""
         return self._end is not None
 
     def feed(self, chunk: Json) -> Iterator[StreamEvent]:
-        """Events of one chunk. Raises `ProviderError` for an error that a server wraps as a chunk."""
+        """The stream events of one chunk. Raises `ProviderError` for an error sent as a chunk."""
         choices = chunk.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
         if error := choice.get("error"):
@@ -73,9 +73,9 @@ class ChatReader:
             self._end = reason
 
     def finish(self) -> Iterator[StreamEvent]:
-        """What can be said only now: collected reasoning details, and the end mark if there was one.
+        """Events known only at the end: collected reasoning details, and the end mark if there was one.
 
-        Raises `ProviderError` where the server said that it could not go on.
+        Raises `ProviderError` if the server reported that it could not go on.
         """
         if self._details:
             yield ReasoningMeta(details=json.dumps(self._details, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""A request in the words of Chat Completions. Pure."""
+"""Builds Chat Completions requests. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def to_wire(request: Request, style: ChatStyle) -> Json:
     messages: list[Json] = []
     if system := system_text(request.system):
         messages.append({"role": "system", "content": system})
-    waiting: list[Json] = []  # images of tool results: the dialect takes them from the person's side only
+    waiting: list[Json] = []  # images of tool results: only user messages may have images in this dialect
     for message in request.messages:
         if message.role == "tool":
             waiting += _result_files(message, request)
@@ -70,7 +70,7 @@ def to_wire(request: Request, style: ChatStyle) -> Json:
 
 
 def _append(messages: list[Json], wire: Json) -> None:
-    """Add a message; two of the same side in a row become one, because many chat templates insist on turns."""
+    """Add a message; two consecutive ones of a role are merged, since many chat templates require alternation."""
     last = messages[-1] if messages else {}
     same = last.get("role") == wire["role"] and wire["role"] in ("user", "assistant")
     one, other = last.get("content"), wire.get("content")
@@ -121,7 +121,7 @@ def _result(part: ToolResult, more: list[Part], ids: ToolIds) -> Json:
 
 
 def _result_files(message: Message, request: Request) -> list[Json]:
-    """The images of a tool message, each result's behind a line that says whose they are."""
+    """The images of a tool message as a user message, each result's after a line that names it."""
     pieces: list[Json] = []
     for part, more in results_with_parts(message):
         files = [_attachment(file, request) for file in more if isinstance(file, Attachment)]
@@ -131,7 +131,7 @@ def _result_files(message: Message, request: Request) -> list[Json]:
 
 
 def _content(message: Message, request: Request) -> str | list[Json]:
-    """A plain string where there is text only: the form every server takes."""
+    """A plain string if there is only text: the form that every server accepts."""
     pieces: list[Json] = []
     for part in message.parts:
         if isinstance(part, Attachment):
@@ -160,7 +160,7 @@ def _assistant(message: Message, request: Request, style: ChatStyle, ids: ToolId
     same_provider = message.provider == request.provider
     calls = [_call(part, ids, same_provider=same_provider) for part in message.parts if isinstance(part, ToolCall)]
     if not text and not calls:
-        return []  # an answer of nothing but reasoning is refused as empty
+        return []  # an answer with nothing but reasoning is refused as empty
     wire["content"] = text or None
     thoughts = [part for part in message.parts if isinstance(part, Reasoning) and own_reasoning(part, request)]
     details: list[Any] = []
@@ -184,7 +184,7 @@ def _details(part: Reasoning) -> list[Any]:
 
 
 def _call(part: ToolCall, ids: ToolIds, *, same_provider: bool) -> Json:
-    """A call; what its provider wants echoed with it (Gemini's signature) goes to that provider only."""
+    """A call; metadata to be echoed (Gemini's signature) is sent to its own provider only."""
     wire: Json = {
         "id": ids.call(part.id),
         "type": "function",

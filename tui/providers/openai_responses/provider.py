@@ -1,4 +1,4 @@
-"""OpenAI Responses at any base URL, through the official `openai` SDK. Stateless: the server keeps nothing."""
+"""OpenAI Responses at any base URL, through the official `openai` SDK. Stateless: the server stores nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tui.providers.openai_responses.wire import to_wire
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-# What the counting route takes of a request.
+# Fields of a request that the counting route accepts.
 _COUNTED = ("model", "input", "instructions", "tools", "reasoning")
 
 
@@ -77,14 +77,14 @@ class OpenAIResponses(DialectProvider["AsyncOpenAI", ResponsesStyle]):
         return responses_capabilities(model, official=self.config.official)
 
     async def limits(self, model: str) -> ModelLimits | None:
-        """The window as the server states it; None where it says nothing. Raises `ProviderError`."""
+        """The window reported by the server, or None. Raises `ProviderError`."""
         return await discovery.openai_limits(await self.client(), self.config, model)
 
     async def _list(self, client: AsyncOpenAI) -> list[ModelInfo]:
         return await discovery.openai_models(client, self.config)
 
     async def count_tokens(self, request: Request) -> int | None:
-        """The server's count of the input, in tokens; None where it has no such route. Raises `ProviderError`."""
+        """The server's count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""
         body = await asyncio.to_thread(to_wire, request, self._style(request.model))
         asked = {key: value for key, value in body.items() if key in _COUNTED}
 

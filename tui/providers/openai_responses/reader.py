@@ -1,4 +1,4 @@
-"""OpenAI Responses events in, our stream events out. Pure: fed with JSON objects, knows no SDK."""
+"""Reads OpenAI Responses events into stream events. Pure: fed with JSON objects, independent of the SDK."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tui.providers.usage_reading import merged_usage, read_terms, read_usage
 from tui.providers.wire import Json
 from tui.text.endings import finish_kind
 
-_READ = ("message", "reasoning", "function_call")  # the items that are more than their name
+_READ = ("message", "reasoning", "function_call")  # item types with content of their own
 
 
 @dataclass(slots=True)
@@ -34,9 +34,9 @@ class _Item:
     kind: str
     index: int  # counted within its kind
     place: int  # among all items of the answer
-    text: str = ""  # what has come of it in deltas
-    refused: str = ""  # what has come of a refusal in it
-    named: bool = False  # its phase, or that there is such an item, was handed on
+    text: str = ""  # received in deltas
+    refused: str = ""  # refusal text received in deltas
+    named: bool = False  # whether its phase or existence was reported
     parts: int = 0  # summary parts begun
     added: bool = False  # its beginning was announced
     done: bool = False
@@ -46,7 +46,7 @@ class _Item:
 class ResponsesReader:
     """Reads one streamed answer. Feed every event, then call `finish` when the stream has ended.
 
-    Items are known by `output_index`: some servers rotate the ids, others (llama.cpp) leave the index out.
+    Items are identified by `output_index`: some servers rotate the ids, others (llama.cpp) leave the index out.
     """
 
     def __init__(self, provider: str = "") -> None:
@@ -59,11 +59,11 @@ class ResponsesReader:
 
     @property
     def ended(self) -> bool:
-        """True once the closing event has come."""
+        """Whether the closing event has arrived."""
         return self._end is not None
 
     def feed(self, event: Json) -> Iterator[StreamEvent]:
-        """Events of one event. Raises `ProviderError` for an answer that failed."""
+        """The stream events of one event. Raises `ProviderError` for a failed answer."""
         kind = str(event.get("type") or "")
         response = event.get("response")
         if isinstance(response, dict):
@@ -87,7 +87,7 @@ class ResponsesReader:
                     yield ReasoningDelta("\n\n", item.index)
 
     def finish(self) -> Iterator[StreamEvent]:
-        """The end mark if there was one."""
+        """The end mark, if there was one."""
         if self._end is not None:
             yield self._end
 
@@ -110,7 +110,7 @@ class ResponsesReader:
                 yield ToolCallDelta(item.index, arguments=delta)
 
     def _item(self, event: Json, kind: str, *, adding: bool = False) -> _Item:
-        """The item an event belongs to; made up where a server did not announce it. `adding`: a new one begins."""
+        """The item an event belongs to; created if the server did not announce it."""
         wire = event.get("item")
         item_id = wire.get("id") if isinstance(wire, dict) else event.get("item_id")
         index = event.get("output_index")
@@ -135,7 +135,7 @@ class ResponsesReader:
         yield from _named(item, wire)
 
     def _done(self, event: Json) -> Iterator[StreamEvent]:
-        """What a finished item holds beyond its deltas: metadata, and content whose deltas did not come."""
+        """What a finished item has beyond its deltas: metadata, and content whose deltas are missing."""
         wire = event.get("item")
         if not isinstance(wire, dict):
             return
@@ -200,7 +200,7 @@ def _first_open(item: _Item) -> _Item:
 
 
 def _named(item: _Item, wire: Json) -> Iterator[StreamEvent]:
-    """What is handed on once of an item: the phase of a message, and that there is an item of another kind."""
+    """Reported once for each item: the phase of a message, and the existence of other items."""
     phase = wire.get("phase")
     if item.named:
         return
@@ -213,7 +213,7 @@ def _named(item: _Item, wire: Json) -> Iterator[StreamEvent]:
 
 
 def _cited(annotation: object) -> Iterator[StreamEvent]:
-    """A page that a text cites, or a file of OpenAI's, by its name."""
+    """A page cited by a text, or a file of OpenAI's, by its name."""
     if not isinstance(annotation, dict):
         return
     place = next((annotation[key] for key in ("url", "filename", "file_id") if annotation.get(key)), "")
@@ -222,7 +222,7 @@ def _cited(annotation: object) -> Iterator[StreamEvent]:
 
 
 def _rest(item: _Item, whole: str) -> str:
-    """What a finished item says beyond its deltas; nothing where the two disagree."""
+    """The part of a finished item that was not in its deltas; nothing if the two disagree."""
     before, item.text = item.text, whole or item.text
     return whole[len(before) :] if whole.startswith(before) else ""
 

@@ -1,4 +1,4 @@
-"""A request in the words of OpenAI Responses, stateless: all items are sent again, nothing is stored. Pure."""
+"""Builds OpenAI Responses requests, stateless: all items are sent again, nothing is stored. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def to_wire(request: Request, style: ResponsesStyle) -> Json:
     official = style.official
     ids = usual_tool_ids()
     items: list[Json] = []
-    waiting: list[Json] = []  # images of tool results, where the server takes them from the person's side only
+    waiting: list[Json] = []  # images of tool results, if the server accepts them in user messages only
     for message in request.messages:
         if waiting and message.role != "tool":
             items.append({"type": "message", "role": "user", "content": waiting})
@@ -61,7 +61,7 @@ def to_wire(request: Request, style: ResponsesStyle) -> Json:
 
 
 def _reasoning_fields(request: Request, style: ResponsesStyle) -> Json:
-    """What is asked of a reasoning model; OpenAI's others answer 400 to these fields."""
+    """Fields for reasoning models; OpenAI's other models answer 400 to them."""
     if style.official and not style.efforts and not openai_levels(request.model):
         return {}
     fields: Json = {}
@@ -113,7 +113,7 @@ def _attachment(part: Attachment, request: Request) -> Json:
 
 
 def _assistant(message: Message, request: Request, ids: ToolIds, *, official: bool) -> list[Json]:
-    """An answer's items in their order; reasoning stays directly before what it led to."""
+    """An answer's items in order; reasoning stays directly before the item it led to."""
     items: list[Json] = []
     last_call = max((at for at, part in enumerate(message.parts) if isinstance(part, ToolCall)), default=-1)
     version = gpt_version(request.model)
@@ -136,7 +136,7 @@ def _assistant(message: Message, request: Request, ids: ToolIds, *, official: bo
             case _ if text := plain_text(part):
                 item: Json = {"type": "message", "role": "assistant", "content": text}
                 phase = part.phase if isinstance(part, Text) else None
-                if phase is None and phased:  # what is said on the way to a call, and what is said at the end
+                if phase is None and phased:  # text before a call, and text at the end
                     phase = "commentary" if at < last_call else "final_answer"
                 if phase is not None and official:
                     item["phase"] = phase
