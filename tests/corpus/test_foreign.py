@@ -67,7 +67,12 @@ def test_calls_and_token_sums_are_those_of_the_files() -> None:
 
 @pytest.mark.parametrize(
     ("program", "middle", "p95", "p99"),
-    [("codex", 0.01, 0.15, 0.8), ("gemini-cli", 0.05, 1.0, 4.0), ("claude-code-2026", 0.05, 0.4, 0.7)],
+    [
+        ("codex", 0.01, 0.15, 0.8),
+        ("gemini-cli", 0.05, 1.0, 4.0),
+        ("claude-code-2026", 0.05, 0.4, 0.7),
+        ("opencode", 0.05, 0.5, 0.8),
+    ],
 )
 def test_recorded_calls_are_predicted(program: str, middle: float, p95: float, p99: float) -> None:
     scored = [

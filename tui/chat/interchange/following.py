@@ -164,8 +164,9 @@ class Follower:
             fresh = len(state.checkpoints) != self._compactions
             self._compactions = len(state.checkpoints)
             predicted = self._estimator.estimate(request).tokens
-            if not fresh and usage.input_total:
+            if not fresh and usage.input_total and reply.id not in recording.unpredictable:
                 self._forecasts.append(100 * (predicted - usage.input_total) / usage.input_total)
+            usage = recording.believed(reply, usage)
             self._estimator.record(request, reply, usage, at=reply.created_at, recorded=True)
         self._measured = calls
 

@@ -306,7 +306,8 @@ class _Reader:
                 self._epochs.append(max(0, (usage.input_total or 0) - alone.estimate(request).tokens))
             compactions = len(state.checkpoints)
             self._collected.epoch = len(self._epochs) - 1
-            estimator.record(request, reply, usage, at=reply.created_at, recorded=True)
+            believed = self._recording.believed(reply, usage)
+            estimator.record(request, reply, believed, at=reply.created_at, recorded=True)
             self.calls.append(self._call(reply, usage, predicted))
             if progress is not None:
                 progress(number, count)

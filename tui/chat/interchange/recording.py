@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from tui.chat.store.calls import CallRow
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import Record, SessionInfo
 from tui.context.reduction.checkpoints import CompactionRecord, checkpoint_to_json
-from tui.messages import Attachment, Message
+from tui.messages import Attachment, Message, Usage
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What reading a file as something it isn't can raise."""
@@ -31,7 +31,8 @@ class Recording:
     answered carry its usage. `records` say what compactions and the like left out, as in our own store. `info` and
     `calls` are there in our own export only. `window` is the context window that the file names, in tokens; `unscored`
     says why `chatctx replay` can't score a file that reports no usage per call, `skipped` what could not be read.
-    `missing` names, by the id of an answer, what its input had that the file lacks: such a call can't be predicted.
+    `unpredictable` says, by the id of an answer, why its reported input can't be told from the file; `corrected` are
+    the input tokens of answers whose reported number is known to be wrong.
 
     A `Reasoning` with an empty `encrypted` was sent back by the other program, but its content is not in the file.
     """
@@ -46,7 +47,13 @@ class Recording:
     window: int | None = None
     unscored: str = ""
     skipped: str = ""
-    missing: Mapping[str, str] = field(default_factory=dict)
+    unpredictable: Mapping[str, str] = field(default_factory=dict)
+    corrected: Mapping[str, int] = field(default_factory=dict)
+
+    def believed(self, reply: Message, usage: Usage) -> Usage:
+        """The usage of `reply` to go by: as reported, or corrected."""
+        tokens = self.corrected.get(reply.id)
+        return usage if tokens is None else replace(usage, input_total=tokens)
 
     @property
     def model(self) -> tuple[str, str]:

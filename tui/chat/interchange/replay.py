@@ -3,7 +3,7 @@
 Before each call the request is projected and estimated by the same code as in the program; then the recorded usage is
 recorded as its outcome. The first call of a conversation, and the first after a compaction, have nothing measured
 behind them in the file (system prompt and tools are not in it): they only anchor. So does a call whose request had
-more than the file tells, such as the schemas of tools that were loaded meanwhile.
+more than the file tells, such as the schemas of tools that were loaded meanwhile, and one whose number is wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
 from tui.messages import Message, Request, SystemSection, Usage
 from tui.providers.base import Capabilities
-from tui.providers.capabilities import anthropic_capabilities, chat_capabilities, responses_capabilities
+from tui.providers.capabilities import anthropic_capabilities, chat_capabilities, claude, responses_capabilities
 
 Method: TypeAlias = Literal["hybrid", "chars4"]
 
@@ -48,13 +48,13 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A file's result. `missing` is how many calls were not scored, by what the file lacks of them."""
+    """A file's result. `unpredictable` is how many calls were not scored, by reason."""
 
     name: str
     calls: int
     scored: tuple[Scored, ...]
     seconds: float
-    missing: Mapping[str, int]
+    unpredictable: Mapping[str, int]
 
 
 def replay(recording: Recording, name: str, *, learn: bool = True, method: Method = "hybrid") -> Replay:
@@ -63,7 +63,7 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
     estimator = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
     naive = _Chars4()
     scored: list[Scored] = []
-    missing: Counter[str] = Counter()
+    unpredictable: Counter[str] = Counter()
     calls, fresh = 0, True
     compactions = -1
     for reply, usage, request, state in recorded_calls(recording):
@@ -80,13 +80,14 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
         else:
             estimate = estimator.estimate(request)
             predicted, bound, source = estimate.tokens, estimate.upper_bound, estimate.source
+            usage = recording.believed(reply, usage)
             estimator.record(request, reply, usage, learn=learn, at=reply.created_at, recorded=True)
-        if reply.id in recording.missing:
-            missing[recording.missing[reply.id]] += 1
+        if reply.id in recording.unpredictable:
+            unpredictable[recording.unpredictable[reply.id]] += 1
         elif not fresh:
             scored.append(Scored(len(scored) + 1, predicted, bound, actual, source, reply.id))
         fresh = False
-    return Replay(name, calls, tuple(scored), time.perf_counter() - began, missing)
+    return Replay(name, calls, tuple(scored), time.perf_counter() - began, unpredictable)
 
 
 def recorded_calls(
@@ -128,6 +129,8 @@ def _capabilities(provider: str, model: str) -> Capabilities:
             return responses_capabilities(model, official=True)
         case _ if "deepseek" in model.lower():
             return Capabilities(reasoning_return="always")
+        case _ if claude(model) is not None:
+            return chat_capabilities(model, "openrouter")
         case _:
             return chat_capabilities(model, "kimi" if "kimi" in model.lower() else "plain")
 

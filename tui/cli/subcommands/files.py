@@ -182,8 +182,8 @@ def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, n
             name = path.name if len(recordings) == 1 else f"{path.name}: {plain(recording.title)[:40]}"
             result = replay(recording, name, learn=not no_learning, method=method)
             results.append(result)
-            for what, count in result.missing.items():
-                complain(f"{name}: {plural(count, 'call')} not scored, since the file lacks {what}")
+            for reason, count in result.unpredictable.items():
+                complain(f"{name}: {plural(count, 'call')} not scored: {reason}")
     if not results:
         return FAILED
     rows = [summary(result.name, result.calls, result.scored, result.seconds) for result in results]

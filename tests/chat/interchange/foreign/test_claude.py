@@ -83,9 +83,9 @@ def loaded(call: str = "c") -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("between", "what"),
     [
-        (loaded(), "schemas of tools that it loaded"),
-        ([attachment("plan_mode", reminderType="full")], "instructions of its plan mode"),
-        ([attachment("auto_mode")], "instructions of its auto mode"),
+        (loaded(), "the schemas of tools that were loaded"),
+        ([attachment("plan_mode", reminderType="full")], "the instructions of plan mode"),
+        ([attachment("auto_mode")], "the instructions of auto mode"),
     ],
 )
 def test_a_call_with_more_than_the_file_tells_is_not_scored(
@@ -100,14 +100,14 @@ def test_a_call_with_more_than_the_file_tells_is_not_scored(
         claude_answer(text("done"), "r4", 9, cache_read_input_tokens=90_020),
     )
     found = replay(recording, "a")
-    assert found.missing == {what: 1}
+    assert found.unpredictable == {f"the file lacks {what}": 1}
     assert [call.message for call in found.scored][-1] == recording.messages[-1].id
     assert abs(found.scored[-1].error_percent) < 0.1
 
 
 def test_a_call_whose_server_searched_the_web_is_not_scored(tmp_path: Path) -> None:
     answer = claude_answer(text("found"), "r1", 9, server_tool_use={"web_search_requests": 2})
-    assert replay(read(tmp_path, answer), "a").missing == {"what its server read by itself": 1}
+    assert replay(read(tmp_path, answer), "a").unpredictable == {"the file lacks what the server read by itself": 1}
 
 
 def test_names_of_loaded_tools_are_the_result(tmp_path: Path) -> None:

@@ -97,6 +97,30 @@ def test_opencode_a_compaction_is_a_summary_whose_call_is_paid(tmp_path: Path) -
     assert (summary.kind, summary.usage) == ("summary", Usage(200, 10, 0, 0, 0))
 
 
+@pytest.mark.parametrize("honest", [False, True])
+def test_opencode_what_copilot_counted_twice_is_counted_once(tmp_path: Path, honest: bool) -> None:
+    """A call after tool results, in which the model thinks. What the next one reads from the cache tells."""
+
+    def answer(input_: int, read: int, created: int) -> dict[str, Any]:
+        tool = {"type": "tool", "tool": "read", "callID": f"c{created}", "state": {"output": "found"}}
+        tokens = step(input=input_, output=20, reasoning=0, total=input_ + read + 20, cache={"read": read, "write": 0})
+        message = opencode_message("assistant", {"type": "reasoning", "text": "hm"}, tool, tokens, created=created)
+        message["info"] |= {"providerID": "github-copilot", "modelID": "claude-sonnet-4.6"}
+        return message
+
+    asked = opencode_message("user", {"type": "text", "text": "look"})
+    third = 1_601 if honest else 1_299
+    answers = [answer(1_000, 0, 1_000), answer(601, 999, 2_000), answer(41, third, 3_000)]
+    path = write(tmp_path / "a.json", OPENCODE | {"messages": [asked, *answers]})
+    recording = read_recording(path)
+    second, last = (recording.messages[at] for at in (3, 5))
+    assert second.usage is not None
+    assert second.usage.input_total == 1_600  # as it was reported
+    assert recording.corrected == ({} if honest else {second.id: 1_300, last.id: 1_320})
+    assert recording.unpredictable.keys() == recording.corrected.keys()
+    assert recording.believed(second, second.usage).input_total == (1_600 if honest else 1_300)
+
+
 def test_opencode_database(tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     with sqlite3.connect(path) as db:

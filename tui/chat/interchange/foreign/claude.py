@@ -29,11 +29,11 @@ _NOT_SENT = frozenset(
 """Kinds of `attachment` lines that are for the screen or the record only, as observed up to 2.1.258."""
 
 _NOT_IN_FILE = {
-    "auto_mode": "instructions of its auto mode",
-    "auto_mode_exit": "instructions of its auto mode",
-    "plan_mode": "instructions of its plan mode",
-    "plan_mode_exit": "instructions of its plan mode",
-    "plan_mode_reentry": "instructions of its plan mode",
+    "auto_mode": "the instructions of auto mode",
+    "auto_mode_exit": "the instructions of auto mode",
+    "plan_mode": "the instructions of plan mode",
+    "plan_mode_exit": "the instructions of plan mode",
+    "plan_mode_reentry": "the instructions of plan mode",
 }
 """Kinds whose words are sent, but stand in no file: what of the context is missing."""
 
@@ -75,8 +75,8 @@ class Reader:
         self._answers: dict[str, int] = {}  # request id -> position of its message
         self._names: dict[str, str] = {}  # call id -> tool name
         self._results: dict[str, str] = {}  # call id -> id of the message with its result
-        self._missing: dict[str, str] = {}  # answer -> what its request had that the file lacks
-        self._missing_next = ""
+        self._unpredictable: dict[str, str] = {}  # answer -> why
+        self._lacking = ""  # what the request of the next answer has that the file lacks
         self._start = 0  # where the context begins: after the last compaction
         self._parents: dict[str, str] = {}  # line -> the line it follows
         self._lines: dict[str, set[str]] = {}  # message id -> the lines it stands on
@@ -111,8 +111,9 @@ class Reader:
         """The conversation so far, under `fallback` where nobody wrote anything yet."""
         title = first_words(self.messages, fallback)
         return Recording(
-            SOURCE, title, tuple(self.messages), tuple(self.records), self.blobs, missing=dict(self._missing)
-        )
+            SOURCE, title, tuple(self.messages), tuple(self.records), self.blobs,
+            unpredictable=dict(self._unpredictable),
+        )  # fmt: skip
 
     def finish(self) -> None:
         """What a person typed last and the program never came to send."""
@@ -147,7 +148,7 @@ class Reader:
                 kind_here: MessageKind = "chat" if typed else "injected"
                 self.messages.append(Message("user", parts, id=new_id(), kind=kind_here, created_at=at))
         elif kind in _NOT_IN_FILE:
-            self._missing_next = _NOT_IN_FILE[kind]
+            self._lacking = _NOT_IN_FILE[kind]
         elif kind not in _NOT_SENT and (found := self._reminder(data)):
             self.messages.append(Message("user", tuple(found), id=new_id(), kind="injected", created_at=at))
 
@@ -231,9 +232,9 @@ class Reader:
             ident = new_id()
             self._lines[ident] = {str(line.get("uuid"))}
             if usage is not None and usage.searches:
-                self._missing_next = "what its server read by itself"
-            if self._missing_next:
-                self._missing[ident], self._missing_next = self._missing_next, ""
+                self._lacking = "what the server read by itself"
+            if self._lacking:
+                self._unpredictable[ident], self._lacking = f"the file lacks {self._lacking}", ""
             self.messages.append(
                 Message(
                     "assistant",
@@ -310,7 +311,7 @@ class Reader:
         text = "\n".join(str(piece["text"]) for piece in inner if piece.get("type") == "text")
         loaded = [str(piece.get("tool_name")) for piece in inner if piece.get("type") == "tool_reference"]
         if loaded:
-            text, self._missing_next = f"Loaded: {', '.join(loaded)}", "schemas of tools that it loaded"
+            text, self._lacking = f"Loaded: {', '.join(loaded)}", "the schemas of tools that were loaded"
         images = [part for piece in inner if piece.get("type") == "image" for part in self._image(piece)]
         return [ToolResult(call, self._names.get(call, ""), text, bool(block.get("is_error"))), *images]
 

@@ -61,7 +61,7 @@ class Reader:
         self._answer: list[Part] = []  # parts of an answer whose token count has not come yet
         self._calls: dict[str, str] = {}  # call id -> tool name
         self._results: list[Part] = []  # outputs of calls in `_answer`
-        self._missing: dict[str, str] = {}  # answer -> what its input had that the file lacks
+        self._unpredictable: dict[str, str] = {}  # answer -> why
         self._searched = False  # the server searched while it made the open answer
         self._start = 0  # position in `messages` where the context begins
 
@@ -70,7 +70,7 @@ class Reader:
         title = first_words(self.messages, fallback)
         return Recording(
             SOURCE, title, tuple(self.messages), tuple(self.records), self.blobs, window=self.window,
-            missing=dict(self._missing),
+            unpredictable=dict(self._unpredictable),
         )  # fmt: skip
 
     def add(self, line: Line) -> None:
@@ -131,7 +131,7 @@ class Reader:
         )  # fmt: skip
         self.messages.append(message)
         if self._searched:
-            self._missing[message.id], self._searched = "what its server read by itself", False
+            self._unpredictable[message.id], self._searched = "the file lacks what the server read by itself", False
         results, self._answer, self._results = self._results, [], []
         if results:
             self.messages.append(Message("tool", tuple(results), id=new_id(), created_at=self._at))

@@ -87,6 +87,7 @@ class _Context:
     ids: dict[str, int] = field(default_factory=dict)  # opencode's message id -> position of its first message here
     start: int = 0
     pruned: list[tuple[float, str, str]] = field(default_factory=list)  # when, message id, call id; not yet a record
+    counted_twice: set[str] = field(default_factory=set)  # answers, by id
 
     def prune(self, now: float) -> None:
         """Make a record of the tool results that opencode had cleared by `now`, in seconds since the epoch."""
@@ -115,7 +116,33 @@ def _session(info: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], fal
     title = str(info.get("title") or "")
     if not title or title.startswith("New session"):
         title = first_words(context.messages, fallback)
-    return Recording(SOURCE, title, tuple(context.messages), tuple(context.records), context.blobs)
+    corrected = _corrected(context)
+    return Recording(
+        SOURCE, title, tuple(context.messages), tuple(context.records), context.blobs,
+        unpredictable=dict.fromkeys(corrected, "the server counted what was not in its cache twice"),
+        corrected=corrected,
+    )  # fmt: skip
+
+
+def _corrected(context: _Context) -> dict[str, int]:
+    """The input tokens of the answers that Copilot counted twice; none where the file's own cache reads contradict it.
+
+    Observed of 1.4.3 with Claude: where a model thinks after tool results, `input` is twice what was not in the cache,
+    and one. What the next call reads from the cache shows it, to the token.
+    """
+    corrected: dict[str, int] = {}
+    before: int | None = None
+    for message in context.messages:
+        usage = message.usage
+        if usage is None or usage.input_total is None or usage.input_cached is None:
+            continue
+        if before is not None and usage.input_cached > before:
+            return {}
+        before = None
+        if message.id in context.counted_twice:
+            fresh = usage.input_total - usage.input_cached
+            before = corrected[message.id] = usage.input_cached + (fresh + 1) // 2
+    return corrected
 
 
 def _time(info: Mapping[str, Any]) -> float:
@@ -177,9 +204,16 @@ def _answered(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], conte
         if answer:
             usage = _usage(tokens)
             failed = usage is None and bool(info.get("error"))
+            ident = new_id()
+            thought = any(isinstance(part, Reasoning) for part in answer)
+            if usage is not None and thought and not usage.reasoning:
+                usage = replace(usage, reasoning=None)  # not reported
+                after_results = bool(context.messages) and context.messages[-1].role == "tool"
+                if provider == "github-copilot" and after_results and usage.input_cached:
+                    context.counted_twice.add(ident)
             context.messages.append(
                 Message(
-                    "assistant", tuple(answer), id=new_id(), created_at=at, provider=provider, model=model,
+                    "assistant", tuple(answer), id=ident, created_at=at, provider=provider, model=model,
                     finish_reason=reason, usage=usage, status="failed" if failed else "complete",
                 )
             )  # fmt: skip
