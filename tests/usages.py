@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tui.context.usage.limits import Budget, ModelLimits
-from tui.context.usage.rows import UsageItem, UsageRow
+from tui.context.usage.rows import MessageTokens, UsageItem, UsageRow
 from tui.context.usage.usage import Basis, ContextUsage
 from tui.messages import Message, Text, Usage
 
@@ -17,6 +17,7 @@ def make_usage(
     source: str = "exact",
     rows: Sequence[UsageRow] | None = None,
     rolling: bool = False,
+    messages: Mapping[str, MessageTokens] | None = None,
 ) -> ContextUsage:
     """Numbers that keep the promises of `ContextUsage`, for any total and window."""
     if rows is None:
@@ -37,12 +38,14 @@ def make_usage(
             UsageRow("tool_results", "Tool results", shares[4], "derived"),
             UsageRow("attachments", "Attachments", rest - sum(shares), "estimated"),
         )  # fmt: skip
+        messages = messages or {"m1": MessageTokens(shares[0], "derived"), "m2": MessageTokens(shares[1], "derived")}
     limits = ModelLimits(window, source="probe" if window else "unknown", detail="models API" if window else "")
     basis = Basis(total - 2_100, 2_000, 2_000, 100, 1, 0.1, 1.31, 0.6, 31, 1, 84_000) if total > 2_100 else Basis()
     if not window:
         return ContextUsage(
             "s1", "anthropic", "claude-x", limits, Budget(None, None, None, None), total, total + 180,
             "exact" if source == "exact" else "estimated", basis, tuple(rows), None, None, None, None, None, None,
+            messages=messages or {},
         )  # fmt: skip
     reserve = min(16_000, window // 4)
     most = window - reserve
@@ -54,6 +57,7 @@ def make_usage(
         "s1", "anthropic", "claude-x", limits, Budget(window, most, reserve, threshold), total, total + 180,
         "exact" if source == "exact" else "estimated", basis, tuple(rows), reserve, buffer,
         max(0, mark - total), over, None if threshold is None else max(0, threshold - total), 100 * total / window,
+        messages=messages or {},
     )  # fmt: skip
 
 

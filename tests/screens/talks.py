@@ -67,7 +67,8 @@ def with_idents(usage: ContextUsage) -> ContextUsage:
         else row
         for row in usage.rows
     ]
-    return replace(usage, rows=tuple(rows))
+    messages = {ident(name): tokens for name, tokens in usage.messages.items()}
+    return replace(usage, rows=tuple(rows), messages=messages)
 
 
 def echo(request: Request) -> Answer:

@@ -191,7 +191,7 @@ def test_costs_between_two_calls_are_derived_and_shared_out() -> None:
     two = (user("one two three four five six"), user("one two"))
     asked = request(user("q"), REPLY, *two)
     known.record(asked, answer("b"), Usage(1_280, 3), learn=True, at=1.0)
-    entries = known.situation(asked).account.lines()
+    entries = known.situation(asked).account.lines().entries
     assert [entry.source for entry in entries] == ["estimated", "measured", "derived", "derived"]
     assert entries[1].cost == 200
     assert entries[2].cost + entries[3].cost == 80

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from random import Random
 
 import pytest
 
-from tests.context.helpers import MODEL, WordTokenizer, answer, estimator, registered, request, user
+from tests.context.helpers import MODEL, WordTokenizer, answer, call, estimator, registered, request, user
 from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.ledger import Ledger
 from tui.context.usage.limits import BudgetSettings, ModelLimits
-from tui.context.usage.rows import UsageRow
+from tui.context.usage.rows import UsageRow, make_rows
 from tui.context.usage.usage import calculate_context_usage
-from tui.messages import Request, ToolSchema, Usage
+from tui.messages import Message, Part, Reasoning, Request, Text, ToolResult, ToolSchema, Usage
+from tui.text.names import MESSAGE_ROWS
 
 TOOLS = (
     ToolSchema("read_file", "Reads a file " * 10, '{"type":"object"}'),
@@ -89,3 +93,51 @@ def test_other_tools_are_estimated_again() -> None:
     asked = measure(known, request(user("hello"), tools=TOOLS))
     more = (*TOOLS, ToolSchema("new", "Does more " * 30, "{}"))
     assert rows(known, replace(asked, tools=more))["tools"].source == "estimated"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_account_that_grew_is_the_account_made_anew(seed: int) -> None:
+    """Messages come, go, are edited and are measured, in any order."""
+    chance = Random(seed)
+    known = estimator()
+    messages: list[Message] = []
+    for number in range(40):
+        match chance.choice(("add", "add", "add", "many", "cut", "edit", "measure")):
+            case "add" | "many" as how:
+                messages += (_any_message(chance, f"{number}-{i}") for i in range(20 if how == "many" else 1))
+            case "cut":
+                del messages[chance.randrange(len(messages) + 1) :]
+            case "edit" if messages:
+                messages[chance.randrange(len(messages))] = _any_message(chance, f"{number}")
+            case "measure" if messages:
+                messages.append(answer(f"answer {number} " * chance.randrange(1, 9), ident=f"{number}"))
+                asked = request(*messages[:-1])
+                known.record(asked, messages[-1], Usage(real(asked), 6), learn=True, at=float(number))
+        asked = request(*messages)
+        situation = known.situation(asked)
+        grown, anew = situation.account, Ledger("p", MODEL, known.counter, known.costs).update(asked.messages)
+        assert grown[:6] == anew[:6]
+        usage = calculate_context_usage(asked, estimator=known, limits=ModelLimits(None), settings=BudgetSettings())
+        looked_up = {message.id: usage.messages.get(message.id) for message in chance.sample(messages, len(messages))}
+        assert looked_up == dict(make_rows(asked, situation).messages)
+        of_items: Counter[str] = Counter()
+        for row in usage.rows:
+            if row.key in MESSAGE_ROWS:
+                assert sum(item.tokens for item in row.items) == row.tokens
+                of_items.update({item.ref: item.tokens for item in row.items})
+        assert of_items == Counter({ident: share.tokens for ident, share in looked_up.items() if share})
+
+
+def _any_message(chance: Random, ident: str) -> Message:
+    text = f"{ident} " * chance.choice((1, 3, 90))
+    parts: tuple[Part, ...] = chance.choice(
+        ((Text(text),), (Reasoning(text, "p", MODEL, signature="s"), Text(ident)), (Text(f"see {ident}"), call(ident)))
+    )
+    return chance.choice(
+        (
+            Message("assistant", parts, ident),
+            Message("user", (Text(text),), ident),
+            Message("user", (Text(text), Text(f"again {ident}")), ident, kind="summary"),
+            Message("tool", (ToolResult(ident, "look", text),), ident),
+        )
+    )

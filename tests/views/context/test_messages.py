@@ -5,36 +5,27 @@ from __future__ import annotations
 import pytest
 
 from tests.usages import assistant, make_usage, user
-from tui.context.usage.rows import UsageItem, UsageRow
+from tui.context.usage.rows import MessageTokens
 from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult
 from tui.views.context.history import Call, calls_of, chart_lines, legend
-from tui.views.context.messages import listed, message_counts, message_line, message_lines, preview
+from tui.views.context.messages import listed, message_line, message_lines, preview
 
-ROWS = (
-    UsageRow("system", "System", 500, "estimated", (UsageItem("p", 500, "estimated", "m1"),)),
-    UsageRow("assistant", "Assistant", 120, "measured", (UsageItem("a", 120, "measured", "m2"),)),
-    UsageRow("tool_calls", "Calls", 30, "estimated", (UsageItem("a", 30, "estimated", "m2"),)),
-    UsageRow("user", "You", 900, "derived", (UsageItem("u", 900, "derived", "m1"),)),
-)
-
-
-def test_a_message_is_the_sum_of_its_parts_and_as_sure_as_the_least_sure() -> None:
-    assert message_counts(make_usage(1_550, rows=ROWS)) == {"m1": (900, "derived"), "m2": (150, "estimated")}
+USAGE = make_usage(1_550, messages={"m1": MessageTokens(900, "derived"), "m2": MessageTokens(150, "estimated")})
 
 
 def test_what_is_not_sent_costs_nothing_and_says_why() -> None:
     messages = [user("hi", "m1"), assistant("ho", "m2"), user("gone", "m3")]
-    lines = message_lines(messages, make_usage(1_550, rows=ROWS), not_sent={"m1": "excluded", "m2": "trimmed"})
+    lines = message_lines(messages, USAGE, not_sent={"m1": "excluded", "m2": "trimmed"})
     assert [(line.tokens, line.left_out) for line in lines] == [(None, "excluded"), (150, "trimmed"), (None, "")]
     assert listed(lines) == "3 messages, 2 not sent any more"
-    by_size = message_lines(messages, make_usage(1_550, rows=ROWS), not_sent={}, by_size=True)
+    by_size = message_lines(messages, USAGE, not_sent={}, by_size=True)
     assert [line.id for line in by_size] == ["m1", "m2", "m3"]
 
 
 @pytest.mark.parametrize("width", [36, 60, 110])
 def test_a_line_fits_and_marks_what_is_estimated(width: int) -> None:
     message = assistant("a long answer " * 40, "m2")
-    line = message_lines([message], make_usage(1_550, rows=ROWS), not_sent={}, pinned={"m2"})[0]
+    line = message_lines([message], USAGE, not_sent={}, pinned={"m2"})[0]
     text = message_line(line, width, 100_000.0).plain
     assert len(text) <= width
     assert "◆" in text and "~150" in text

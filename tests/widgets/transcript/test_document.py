@@ -110,16 +110,15 @@ def test_dividers_end_stretches_that_are_not_sent() -> None:
     doc.set_not_sent({"m1": "trimmed", "m2": "trimmed", "m3": "compacted", "m6": "excluded"})
     dividers = {index: doc.view(index).divider for index in range(8) if doc.view(index).divider}
     assert dividers == {
-        2: "not sent any more: 2 messages, 2.0k tokens (rolling context)",
-        3: "not sent any more: 1 message, 1.0k tokens (compacted)",
+        2: "not sent any more: 2 messages, ~2.0k tokens (rolling context)",
+        3: "not sent any more: 1 message, ~1.0k tokens (compacted)",
     }
-    doc.set_counts({"m1": (1_000, "estimated"), "m2": (500, "measured")})
-    assert "~1.5k tokens" in doc.view(2).divider
     doc.set_counts({"m7": (10, "measured")})  # of what is sent: the others keep what they took last
-    assert "~1.5k tokens" in doc.view(2).divider
+    assert "~2.0k tokens" in doc.view(2).divider
+    assert doc.view(1).count == (1_000, "estimated")
     assert doc.view(4).count is None
-    doc.set_counts({"m1": (None, "estimated"), "m2": (500, "measured")})
-    assert doc.view(2).divider == "not sent any more: 2 messages (rolling context)"
+    doc.set_not_sent({"m1": "trimmed", "m2": "trimmed", "m4": "trimmed"})  # m4 was never counted
+    assert doc.view(4).divider == "not sent any more: 1 message (rolling context)"
     doc.set_not_sent({})
     assert not any(doc.view(index).divider for index in range(8))
 

@@ -6,8 +6,8 @@ A request shares its message objects with the request before it. The longest com
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from tui.context.counting.costs import Cost, CostBook, CountSource
 from tui.context.counting.counting import MessageCount, TokenCounter, reasoning_tokens
@@ -23,6 +23,10 @@ from tui.messages import (
 )
 
 _CHUNK = 512  # messages compared at once
+_MARK_EVERY = 16  # entries between two marks of the rows
+
+RowTokens: TypeAlias = Mapping[str, tuple[float, float]]
+"""Tokens by row key: those that are known, and those that are estimated."""
 
 
 class Sums(NamedTuple):
@@ -75,27 +79,64 @@ class Account(NamedTuple):
     """The ledger's view of `messages`.
 
     The lists are shared with the ledger and valid until its next update; use `lines` afterwards. `sums[i]` is over the
-    first i entries; `rows` holds the tokens by row key and how many of them are estimated.
+    first i entries, `rows` over all, `marks[i]` over the first `_MARK_EVERY` x i.
     """
 
     messages: tuple[Message, ...]
     entries: list[Entry]
     chains: list[bytes]
     sums: list[Sums]
-    rows: Mapping[str, tuple[float, float]]
+    rows: RowTokens
+    marks: list[RowTokens]
     ledger: Ledger
     version: int
 
-    def lines(self) -> list[Entry]:
+    def lines(self) -> Lines:
         """The entries; also valid after the ledger has been updated."""
-        entries = self.entries[: len(self.messages)]
+        lines = Lines(self.messages, self.entries[: len(self.messages)], self.marks[:])
         if self.ledger.version == self.version:  # asked after copying: a change raises the version first
-            return entries
-        return self.ledger.entries_of(self.messages)
+            return lines
+        return make_lines(self.messages, self.ledger.entries_of(self.messages))
 
     def since(self, covered: int) -> Sums:
         """The sums over the entries after the first `covered`."""
         return self.sums[len(self.messages)].minus(self.sums[covered])
+
+
+class Lines(NamedTuple):
+    """The entries of `messages`; `marks[i]` are the rows of the first `_MARK_EVERY` x i."""
+
+    messages: tuple[Message, ...]
+    entries: Sequence[Entry]
+    marks: Sequence[RowTokens]
+
+    def rows_before(self, index: int) -> RowTokens:
+        """The rows of the first `index` entries; the work does not grow with their number."""
+        if not self.marks:
+            return {}
+        mark = min(index // _MARK_EVERY, len(self.marks) - 1)
+        return add_rows(self.marks[mark], self.entries[mark * _MARK_EVERY : index])
+
+
+def make_lines(messages: tuple[Message, ...], entries: Sequence[Entry]) -> Lines:
+    """Lines of entries that no ledger holds."""
+    marks: list[RowTokens] = []
+    rows: RowTokens = {}
+    for start in range(0, len(entries), _MARK_EVERY):
+        marks.append(rows)
+        rows = add_rows(rows, entries[start : start + _MARK_EVERY])
+    return Lines(messages, entries, marks)
+
+
+def add_rows(rows: RowTokens, entries: Iterable[Entry]) -> RowTokens:
+    """`rows` with the tokens of `entries`."""
+    added = dict(rows)
+    for entry in entries:
+        guessed = entry.source == "estimated"
+        for key, tokens in entry.split:
+            known, estimated = added.get(key, (0.0, 0.0))
+            added[key] = (known, estimated + tokens) if guessed else (known + tokens, estimated)
+    return added
 
 
 PART_MARKUP = 48
@@ -187,7 +228,8 @@ class Ledger:
         self._entries: list[Entry] = []
         self._chains: list[bytes] = []
         self._sums: list[Sums] = [Sums()]
-        self._rows: dict[str, tuple[float, float]] = {}
+        self._rows: RowTokens = {}
+        self._marks: list[RowTokens] = []
         self.version = 0  # increases whenever existing entries change or are removed
 
     def update(self, messages: tuple[Message, ...]) -> Account:
@@ -204,7 +246,8 @@ class Ledger:
 
     def account(self) -> Account:
         """The account of the current messages."""
-        return Account(self._messages, self._entries, self._chains, self._sums, self._rows, self, self.version)
+        lists = (self._entries, self._chains, self._sums, self._rows, self._marks)
+        return Account(self._messages, *lists, self, self.version)
 
     def entries_of(self, messages: Sequence[Message]) -> list[Entry]:
         """The entries of any messages; entries already in the ledger are reused."""
@@ -220,9 +263,9 @@ class Ledger:
 
     def _cut(self, length: int) -> None:
         self.version += 1
-        removed = self._entries[length:]
         del self._entries[length:], self._chains[length:], self._sums[length + 1 :]
-        self._rows = _rows(self._rows, removed, -1) if len(removed) < length else _rows({}, self._entries)
+        del self._marks[-(-length // _MARK_EVERY) :]
+        self._rows = Lines(self._messages, self._entries, self._marks).rows_before(length)
 
     def _append(self, messages: Sequence[Message]) -> None:
         fresh = self.entries_of(messages)
@@ -233,21 +276,13 @@ class Ledger:
         self._chains.extend(
             chain(self._chains[-1] if self._chains else CHAIN_START, [entry.digest.body for entry in fresh])
         )
-        self._entries.extend(fresh)
-        self._rows = _rows(self._rows, fresh)
-
-
-def _rows(
-    before: Mapping[str, tuple[float, float]], entries: Sequence[Entry], sign: int = 1
-) -> dict[str, tuple[float, float]]:
-    """`before` plus `entries`, or minus them."""
-    rows = dict(before)
-    for entry in entries:
-        guessed = entry.source == "estimated"
-        for key, tokens in entry.split:
-            total, estimated = rows.get(key, (0.0, 0.0))
-            rows[key] = (total + sign * tokens, estimated + sign * tokens if guessed else estimated)
-    return rows
+        while fresh:
+            since_mark = len(self._entries) % _MARK_EVERY
+            if not since_mark:
+                self._marks.append(self._rows)
+            some, fresh = fresh[: _MARK_EVERY - since_mark], fresh[_MARK_EVERY - since_mark :]
+            self._entries.extend(some)
+            self._rows = add_rows(self._rows, some)
 
 
 def _common(old: tuple[Message, ...], new: tuple[Message, ...]) -> int:

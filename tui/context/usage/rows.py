@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, overload
 
 from tui.context.counting.costs import CountSource
 from tui.context.counting.digests import preamble_digest
 from tui.context.estimate.calibration import Calibration
-from tui.context.estimate.ledger import row_of
+from tui.context.estimate.ledger import Entry, Lines, RowTokens, add_rows, row_of
 from tui.context.estimate.preamble import Preamble
 from tui.context.estimate.prediction import Situation
 from tui.messages import Message, Request
@@ -97,8 +98,106 @@ def apportion(total: int, weights: Sequence[float]) -> list[int]:
     return parts
 
 
-def make_rows(request: Request, situation: Situation) -> tuple[tuple[UsageRow, ...], tuple[str, ...]]:
-    """Rows with tokens, and warnings.
+class MessageTokens(NamedTuple):
+    """Tokens of one message in a request, and their source."""
+
+    tokens: int
+    source: CountSource
+
+
+class MessageShares(Mapping[str, MessageTokens]):
+    """The tokens of single messages, over all rows, by message id.
+
+    The share of a message is the sum of all weights up to it, in whole tokens, minus the sum before it. So the shares
+    add up to their row exactly, and a lookup takes the same time in conversations of any length.
+    """
+
+    def __init__(self, lines: Lines, factor: float, rows: Mapping[str, int]) -> None:
+        self._lines = lines
+        self._factor = factor
+        self._rows = rows
+        self._whole = lines.rows_before(len(lines.entries))
+        self._places: dict[str, int] = {}  # of the last messages, as far back as one was looked for
+        self._unplaced = len(lines.messages)
+        self._known: dict[str, MessageTokens] = {}
+        self._complete = False
+
+    def __getitem__(self, ident: str) -> MessageTokens:
+        found = self._known.get(ident)
+        if found is None:
+            if self._complete:
+                raise KeyError(ident)
+            found = self._known[ident] = self._look_up(ident)
+        return found
+
+    def _look_up(self, ident: str) -> MessageTokens:
+        place = self._place(ident)
+        entry, before = self._lines.entries[place], self._lines.rows_before(place)
+        after = add_rows(before, (entry,))
+        rows = {key for key, part in entry.split if part > 0 and key in self._rows}
+        if not rows:
+            raise KeyError(ident)
+        return MessageTokens(sum(self._upto(after, key) - self._upto(before, key) for key in rows), entry.source)
+
+    def __iter__(self) -> Iterator[str]:
+        self._look_up_all()
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        self._look_up_all()
+        return len(self._known)
+
+    def _place(self, ident: str) -> int:
+        while ident not in self._places and self._unplaced:
+            self._unplaced -= 1
+            self._places[self._lines.messages[self._unplaced].id] = self._unplaced
+        return self._places[ident]
+
+    def _upto(self, rows: RowTokens, key: str) -> int:
+        """Tokens of a row that the messages with these `rows` account for."""
+        weight, whole = _weight(rows, key, self._factor), _weight(self._whole, key, self._factor)
+        return self._rows[key] if weight >= whole else int(self._rows[key] * weight / whole + 0.5)
+
+    def _look_up_all(self) -> None:
+        if self._complete:
+            return
+        every: dict[str, MessageTokens] = {}
+        for key in self._rows:
+            for message, entry, tokens in self._of(key):
+                before = every.get(message.id)
+                every[message.id] = MessageTokens(tokens + (before.tokens if before else 0), entry.source)
+        self._known, self._complete = every, True
+
+    def _of(self, key: str) -> Iterator[tuple[Message, Entry, int]]:
+        """The messages that contribute to a row, and their tokens of it."""
+        rows: RowTokens = {}
+        upto = 0
+        for message, entry in zip(self._lines.messages, self._lines.entries, strict=True):
+            if any(row == key and part > 0 for row, part in entry.split):
+                rows = add_rows(rows, (entry,))
+                before, upto = upto, self._upto(rows, key)
+                yield message, entry, upto - before
+
+    def items_of(self, key: str) -> tuple[UsageItem, ...]:
+        """The items of a row, as `/context` lists them."""
+        return tuple(UsageItem(_title(m), tokens, entry.source, m.id) for m, entry, tokens in self._of(key))
+
+
+def _weight(rows: RowTokens, key: str, factor: float) -> float:
+    known, estimated = rows.get(key, (0.0, 0.0))
+    return known + estimated * factor
+
+
+class Rows(NamedTuple):
+    """The rows, the shares of single messages, and warnings."""
+
+    rows: tuple[UsageRow, ...]
+    messages: MessageShares
+    warnings: tuple[str, ...]
+
+
+def make_rows(request: Request, situation: Situation) -> Rows:
+    """The rows of a request.
 
     System prompt, memory and tools come first (`split_preamble`), messages are the remainder. A remainder of 1 % or
     more that messages cannot explain is "unattributed". If the preamble is larger than the total, messages are 0, the
@@ -111,8 +210,7 @@ def make_rows(request: Request, situation: Situation) -> tuple[tuple[UsageRow, .
     before = sum(weights.values())
     messages: dict[str, float] = {}
     for key in MESSAGE_ROWS:
-        tokens, guessed = account.rows.get(key, (0.0, 0.0))
-        messages[key] = max(0.0, tokens - guessed) + max(0.0, guessed) * factor
+        messages[key] = _weight(account.rows, key, factor)
     messages["tool_results"] = max(0.0, messages["tool_results"] - situation.estimate.cleared)
     explained = sum(messages.values())
     rest = total - before
@@ -135,11 +233,14 @@ def make_rows(request: Request, situation: Situation) -> tuple[tuple[UsageRow, .
     tokens_of = dict(zip(keys, apportion(total, [weights[key] for key in keys]), strict=True))
     if not keys and total:
         tokens_of = {"unattributed": total}
-    rows = (_row(key, tokens, request, situation, split.tools) for key, tokens in tokens_of.items())
-    return tuple(rows), warnings
+    shares = MessageShares(account.lines(), factor, {key: tokens_of[key] for key in MESSAGE_ROWS if key in tokens_of})
+    rows = (_row(key, tokens, request, situation, split.tools, shares) for key, tokens in tokens_of.items())
+    return Rows(tuple(rows), shares, warnings)
 
 
-def _row(key: str, tokens: int, request: Request, situation: Situation, tools: CountSource) -> UsageRow:
+def _row(
+    key: str, tokens: int, request: Request, situation: Situation, tools: CountSource, shares: MessageShares
+) -> UsageRow:
     if key == "unattributed":
         measured = situation.estimate.last_input is not None
         return UsageRow(key, ROW_NAMES[key], tokens, "derived" if measured else "estimated")
@@ -149,23 +250,7 @@ def _row(key: str, tokens: int, request: Request, situation: Situation, tools: C
         return UsageRow(key, ROW_NAMES[key], tokens, tools, _tool_items(tokens, request, situation, tools))
     _, guessed = situation.account.rows.get(key, (0.0, 0.0))
     source: CountSource = "estimated" if guessed > 0.005 else "derived"
-    account = situation.account
-    factor = situation.estimate.factor
-
-    def make() -> tuple[UsageItem, ...]:
-        contributions: list[tuple[Message, CountSource, float]] = []
-        for message, entry in zip(account.messages, account.lines(), strict=True):
-            share = sum(part for row, part in entry.split if row == key)
-            if share > 0:
-                scale = factor if entry.source == "estimated" else 1.0
-                contributions.append((message, entry.source, share * scale))
-        parts = apportion(tokens, [weight for _, _, weight in contributions])
-        return tuple(
-            UsageItem(_title(message), share, origin, message.id)
-            for (message, origin, _), share in zip(contributions, parts, strict=True)
-        )
-
-    return UsageRow(key, ROW_NAMES[key], tokens, source, LazyItems(make))
+    return UsageRow(key, ROW_NAMES[key], tokens, source, LazyItems(partial(shares.items_of, key)))
 
 
 def _section_items(key: str, tokens: int, request: Request, situation: Situation) -> tuple[UsageItem, ...]:

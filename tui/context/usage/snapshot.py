@@ -62,4 +62,5 @@ def snapshot_from_json(data: Mapping[str, Any], stamp: str) -> ContextUsage | No
         return None
 
 
-_PLAIN = tuple(field.name for field in fields(ContextUsage) if field.name not in ("limits", "budget", "basis", "rows"))
+_OTHERS = ("limits", "budget", "basis", "rows", "messages")
+_PLAIN = tuple(field.name for field in fields(ContextUsage) if field.name not in _OTHERS)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from tui.context.estimate.calibration import MARGIN_HEURISTIC
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, check_budget, make_budget
-from tui.context.usage.rows import LazyItems, UsageItem, UsageRow, make_rows
+from tui.context.usage.rows import LazyItems, MessageTokens, UsageItem, UsageRow, make_rows
 from tui.messages import Request
 from tui.text.names import ROW_NAMES
 
@@ -67,7 +67,7 @@ class ContextUsage:
 
     `left_out` is not part of `total`: both together are the whole conversation. Invariants: rows add up to `total`; if
     the window is known `total + output_reserve + compaction_buffer + free - over == limits.context`; nothing is
-    negative.
+    negative. `messages` has the tokens of single ones by id; it is empty in a snapshot.
     """
 
     session: str
@@ -89,6 +89,7 @@ class ContextUsage:
     warnings: tuple[str, ...] = ()
     left_out: LeftOut = NOTHING_LEFT_OUT
     rolling: bool = False  # rolling context is on: it makes room, not compaction
+    messages: Mapping[str, MessageTokens] = field(default_factory=dict, repr=False, compare=False)
 
 
 def surely_fits(usage: ContextUsage) -> bool:
@@ -144,7 +145,7 @@ def calculate_context_usage(
     situation = estimator.situation(request)
     estimate = situation.estimate
     budget = make_budget(limits, settings, request.max_output)
-    rows, warnings = make_rows(request, situation)
+    rows, messages, warnings = make_rows(request, situation)
     space = divide(estimate.tokens, budget)
     return ContextUsage(
         session=request.session,
@@ -166,6 +167,7 @@ def calculate_context_usage(
         warnings=warnings,
         left_out=left_out,
         rolling=settings.rolling,
+        messages=messages,
     )
 
 

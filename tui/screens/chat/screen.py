@@ -22,7 +22,6 @@ from tui.screens.chat import mentions
 from tui.screens.chat.background import BackgroundScreen
 from tui.screens.chat.drafts import Drafts
 from tui.text.cells import plain
-from tui.views.context.messages import message_counts
 from tui.widgets.composer.composer import Composer, QueueList
 from tui.widgets.status_bar import Status, StatusBar
 from tui.widgets.title_bar import TitleBar
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
     from tui.config.settings import Settings
-    from tui.context.usage.usage import ContextUsage
     from tui.screens.chat.message_actions import MessageActions
     from tui.screens.chat.turns import Turns
     from tui.screens.chat.ui import ScreenUI
@@ -253,18 +251,17 @@ class ChatScreen(BackgroundScreen):
             )
 
     def refresh_status(self, *, counts: bool = False) -> None:
-        """The numbers of the session; with `counts` also those beside each message."""
+        """The numbers of the session; with `counts` also those beside each message, and what it cost."""
         session = self.session
         if session is None:
             return
         self.status_bar.show(Status(session.usage, self.cost, session.rolling))
         self._panels_follow()
         if counts and session.usage is not None:
-            self.background(partial(self._count_messages, session, session.usage), "counts", exclusive=True)
+            self.transcript.set_counts(session.usage.messages)
+            self.background(partial(self._add_up_cost, session), "cost", exclusive=True)
 
-    async def _count_messages(self, session: ChatSession, usage: ContextUsage) -> None:
-        """Costs, and tokens of each message: long conversations have many, so off the event loop."""
-        self.transcript.set_counts(await asyncio.to_thread(message_counts, usage))
+    async def _add_up_cost(self, session: ChatSession) -> None:
         self.cost = await session.cost()
         self.refresh_status()
 

@@ -11,16 +11,12 @@ from textual.content import Content
 
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.text.cells import clip, pad, plain
-from tui.text.names import MESSAGE_ROWS
 from tui.text.numbers import age, approx, tokens_exact
 from tui.views.context.picture import category
 
 if TYPE_CHECKING:
     from tui.context.counting.costs import CountSource
     from tui.context.usage.usage import ContextUsage
-
-_RANK: tuple[CountSource, ...] = ("measured", "counted", "derived", "estimated")
-"""From the surest to the least sure: a sum is as sure as its least sure part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +33,6 @@ class MessageLine:
     pinned: bool = False
 
 
-def message_counts(usage: ContextUsage) -> dict[str, tuple[int, CountSource]]:
-    """Tokens of each message in the next request, by id: the sum of its parts in all rows."""
-    counts: dict[str, tuple[int, CountSource]] = {}
-    for row in usage.rows:
-        if row.key not in MESSAGE_ROWS:
-            continue
-        for item in row.items:
-            if not item.ref:
-                continue
-            before = counts.get(item.ref)
-            tokens, source = before if before is not None else (0, item.source)
-            counts[item.ref] = (tokens + item.tokens, max(source, item.source, key=_RANK.index))
-    return counts
-
-
 def message_lines(
     messages: Iterable[Message],
     usage: ContextUsage | None,
@@ -61,7 +42,7 @@ def message_lines(
     by_size: bool = False,
 ) -> list[MessageLine]:
     """All messages in order, or those that cost most first."""
-    counts = message_counts(usage) if usage is not None else {}
+    counts = dict(usage.messages) if usage is not None else {}
     lines = []
     for message in messages:
         count = counts.get(message.id)
@@ -69,8 +50,8 @@ def message_lines(
         lines.append(
             MessageLine(
                 message.id, _key(message), preview(message), message.created_at,
-                count[0] if count is not None and left_out in ("", "trimmed") else None,
-                count[1] if count is not None else "estimated", left_out, message.id in pinned,
+                count.tokens if count is not None and left_out in ("", "trimmed") else None,
+                count.source if count is not None else "estimated", left_out, message.id in pinned,
             )
         )  # fmt: skip
     if by_size:

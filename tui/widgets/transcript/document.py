@@ -51,6 +51,8 @@ class Document:
         self.heights = Heights()
         self.index: dict[str, int] = {}
         self._counts: Mapping[str, Count] = {}
+        self._counted = 0  # entries that were there when the counts came
+        self._last_counts: dict[str, Count] = {}  # of what is not sent any more
         self._not_sent: Mapping[str, str] = {}
         self._calls: dict[str, ToolCall] = {}
         self._answered: set[str] = set()
@@ -75,8 +77,9 @@ class Document:
             entry = Entry(message, open=old.open, thought=old.thought) if old else Entry(message)
             self._register(message, len(self.entries))
             self.entries.append(entry)
-        self._not_sent = dict(not_sent)
-        self._dividers = find_dividers(self.entries, self._not_sent, self._counts)
+        self._note_not_sent(not_sent)
+        self._counted = len(self.entries)
+        self._dividers = find_dividers(self.entries, self._not_sent, self._last_counts)
         self._estimate_all()
 
     def _register(self, message: Message, index: int) -> None:
@@ -149,28 +152,35 @@ class Document:
         return self._counts
 
     def set_counts(self, counts: Mapping[str, Count]) -> None:
-        """Tokens by message id, with where each figure comes from.
+        """Tokens by message id, with where each figure comes from. Only those of drawn entries are looked up.
 
         What is not sent any more has none among them: it keeps what it took last, as an estimate.
         """
-        last = {ident: count for ident, count in self._counts.items() if ident in self._not_sent}
-        counts = {**{ident: (tokens, "estimated") for ident, (tokens, _) in last.items()}, **counts}
-        changed = [index for index in self._drawn if self._count(index) != counts.get(self._id(index))]
-        self._counts = counts
-        for index in changed:
-            self.redraw(index)
-        self._update_dividers()
+        if counts is self._counts:
+            return
+        before = {index: self._count(index) for index in self._drawn}
+        self._counts, self._counted = counts, len(self.entries)
+        for index, count in before.items():
+            if count != self._count(index):
+                self.redraw(index)
 
     def set_not_sent(self, not_sent: Mapping[str, str]) -> None:
         """Which messages don't go out any more, and why: trimmed, compacted, excluded."""
         changed = [index for index in self._drawn if self._reason(index) != not_sent.get(self._id(index), "")]
-        self._not_sent = dict(not_sent)
+        self._note_not_sent(not_sent)
         for index in changed:
             self.redraw(index)
         self._update_dividers()
 
+    def _note_not_sent(self, not_sent: Mapping[str, str]) -> None:
+        last = {ident: count for ident, count in self._last_counts.items() if ident in not_sent}
+        for ident in not_sent.keys() - self._not_sent.keys():
+            if (count := self._counts.get(ident)) is not None:
+                last[ident] = (count[0], "estimated")
+        self._not_sent, self._last_counts = dict(not_sent), last
+
     def _update_dividers(self) -> None:
-        before, self._dividers = self._dividers, find_dividers(self.entries, self._not_sent, self._counts)
+        before, self._dividers = self._dividers, find_dividers(self.entries, self._not_sent, self._last_counts)
         for index in before.keys() | self._dividers.keys():
             if before.get(index) != self._dividers.get(index):
                 self.redraw(index)
@@ -180,7 +190,10 @@ class Document:
         return message.id if message else ""
 
     def _count(self, index: int) -> Count | None:
-        return self._counts.get(self._id(index))
+        ident = self._id(index)
+        if not ident or index >= self._counted:
+            return None
+        return self._last_counts.get(ident) if ident in self._not_sent else self._counts.get(ident)
 
     def _reason(self, index: int) -> str:
         return self._not_sent.get(self._id(index), "")
