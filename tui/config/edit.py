@@ -1,4 +1,4 @@
-"""Changing one table of the config file without disturbing what a person wrote there."""
+"""Changes one table of the config file and leaves everything else in it unchanged."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def provider_table(name: str, values: Mapping[str, str | None]) -> str:
 
 
 def with_provider(text: str, name: str, values: Mapping[str, str | None]) -> str:
-    """`text` with these settings in its table `[providers.NAME]`, in whatever form that is; None removes a setting.
+    """`text` with these settings in its table `[providers.NAME]`, in any legal form; None removes a setting.
 
-    Everything else stays as it is, comments and order too. Raises ValueError for text that is not TOML, and where the
-    change would touch anything else.
+    Everything else is unchanged, including comments and order. Raises ValueError for text that is not TOML, and if the
+    change would affect anything else.
     """
     before = tomllib.loads(text)
     providers = before.get("providers", {})
@@ -47,8 +47,12 @@ def _changed(text: str, name: str, values: Mapping[str, str | None]) -> str:
         separator = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
         return text + separator + provider_table(name, values)
     table: Any = providers.setdefault(name, tomlkit.inline_table())
-    body = table.value.body if isinstance(table, AbstractTable) else []  # else tomlkit's view of scattered dotted keys
-    comments: list[Comment | Whitespace] = []  # after the last setting they may be about the next table: they stay last
+    body = (
+        table.value.body if isinstance(table, AbstractTable) else []
+    )  # otherwise tomlkit's view of scattered dotted keys
+    comments: list[
+        Comment | Whitespace
+    ] = []  # comments after the last setting may belong to the next table: they stay last
     while body and isinstance(item := body[-1][1], Comment | Whitespace):
         comments.append(item)
         body.pop()
@@ -63,12 +67,12 @@ def _changed(text: str, name: str, values: Mapping[str, str | None]) -> str:
 
 
 def write_provider(path: Path, name: str, values: Mapping[str, str | None]) -> None:
-    """Put these settings of a provider into the config file, whole or not at all. Raises OSError, ValueError."""
+    """Write these settings of a provider to the config file, atomically. Raises OSError, ValueError."""
     old = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
     newline = "\r\n" if "\r\n" in old else "\n"
     changed = with_provider(old.replace("\r\n", "\n"), name, values)
     path.parent.mkdir(parents=True, exist_ok=True)
-    target = path.resolve()  # a link (to a dotfiles repository, say) stays one
+    target = path.resolve()  # keep a link (to a dotfiles repository, for example)
     beside = target.with_name(target.name + ".new")
     with open_private(beside, "w", encoding="utf-8", newline=newline) as file:  # an `env` in it may hold keys
         file.write(changed)

@@ -1,4 +1,4 @@
-"""Paths as a person writes them, and reading what they name."""
+"""Paths as people write them, and reading the files they name."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 
 def at_home(text: str) -> Path:
-    """`text` as a path, `~` and `~name` read as a shell reads them: a name that nobody has here stays as it is."""
+    """`text` as a path, with `~` and `~name` expanded as in a shell: unknown names stay as they are."""
     path = Path(text)
     try:
         return path.expanduser()
-    except RuntimeError:  # no such person, or no home folder at all
+    except RuntimeError:  # no such user, or no home folder
         return path
 
 
 def from_home(text: str) -> Path:
-    """The same for a setting, which has to lead somewhere. Raises ValueError with a one-line reason."""
+    """Like `at_home`, for a setting, which must be a usable path. Raises ValueError with a one-line reason."""
     path = at_home(text)
     if (first := path.parts[:1]) and first[0].startswith("~"):
         raise ValueError(f"{first[0]!r} is no home folder here; write the whole path")
@@ -25,7 +25,7 @@ def from_home(text: str) -> Path:
 
 
 def is_there(path: Path) -> bool:
-    """`path.exists()`, and False where that raises: below a folder that may not be looked into, for an odd name."""
+    """`path.exists()`, but False if that raises: for folders without permission, and invalid names."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -33,12 +33,12 @@ def is_there(path: Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """`path.is_file()`, and False where that raises."""
+    """`path.is_file()`, but False if that raises."""
     return is_there(path) and path.is_file()
 
 
 def is_link(path: Path) -> bool:
-    """`path.is_symlink()`, and False where that raises."""
+    """`path.is_symlink()`, but False if that raises."""
     try:
         return path.is_symlink()
     except (OSError, ValueError):
@@ -46,11 +46,11 @@ def is_link(path: Path) -> bool:
 
 
 def new_file(name: str) -> Path:
-    """Where a file of that name may be written, over none that is there. Raises ValueError with a one-line reason."""
+    """The path of a new file. Raises ValueError with a one-line reason if it exists or the name is invalid."""
     path = at_home(name)
     try:
         exists = path.exists()
-    except PermissionError:  # what writing will say better
+    except PermissionError:  # writing will give a better error
         exists = False
     except (OSError, ValueError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or error
@@ -62,12 +62,12 @@ def new_file(name: str) -> Path:
 
 
 class TooLargeError(Exception):
-    """More bytes than are taken."""
+    """More bytes than allowed."""
 
 
 def read_all(path: Path, most: int) -> bytes:
-    """The bytes of a file or a pipe. Raises `TooLargeError` over `most` bytes, and OSError also for a device."""
-    status = path.stat()  # first: to open some devices is to use them
+    """The bytes of a file or a pipe. Raises `TooLargeError` above `most` bytes, and OSError also for a device."""
+    status = path.stat()  # first: opening a device may already do something
     if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
         raise OSError(errno.EINVAL, "it is a device")
     if status.st_size > most:

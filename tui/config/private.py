@@ -1,6 +1,6 @@
-"""Files that only their owner may read: sessions, logs, exports, pasted pictures.
+"""Private files: sessions, logs, exports, pasted images.
 
-Modes are those of Unix. On Windows a person's own folders are closed to others by the system.
+Modes are those of Unix. On Windows a person's own folders are protected by the system.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder for its owner alone (0700), folders above it as usual. Raises OSError.
+    """Create a folder for its owner alone (0700), with usual parents. Raises OSError.
 
-    One that existed is closed where it is ours by its name: another may be shared on purpose.
+    An existing folder is restricted only if it is ours by its name: others may be shared on purpose.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,18 +36,18 @@ def private_folder(path: Path) -> Path:
 
 
 def open_private(path: Path | str, mode: str, **how: Any) -> IO[Any]:
-    """`open` for a file that only its owner may read (0600), also where it existed. Raises OSError."""
+    """`open` for a file that only its owner may read (0600), even if it exists. Raises OSError."""
     file: IO[Any] = open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600), **how)  # noqa: SIM115  the caller's
     if hasattr(os, "fchmod"):
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and status.st_mode & OTHERS:
-            with suppress(OSError):  # another's file, or a file system without modes
+            with suppress(OSError):  # someone else's file, or a file system without modes
                 os.fchmod(file.fileno(), status.st_mode & ~OTHERS & 0o7777)
     return file
 
 
 def close_to_others(path: Path) -> None:
-    """Take group's and others' rights to `path` away. What can't be changed stays: `readable_by_others` tells of it."""
+    """Remove the permissions of group and others. Ignores failures, which `readable_by_others` reports."""
     with suppress(OSError):
         mode = path.stat().st_mode
         if mode & OTHERS and os.name != "nt":
@@ -55,10 +55,10 @@ def close_to_others(path: Path) -> None:
 
 
 def readable_by_others(paths: Iterable[Path]) -> list[tuple[Path, int]]:
-    """Those of `paths` that others than their owner may use, with their modes."""
+    """Those of `paths` that others may access, with their modes."""
     exposed = []
     for path in paths:
-        with suppress(OSError):  # not there
+        with suppress(OSError):  # missing
             mode = stat.S_IMODE(path.stat().st_mode)
             if mode & OTHERS and os.name != "nt":
                 exposed.append((path, mode))

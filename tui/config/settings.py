@@ -1,4 +1,4 @@
-"""Settings: defaults < config file < environment < flags. The only module that knows where files live."""
+"""Settings: defaults < config file < environment < flags. The only module that knows file locations."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ PROVIDER_KINDS = ("openai-compatible", "openai", "anthropic")
 
 
 class ConfigError(Exception):
-    """A setting that can't be used. `str()` is one line: where, what, and what to do."""
+    """An unusable setting. `str()` is one line: where, what, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """One `[providers.NAME]` table. The key itself is never kept."""
+    """A `[providers.NAME]` table. The key itself is never stored."""
 
     kind: str = setting(choice(*PROVIDER_KINDS), "openai-compatible", "the protocol that the server speaks")
     base_url: str | None = setting(URL, None, "the server's address, like http://127.0.0.1:8080/v1")
@@ -62,7 +62,7 @@ class ProviderSettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """One `[models."provider/model"]` table; None leaves the general setting. Sizes are in tokens."""
+    """A `[models."provider/model"]` table; None uses the general setting. Sizes are in tokens."""
 
     window: int | None = setting(TOKENS, None, 'the context window, in tokens, like 128000 or "128k"')
     compaction: Compaction | None = setting(COMPACTION, None, "when compaction starts, for this model")
@@ -96,10 +96,10 @@ _SERVERS = Kind(lambda value: as_table(value, "[mcpServers.NAME]"), {"type": "ob
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything a person can set. Sizes are in tokens unless named otherwise."""
+    """All settings. Sizes are in tokens unless named otherwise."""
 
     model: str | None = setting(TEXT, None, "the model to start with, as provider/model")
-    asked_model: str | None = None  # from the command line: holds for stored sessions too
+    asked_model: str | None = None  # from the command line: applies to stored sessions too
     gguf: Path | None = setting(PATH, None, "weights for the embedded model")
     theme: str = setting(TEXT, DEFAULT_THEME, "colours to start with")
     rolling_context: bool = setting(FLAG, False, "whether old content is left out when the window gets tight")
@@ -120,7 +120,7 @@ class Settings:
     models: Mapping[str, ModelSettings] = setting(_MODELS, dict, "settings of one model, by provider/model")
     keys: Mapping[str, str] = setting(tables_kind(TEXT, "[keys]"), dict, "keys of an action, like ctrl+s, by its id")
     tools: ToolSettings = setting(table_kind(ToolSettings, "[tools]"), ToolSettings, "what tools may do")
-    mcp_servers: Mapping[str, Any] = setting(  # as written: `tools.mcp.config` reads it
+    mcp_servers: Mapping[str, Any] = setting(  # not parsed: see `tools.mcp.config`
         _SERVERS, dict, "MCP servers by name, with the keys that other programs use for them", name="mcpServers"
     )
     config_file: Path = Path()
@@ -128,7 +128,7 @@ class Settings:
     log_dir: Path = Path()
 
     def for_model(self, full_name: str) -> ModelSettings:
-        """The settings of one model ("provider/model"), general values filled in."""
+        """The settings of one model ("provider/model"), completed with the general ones."""
         model = self.models.get(full_name, ModelSettings())
         return ModelSettings(
             window=model.window,
@@ -163,15 +163,15 @@ def _default_dirs() -> tuple[Path, Path, Path]:
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> Settings:
-    """Read the config file and the environment; `flags` that are not None win.
+    """Read the config file and the environment; `flags` that are not None take precedence.
 
-    Variables: `CHATCTX_CONFIG` (file), `CHATCTX_DATA_DIR`, `CHATCTX_LOG_DIR`, `CHATCTX_MODEL`, `CHATCTX_THEME`.
-    Raises `ConfigError` for anything that can't be used.
+    Variables: `CHATCTX_CONFIG` (file), `CHATCTX_DATA_DIR`, `CHATCTX_LOG_DIR`, `CHATCTX_MODEL`, `CHATCTX_THEME`. Raises
+    `ConfigError` for anything unusable.
     """
     env = os.environ if environ is None else environ
     try:
         config_dir, data_dir, log_dir = _default_dirs()
-    except RuntimeError:  # of platformdirs: neither HOME nor the system's list of people knows it
+    except RuntimeError:  # from platformdirs: neither HOME nor the user database has a home folder
         raise ConfigError("there is no home folder here: set HOME to a folder that can be written to") from None
     config_file = _placed(env, "CHATCTX_CONFIG", config_dir / "config.toml")
     data_dir = _placed(env, "CHATCTX_DATA_DIR", data_dir)
@@ -197,15 +197,15 @@ def _placed(env: Mapping[str, str], name: str, otherwise: Path) -> Path:
 
 
 def remembered_theme(data_dir: Path) -> str | None:
-    """The theme chosen on screen last. A file of its own: it is read before the first frame, the database is not."""
+    """The theme chosen last on screen. A separate file, read before the first frame, unlike the database."""
     try:
         return (data_dir / THEME_FILE).read_text(encoding="utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
-        return None  # nothing was chosen yet, or it can't be known: the default does
+        return None  # nothing was chosen yet, or it can't be read: use the default
 
 
 def remember_theme(data_dir: Path, name: str) -> None:
-    """Start with this theme from now on, where the config file names none. Raises OSError."""
+    """Use this theme from now on, unless the config file names one. Raises OSError."""
     private_folder(data_dir)
     (data_dir / THEME_FILE).write_text(name + "\n", encoding="utf-8")
 
@@ -233,7 +233,7 @@ def _from_file(path: Path, defaults: Settings, *, named: bool) -> Settings:
 
 
 def check_targets(settings: Settings) -> None:
-    """Raise `SettingError` for a compaction that would leave as much as it starts at."""
+    """Raise `SettingError` for a compaction target that is not below the threshold."""
     for model in ("", *settings.models):
         model_settings = settings.for_model(model)
         at, target = model_settings.compaction, model_settings.compaction_target

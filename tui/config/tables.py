@@ -1,4 +1,4 @@
-"""Tables of the config file as dataclasses: one declaration of a setting reads it and describes it to editors."""
+"""Tables of the config file as dataclasses: one declaration is both parser and JSON Schema of a setting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SettingError(ValueError):
-    """A setting that can't be used: `path` are the keys that lead to it, `reason` says why in one line."""
+    """An unusable setting: `path` are the keys that lead to it, `reason` is one line."""
 
     def __init__(self, reason: str, *path: str) -> None:
         super().__init__(reason)
@@ -28,9 +28,9 @@ class SettingError(ValueError):
 
 
 def setting(kind: Kind, default: Any, about: str, *, name: str = "") -> Any:
-    """A field of a dataclass that can be set in the file. A class as `default` is called for one.
+    """A dataclass field that can be set in the file. A class as `default` is instantiated.
 
-    `name` is the key in the file where that differs.
+    `name` is the key in the file, if it differs.
     """
     metadata = {"kind": kind, "about": about, "name": name}
     if isinstance(default, type):
@@ -39,7 +39,7 @@ def setting(kind: Kind, default: Any, about: str, *, name: str = "") -> Any:
 
 
 def read_table(table: type[Table], value: object, example: str) -> dict[str, Any]:
-    """The settings of `table` that are in `value`, by the names of its fields. Raises `SettingError`.
+    """The settings of `table` in `value`, by field name. Raises `SettingError`.
 
     `example` is how the table begins in a file.
     """
@@ -62,7 +62,7 @@ def as_table(value: object, example: str) -> dict[str, Any]:
 
 
 def read_at(key: str, read: Callable[[object], object], value: object) -> object:
-    """What `read` makes of `value`, with `key` in the path of its complaint. Raises `SettingError`."""
+    """The result of `read(value)`, with `key` added to the path of an error. Raises `SettingError`."""
     try:
         return read(value)
     except SettingError as error:
@@ -77,7 +77,7 @@ def table_kind(table: type[Table], example: str) -> Kind:
 
 
 def tables_kind(entry: Kind, example: str, check: Callable[[str], None] = lambda _: None) -> Kind:
-    """A table whose keys a person chooses. `check` raises ValueError for a key that can't be."""
+    """A table with keys chosen by a person. `check` raises ValueError for an invalid key."""
 
     def read(value: object) -> dict[str, object]:
         entries = as_table(value, example)
@@ -103,7 +103,7 @@ def _key(f: Any) -> str:
 
 
 def _plain(value: object) -> object:
-    """As the file holds it."""
+    """The value as written in the file."""
     if isinstance(value, tuple):
         return list(value)
     return value if isinstance(value, bool | int | float | str) else str(value)

@@ -1,4 +1,4 @@
-"""The `[tools]` table of the config file: what is offered, what runs without asking, how much of a result goes out."""
+"""The `[tools]` table of the config file: what is offered, what runs without asking, how much of a result is kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_WAIT = 120  # seconds
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    """Tools as a person set them. Names may be patterns: "github__*" is every tool of that server."""
+    """A person's settings for tools. Names may be patterns: "github__*" is every tool of that server."""
 
     off: tuple[str, ...] = setting(
         texts("tool names", '["search_files"]'), (), "tools that are not offered to the model; patterns like github__*"

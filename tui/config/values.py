@@ -1,4 +1,4 @@
-"""Values as a person writes them, in the config file or in a command, each with what JSON Schema says of it.
+"""Values as people write them, in the config file or in a command, with their JSON Schema.
 
 Every `parse_...` raises ValueError with a one-line reason that says what to write instead.
 """
@@ -24,7 +24,7 @@ MOST_SECONDS = 1_000_000
 
 
 def shown(value: object) -> str:
-    """`value` in a message, cut where it is long."""
+    """`value` for a message, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"
 
@@ -44,7 +44,7 @@ def parse_flag(value: object) -> bool:
 
 
 def parse_path(value: object) -> Path:
-    """A path, `~` read as a shell reads it."""
+    """A path, with `~` expanded as in a shell."""
     return from_home(parse_text(value))
 
 
@@ -121,10 +121,10 @@ def parse_url(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a setting takes.
+    """The type of a setting.
 
-    `read` makes the value of what the file holds, and raises ValueError with a one-line reason; `schema` says the same
-    to editors, in JSON Schema.
+    `read` converts the value from the file, and raises ValueError with a one-line reason; `schema` is its JSON Schema,
+    for editors.
     """
 
     read: Callable[[object], object]
@@ -154,7 +154,7 @@ def number(low: float, high: float, what: str, *, whole: bool = False) -> Kind:
 
 
 def texts(what: str, example: str, parse: Callable[[str], object] = str) -> Kind:
-    """A list of texts, each once; `what` names them in the plural, `parse` makes of each what it stands for."""
+    """A list of unique strings; `what` names them in the plural, `parse` converts each."""
 
     def read(value: object) -> tuple[object, ...]:
         if not isinstance(value, list) or not all(isinstance(entry, str) and entry.strip() for entry in value):

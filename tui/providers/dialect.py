@@ -43,7 +43,7 @@ class DialectProvider(Provider, Generic[ClientT, StyleT]):
         self._styles: dict[str, StyleT] = {}  # model -> style learned from refusals, once it led to an answer
         self._listed_efforts: dict[str, tuple[str, ...]] = {}  # model -> its entry in the server's list
 
-    # -- what a subclass implements----------------------------------------------------------------------------
+    # -- what a subclass implements --------------------------------------------------------------------------
 
     @abstractmethod
     async def _connect(self, key: str | None) -> ClientT:

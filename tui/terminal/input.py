@@ -1,10 +1,10 @@
-"""What a terminal sends, as keys and pastes: Textual's parser with what it gets wrong put right.
+"""Terminal input as keys and pastes: Textual's parser with corrections.
 
-A paste is text. Textual (8.2) takes an ESC inside a bracketed paste for the beginning of a key and hands what follows
-to the keys: lines are sent, commands run. Here all between the brackets is one `Paste`, cleaned, in order.
+A paste is text. Textual (8.2) treats an ESC inside a bracketed paste as the beginning of a key and the rest as keys:
+lines are sent, commands run. Here everything between the brackets is one `Paste`, cleaned.
 
-Keys that terminals encode in older ways: alt+enter (ESC CR) and shift+enter of modifyOtherKeys and of Konsole were
-enter, an alt+up of PuTTY or screen (ESC ESC [ A) was escape and up.
+Older key encodings: alt+enter (ESC CR) and shift+enter of modifyOtherKeys and of Konsole were read as enter, alt+up of
+PuTTY or screen (ESC ESC [ A) as escape and up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
 _SEQUENCES = {
     "\x1b\r": "alt+enter",
     "\x1b\n": "alt+enter",
-    "\x1bOM": "shift+enter",  # Konsole's default keytab; elsewhere the keypad's enter, but only in a mode not used here
+    "\x1bOM": "shift+enter",  # Konsole's default keytab; elsewhere the keypad's enter, in a mode not used here
     "\x1b[7^": "ctrl+home",  # rxvt
     "\x1b[8^": "ctrl+end",
     **{f"\x1b[1;9{letter}": f"alt+{key}" for letter, key in zip("ABCD", ("up", "down", "right", "left"), strict=True)},
@@ -42,28 +42,28 @@ _SHIFT = 0b1
 
 
 class TerminalParser(XTermParser):
-    """Textual's parser. Given to the driver by `use_terminal_parser`."""
+    """Textual's parser with corrections. Installed by `use_terminal_parser`."""
 
     def __init__(self, debug: bool = False) -> None:
-        self._paste: list[str] | None = None  # what arrived of a paste whose end has not
-        self._after_escape = False  # whether Textual's parser was given an ESC last
-        self._partial_key = ""  # the beginning of a key, but for an ESC that Textual's parser has
-        self._tail = ""  # the end of the input so far, which may be the beginning of a bracket
+        self._paste: list[str] | None = None  # the pieces of an unfinished paste
+        self._after_escape = False  # whether the last input to Textual's parser was an ESC
+        self._partial_key = ""  # the beginning of a key, except for an ESC that Textual's parser has
+        self._tail = ""  # the end of the input, which may begin a bracket
         super().__init__(debug)
 
     def feed(self, data: str) -> Iterable[Message]:
-        """The events in `data`, which may begin and end anywhere; "" is the end of the input."""
+        """The events in `data`, which may be cut anywhere; "" is the end of the input."""
         if not data:
             yield from super().feed(data)
         while data:
             data = yield from (self._read_keys(data) if self._paste is None else self._read_paste(data))
 
     def _read_keys(self, data: str) -> Generator[Message, None, str]:
-        """The events up to the beginning of a paste, whose bracket Textual's parser reads too. Returns the rest."""
+        """The events before a paste, whose opening bracket Textual's parser reads too. Returns the rest."""
         at = (self._tail + data).find(PASTE_START)
         end = len(data) if at < 0 else at + len(PASTE_START) - len(self._tail)
         keys, rest = self._partial_key + data[:end], data[end:]
-        escape = "\x1b" if self._timeout_time is not None and self._after_escape else ""  # waits for its rest
+        escape = "\x1b" if self._timeout_time is not None and self._after_escape else ""  # pending
         self._tail = (self._tail + data[:end])[1 - len(PASTE_START) :]
         half = _HALF_ALT_KEY.search(escape + keys) if at < 0 else None
         self._partial_key = half.group(1) if half else ""
@@ -76,7 +76,7 @@ class TerminalParser(XTermParser):
         return rest
 
     def _read_paste(self, data: str) -> Generator[Message, None, str]:
-        """The paste, once its end arrives. Returns what follows it."""
+        """The paste, once its end arrives. Returns the rest."""
         assert self._paste is not None
         data = self._tail + data
         text, end, rest = data.partition(PASTE_END)
@@ -88,13 +88,13 @@ class TerminalParser(XTermParser):
         self._paste.append(text)
         pasted, self._paste, self._tail = "".join(self._paste), None, ""
         for event in super().feed(PASTE_END):
-            if not isinstance(event, Paste):  # its own, which is empty
+            if not isinstance(event, Paste):  # Textual's own, which is empty
                 yield event
         yield Paste(clean_text(pasted))
         return rest
 
     def tick(self) -> Iterable[Message]:
-        """An escape that nothing followed is a key, and so is what was held back for it."""
+        """Emit a pending escape, and a pending partial key, as keys once nothing follows."""
         yield from super().tick()
         if self._partial_key and self._timeout_time is None:
             keys, self._partial_key = self._partial_key, ""
@@ -106,14 +106,14 @@ class TerminalParser(XTermParser):
             return [Key(key, None)]
         if match := _OTHER_KEY.fullmatch(sequence):
             modifiers, code = int(match.group(1)), int(match.group(2))
-            if (modifiers - 1) & ~_SHIFT or code < 32 or code == 127:  # else it is a letter
+            if (modifiers - 1) & ~_SHIFT or code < 32 or code == 127:  # otherwise it is a letter
                 return [key.copy() for key in self._parse_extended_key(f"\x1b[{code};{modifiers}u") or ()]
         return super()._sequence_to_key_events(sequence, alt)
 
 
 def _with_new_encodings(data: str) -> str:
-    """`data` with alt as a modifier, not as an ESC in front, which Textual reads as a key of its own."""
-    if data == "\\\r\n":  # what some set-ups of VS Code send for shift+enter
+    """`data` with alt as a modifier rather than a leading ESC, which Textual reads as a separate key."""
+    if data == "\\\r\n":  # sent by some VS Code configurations for shift+enter
         return "\x1b[13;2u"
     if "\x1b\x1b" not in data:
         return data
@@ -121,7 +121,7 @@ def _with_new_encodings(data: str) -> str:
 
 
 def use_terminal_parser(driver: type[Driver]) -> type[Driver]:
-    """`driver`, which reads with `TerminalParser` from now on: Textual has no other way to choose a parser."""
+    """A subclass of `driver` that reads with `TerminalParser`; Textual has no other way to set a parser."""
     for name in (driver.__module__, "textual.drivers.win32"):
         if hasattr(module := sys.modules.get(name), "XTermParser"):
             setattr(module, "XTermParser", TerminalParser)  # noqa: B010

@@ -1,4 +1,4 @@
-"""The lines of the screen: nothing in them acts on the terminal, whichever widget drew them."""
+"""Filters the lines of the screen, whichever widget drew them: nothing in them acts on the terminal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udf
 
 
 class SafeLines(LineFilter):
-    """Takes out control characters, bidirectional overrides and lone surrogates. None of them has a width.
+    """Removes control characters, bidirectional overrides and lone surrogates. None of them has a width.
 
-    The last door: text is cleaned where it comes in (`text/clean.py`), and made visible there.
+    A second barrier: text is cleaned, visibly, where it enters the program (`text/clean.py`).
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """`segments` without them."""
+        """`segments` without control characters."""
         del background
         if not any(_CONTROLS.search(segment.text) for segment in segments):
             return segments

@@ -1,4 +1,4 @@
-"""What the command line writes: text of others acts on nothing, whichever way it came. The screen has `lines.py`."""
+"""Filters what the command line writes: control characters in untrusted text are made visible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ERASE_LINE = "\r\x1b[K"
 
 
 class CleanWriter:
-    """A text stream that writes control characters as signs for them. All but writing is the stream's own."""
+    """A text stream that writes control characters as symbols. Everything else is delegated to the stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -43,7 +43,7 @@ def write_raw(stream: TextIO, text: str) -> None:
 
 @contextmanager
 def clean_streams() -> Iterator[None]:
-    """Standard output and standard error take no control characters while the body runs."""
+    """Filter control characters on standard output and standard error while the body runs."""
     before = sys.stdout, sys.stderr
     setattr(sys, "stdout", CleanWriter(before[0]))  # noqa: B010
     setattr(sys, "stderr", CleanWriter(before[1]))  # noqa: B010

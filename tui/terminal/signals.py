@@ -1,4 +1,4 @@
-"""Signals that ask the program to end: of the system (TERM), of a terminal that is closed (HUP), of a person (QUIT)."""
+"""Signals that ask the program to end: TERM, HUP (the terminal was closed), QUIT."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ ENDING = ("SIGTERM", "SIGHUP", "SIGQUIT")
 
 
 def on_termination(act: Callable[[], object]) -> None:
-    """From now on these signals call `act` on the running loop, and end nothing by themselves.
+    """Call `act` on the running loop at these signals, instead of ending the process.
 
-    The loop of Windows has no handlers for signals: there the signal's own handler wakes it.
+    Event loops on Windows have no signal handlers: there the signal's own handler wakes the loop.
     """
     loop = asyncio.get_running_loop()
     for name in ENDING:

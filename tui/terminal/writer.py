@@ -1,4 +1,4 @@
-"""The thread that writes to the terminal, also where that goes away."""
+"""The thread that writes to the terminal, and survives its disappearance."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class LastingWriter(WriterThread):
-    """Textual's thread, which goes on taking what nobody can see any more once the terminal is gone.
+    """Textual's writer thread, which keeps discarding output once the terminal is gone.
 
-    Textual's own (8.2) ends in an error then; its queue fills, and the event loop waits for room in it for ever.
+    Textual's own (8.2) ends with an error then; its queue fills up, and the event loop waits forever.
     """
 
     def run(self) -> None:
@@ -31,7 +31,7 @@ class LastingWriter(WriterThread):
 
 
 def use_lasting_writer(driver: type[Driver]) -> type[Driver]:
-    """`driver`, which writes by a `LastingWriter` from now on: Textual has no other way to choose one."""
+    """A subclass of `driver` that writes by a `LastingWriter`; Textual has no other way to set one."""
     if hasattr(module := sys.modules[driver.__module__], "WriterThread"):
         setattr(module, "WriterThread", LastingWriter)  # noqa: B010
     return driver

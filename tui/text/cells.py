@@ -1,4 +1,4 @@
-"""Text cut and padded by terminal cells, with nothing in it that a terminal would act on."""
+"""Text clipped and padded by terminal cells, without control characters."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ _JOINERS = "\u200c\u200d"
 
 
 def plain(text: str) -> str:
-    """One line without control characters: titles, names and paths come from outside."""
+    """One line without control characters: titles, names and paths are untrusted."""
     return text if text.isprintable() else "".join(map(_plain, text))
 
 
 def _plain(char: str) -> str:
     if char.isprintable() or char in _JOINERS:
         return char
-    return "" if category(char) == "Cf" else " "  # what only directs other characters leaves no gap
+    return "" if category(char) == "Cf" else " "  # characters that only direct others leave no gap
 
 
 def clip(text: str, width: int) -> str:
-    """At most `width` cells, with an ellipsis where something is missing."""
+    """At most `width` cells, with an ellipsis if something was cut off."""
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, width - 1) + "…" if width > 0 else ""
 
 
 def pad(text: str, width: int) -> str:
-    """Exactly `width` cells: clipped, or filled up with blanks."""
+    """Exactly `width` cells: clipped, or padded with blanks."""
     return set_cell_size(clip(text, width), max(0, width))
 
 
@@ -38,7 +38,7 @@ _CLUSTER_REACH = 200
 
 
 def cluster_start(text: str, index: int) -> int:
-    """Where the character before `index` begins, as a person sees it: a grapheme cluster (Unicode, UAX 29)."""
+    """The start of the grapheme cluster (Unicode, UAX 29) before `index`."""
     if index <= 1 or text[index - 2 : index].isascii():
         return max(0, index - 1)
     near = text[max(0, index - _CLUSTER_REACH) : index]
@@ -46,14 +46,14 @@ def cluster_start(text: str, index: int) -> int:
 
 
 def cluster_end(text: str, index: int) -> int:
-    """Where the character that begins at `index` ends, as a person sees it."""
+    """The end of the grapheme cluster that begins at `index`."""
     if index >= len(text) - 1 or text[index : index + 2].isascii():
         return min(len(text), index + 1)
     return index + len(_clusters(text[index : index + _CLUSTER_REACH])[0])
 
 
 def cluster_boundary(text: str, index: int) -> int:
-    """`index`, or where the character begins that it lies in."""
+    """`index`, or the start of the grapheme cluster that it lies in."""
     if not 0 < index < len(text) or text[index - 1 : index + 1].isascii():
         return index
     first = max(0, index - _CLUSTER_REACH)

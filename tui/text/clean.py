@@ -1,4 +1,4 @@
-"""Text from a model or a tool, made safe for a terminal: nothing in it may move the cursor, colour or reorder cells."""
+"""Makes untrusted text safe for a terminal: it can't move the cursor, set colours or reorder cells."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def clean_text(text: str) -> str:
-    """`text` with control characters made visible; tabs and newlines stay, CR LF and CR become LF."""
+    """`text` with control characters made visible; keeps tabs and newlines, CR LF and CR become LF."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _UNSAFE.sub(_visible, text)
 
 
 def clean_output(text: str) -> str:
-    """Like `clean_text`, but whole escape sequences vanish: a program's coloured output stays readable."""
+    """Like `clean_text`, but removes whole escape sequences: a program's coloured output stays readable."""
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     return clean_text(text)
 
 
 def clean_line(text: str) -> str:
-    """One line for a label or a summary: cleaned, white space folded to single blanks."""
+    """One line for a label or a summary: cleaned, with runs of white space as single blanks."""
     return " ".join(clean_output(text).split())
 
 
 def clean_url(url: str) -> str:
-    """`url` if it is safe in an OSC 8 link and leads to the web or to mail, else ""."""
+    """`url` if it is safe in an OSC 8 link and is a web or mail address, else ""."""
     if not url.isascii() or not url.isprintable() or " " in url:
         return ""
     return url if url.lower().startswith(("http://", "https://", "mailto:")) else ""

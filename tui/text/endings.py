@@ -1,4 +1,4 @@
-"""How an answer ended, in one table for all providers, and the line that says so where it is no usual end."""
+"""How an answer ended, for all providers, and the line shown if it did not end as usual."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _OTHER_LINES = {
 
 
 def finish_kind(reason: str | None) -> FinishKind:
-    """The kind of end that a provider's `reason` means; None (an imported answer) counts as a usual one."""
+    """The kind of end for a provider's `reason`; None (an imported answer) is a usual one."""
     return "stop" if reason is None else FINISH_KINDS.get(reason.lower(), "other")
 
 
 def ending_line(message: Message) -> str | None:
-    """What to say under a complete answer that did not end as usual; None where it did."""
+    """The line shown under a complete answer that did not end as usual, or None."""
     reason = message.finish_reason or "stop"
     kind = finish_kind(reason)
     match kind:
@@ -66,18 +66,18 @@ def is_whole(message: Message) -> bool:
 
 
 def was_cut(message: Message) -> bool:
-    """Whether an answer stopped before its end: its last tool call may lack the end of its arguments."""
+    """Whether an answer was cut off: its last tool call may be incomplete."""
     reason = (message.finish_reason or "").lower()
     return finish_kind(reason) in ("length", "window_full", "malformed_call") or reason in _OTHER_LINES
 
 
 def was_stopped(message: Message) -> bool:
-    """Whether the provider stopped an answer for what is in it: none of its tool calls is meant to run."""
+    """Whether the provider stopped an answer for its content: none of its tool calls is to be run."""
     return finish_kind(message.finish_reason) in ("content_filter", "refusal")
 
 
 def provider_explanation(message: Message) -> str:
-    """What the provider says of its refusal, in one line; "" where it says nothing."""
+    """The provider's explanation of a refusal, on one line; "" if it gives none."""
     words = [part.text for part in message.parts if isinstance(part, Refusal) and part.from_server]
     return clean_line(" ".join(words).strip())
 
@@ -93,7 +93,7 @@ def _empty_line(message: Message) -> str | None:
 
 
 def unshown_kinds(message: Message) -> str:
-    """The items of an answer that cannot be shown, by their provider's names; "" for none."""
+    """The provider's names of items in an answer that cannot be shown; "" for none."""
     kinds = dict.fromkeys(clean_line(part.kind) for part in message.parts if isinstance(part, ProviderItem))
     return ", ".join(kinds)
 

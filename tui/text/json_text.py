@@ -1,4 +1,4 @@
-"""JSON that a model, a server or a file wrote."""
+"""JSON written by a model, a server or in a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_DEPTH = 200
 
 
 def parse_json(text: str) -> Any:
-    """`json.loads`, but that what is nested too deeply is no JSON either. Raises ValueError."""
+    """`json.loads`, but rejects deep nesting. Raises ValueError."""
     try:
         value = json.loads(text)
     except RecursionError:
@@ -33,7 +33,7 @@ _TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
 
 
 class NotAnObjectError(ValueError):
-    """JSON of another kind ("array") where an object has to stand."""
+    """JSON of another kind ("array") instead of an object."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(f"{kind} where an object has to stand")
@@ -41,10 +41,10 @@ class NotAnObjectError(ValueError):
 
 
 def parse_object(text: str) -> dict[str, Any]:
-    """The JSON object that a model meant as a tool's arguments. Raises ValueError where it is not plain.
+    """The JSON object that a model meant as a tool's arguments. Raises ValueError if it is not clear.
 
-    Models and servers also write: nothing, for a tool without arguments; an object inside a JSON string; one in a fence
-    of backticks; one with an end token or a brace too many behind it; and an empty object, or the same one, first.
+    Models and servers also write: nothing, for a tool without arguments; an object inside a JSON string; one in a code
+    fence; one followed by an end token or an extra brace; and an empty object, or the same one, first.
     """
     bare = text.strip()
     if fenced := _FENCE.fullmatch(bare):
@@ -65,12 +65,12 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 _FENCE = re.compile(r"```(?:json)?\s*\n?(?P<inner>.*?)\s*```", re.DOTALL | re.IGNORECASE)
-_PADDING = re.compile(r"(?:[\s}\]]|<\|?[\w/ -]{1,40}\|?>)*")  # braces too many, and tokens that end a call
+_PADDING = re.compile(r"(?:[\s}\]]|<\|?[\w/ -]{1,40}\|?>)*")  # extra braces, and tokens that end a call
 _KINDS = {str: "string", list: "array", bool: "boolean", type(None): "null"}
 
 
 def _first_value(text: str) -> tuple[Any, str]:
-    """The JSON value that `text` begins with, and what follows it. Raises ValueError."""
+    """The JSON value at the beginning of `text`, and the rest. Raises ValueError."""
     try:
         value, end = json.JSONDecoder().raw_decode(text)
     except RecursionError:

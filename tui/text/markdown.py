@@ -1,12 +1,12 @@
-"""The Markdown parser of screen and export: CommonMark, GFM tables and strikethrough, and formulas as they stand.
+r"""The Markdown parser for screen and export: CommonMark, GFM tables and strikethrough, and formulas.
 
-Formulas are `$..$`, `$$..$$`, `\\(..\\)`, `\\[..\\]` and `\\begin{..}..\\end{..}`; nothing in them is markup. A `$`
-before a price is prose, by Pandoc's rule: the opening `$` has no blank after it, the closing one no blank before it and
-no digit after it. mdit-py-plugins (0.7) is not used: it takes `$x$ is 3` for prose (it looks at the last character
-where it means the one before), lets a formula run out of its list item, is quadratic in openings without an end.
+Formulas are `$..$`, `$$..$$`, `\\(..\\)`, `\\[..\\]` and `\\begin{..}..\\end{..}`; markup in them is ignored. Prices
+are told apart by Pandoc's rule: the opening `$` has no blank after it, the closing one no blank before it and no digit
+after it. mdit-py-plugins (0.7) is not used: it treats `$x$ is 3` as prose (it checks the wrong character), lets a
+formula extend beyond its list item, and is quadratic in unclosed formulas.
 
-Nothing that a text says is left out: table cells beyond the header are cells, a `|` in code or in a formula does not
-end a cell, and link definitions stay in the text.
+Nothing in a text is dropped: table cells beyond the header are kept, a `|` in code or in a formula does not end a cell,
+and link definitions stay in the text.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _ENVIRONMENT = re.compile(r"\\begin\{([A-Za-z]+\*?)\}")
 _BLOCK_OPENER = re.compile(r"\$\$|\\\[|\\begin\{[A-Za-z]+\*?\}")
 _AFTER_BLOCK = re.compile(r"\s*[.,;:]?\s*(?:\([^()]*\)|\{[^{}]*\})?\s*[.,;:]?\s*")
 _DELIMITER_ROW = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
-_MOST_EMPTY_CELLS = 0x10000  # as in markdown-it: a table of one long header must not make millions of cells
+_MOST_EMPTY_CELLS = 0x10000  # as in markdown-it: a long header must not lead to millions of cells
 _IN_ROW = re.compile(r"`+|\$\$?|\\.|\|")
 
 
 def make_parser(options: Mapping[str, Any] | None = None) -> MarkdownIt:
-    """A parser with markdown-it's `options`. Its import takes longer than a frame."""
+    """A parser with markdown-it's `options`. Importing it takes longer than a frame."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING, **(options or {})}).enable(["table", "strikethrough"])
@@ -73,7 +73,7 @@ def _inline_formula(state: StateInline, silent: bool) -> bool:
 
 
 def formula_end(text: str, start: int) -> int:
-    """Where the formula that begins at `start` ends; -1 where none does."""
+    """The end of the formula that begins at `start`; -1 if there is none."""
     if text[start] not in "$\\":
         return -1
     if text[start] == "$" and not text.startswith("$$", start):
@@ -91,13 +91,13 @@ def formula_end(text: str, start: int) -> int:
 
 
 def formula_opener(line: str) -> str:
-    """What opens a displayed formula at the beginning of `line` (without its indent); "" for nothing."""
+    """The opener of a displayed formula at the beginning of `line` (without its indent); "" for none."""
     match = _BLOCK_OPENER.match(line)
     return match.group() if match else ""
 
 
 def may_hold_blank_lines(opener: str) -> bool:
-    """Whether a displayed formula goes on behind a blank line: not where its end looks like its beginning."""
+    """Whether a displayed formula may contain a blank line: not if its closer equals its opener."""
     return opener != "$$"
 
 
@@ -111,7 +111,7 @@ def _block_formula(state: StateBlock, start: int, end: int, silent: bool) -> boo
     closer = _CLOSERS.get(opener) or opener.replace("begin", "end", 1)
     text, inner, number = text[len(opener) :], 0, start
     while True:
-        if opener not in _CLOSERS:  # an environment may hold another of its name
+        if opener not in _CLOSERS:  # environments of the same name may be nested
             inner += text.count(opener)
         if text.count(closer) > inner:
             break
@@ -127,7 +127,7 @@ def _block_formula(state: StateBlock, start: int, end: int, silent: bool) -> boo
         text = _line(state, number)
     at = text.rindex(closer) if inner else text.index(closer)
     if not _AFTER_BLOCK.fullmatch(text[at + len(closer) :]):
-        return False  # words follow: it is a part of a paragraph
+        return False  # text follows: it is part of a paragraph
     if not silent:
         token = state.push("formula_block", "math", 0)
         token.block, token.map = True, [start, number + 1]
@@ -157,7 +157,7 @@ def _block_html(
 
 
 def _definition(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """markdown-it's rule, with a token: a definition that nothing refers to would vanish, and with it an address."""
+    """markdown-it's rule, plus a token: a definition without a reference would vanish, and its address with it."""
     from markdown_it.rules_block import reference
 
     if not reference(state, start, end, silent):
@@ -243,13 +243,13 @@ def _align(delimiter: str) -> str:
 
 
 def split_cells(row: str, wanted: int) -> list[str]:
-    """The cells of a table's row.
+    """The cells of a table row.
 
-    GFM splits at every `|` without a backslash, in code too. Where that does not give the `wanted` number of cells, a
-    `|` in code or in a formula belongs to its cell.
+    GFM splits at every `|` without a backslash, in code too. If that does not give the `wanted` number of cells, a `|`
+    in code or in a formula belongs to its cell.
     """
     everywhere, outside = [], []
-    whole = 0  # end of the code or formula that is passed
+    whole = 0  # end of the skipped code or formula
     runs = _backtick_runs(row)
     for match in _IN_ROW.finditer(row):
         mark, start = match.group(), match.start()
@@ -276,7 +276,7 @@ def _backtick_runs(row: str) -> dict[int, list[int]]:
 
 
 def _code_end(runs: Mapping[int, list[int]], start: int, length: int) -> int:
-    """Where the code span ends whose backticks begin at `start`; -1 where it has no end."""
+    """The end of the code span whose backticks begin at `start`; -1 if it is not closed."""
     same = runs[length]
     index = bisect_right(same, start)
     return same[index] + length if index < len(same) else -1
@@ -293,7 +293,7 @@ def _cut(row: str, bars: list[int]) -> list[str]:
 
 
 def _without_escapes(cell: str) -> str:
-    r"""`cell` with `\|` as `|`, but not in formulas, where it is a norm."""
+    r"""`cell` with `\\|` as `|`, except in formulas, where it is a norm."""
     pieces, position = [], 0
     while position < len(cell):
         end = formula_end(cell, position) if cell[position] in "$\\" else -1
@@ -310,5 +310,5 @@ def _without_escapes(cell: str) -> str:
 
 
 def _line(state: StateBlock, number: int) -> str:
-    """A line without the marks and the indent of what it lies in."""
+    """A line without the marks and indent of its containers."""
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 def match(query: str, candidate: str) -> float:
-    """Scores how well `candidate` matches what was typed: 0.0 not at all, a prefix best.
+    """Score how well `candidate` matches `query`: 0.0 not at all, a prefix best.
 
-    The letters of `query` have to occur in order, ignoring case. An empty query matches everything alike.
+    The letters of `query` have to occur in order, ignoring case. An empty query matches everything equally.
     """
     wanted, text = query.lower().strip(), candidate.lower()
     if not wanted:

@@ -1,4 +1,4 @@
-"""How a message names a file with `@`: `@path`, or `@"a path"` where there are blanks in it."""
+"""Mentions of files in a message: `@path`, or `@"a path"` with blanks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')
 
 
 def mention_of(path: str) -> str:
-    """How a file is named in a message so that it is sent along."""
+    """The mention of a file, which attaches it to the message."""
     return f'@"{path}"' if " " in path else f"@{path}"
 
 
 def mentioned_names(text: str) -> list[tuple[str, ...]]:
-    """What `text` mentions with `@`: each as it may be meant, whole or without the punctuation after it."""
+    """The mentions in `text`, each with its possible readings: as written, and without trailing punctuation."""
     mentions = _MENTION.findall(text)
     return [(quoted,) if quoted else (plain, plain.rstrip(".,;:!?)]}'\"")) for quoted, plain in mentions]

@@ -1,4 +1,4 @@
-"""How models, speakers, tool calls and the rows of `/context` are named."""
+"""Display names of models, speakers, tool calls and the rows of `/context`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROW_NAMES = {
 MESSAGE_ROWS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
 """The keys of the rows that messages are made of."""
 
-# Parts of a model's name that don't help a reader: dates, sizes, quantisations, tuning words.
+# Parts of a model's name left out of labels: dates, sizes, quantisations, tuning words.
 _NOISE = re.compile(
     r"^(\d{4,8}|\d+(\.\d+)?[bm]|instruct|chat|it|latest|preview|gguf|i?q\d.*|f16|bf16|fp8|awq|gptq)$", re.I
 )
@@ -39,7 +39,7 @@ _SUMMARY_LENGTH = 60
 
 
 def short_model(model: str) -> str:
-    """A model's name for a label: no vendor, no date, no size: `openai/gpt-5-mini-2025-08-07` gives `gpt-5-mini`."""
+    """A model's name for a label, without vendor, date and size: `openai/gpt-5-mini-2025-08-07` -> `gpt-5-mini`."""
     name = clean_line(model).rsplit("/", 1)[-1].split(":", 1)[0]
     name = re.sub(r"\.(gguf|bin|safetensors)$", "", name, flags=re.I)
     words = re.split(r"[-_ ]", name)
@@ -52,7 +52,7 @@ def short_model(model: str) -> str:
 
 
 def label_of(message: Message) -> str:
-    """Who speaks: `you`, the model's short name, or what kind of message it is; "" for tool results."""
+    """The speaker of a message: `you`, the model's short name, or the kind of message; "" for tool results."""
     match message:
         case Message(kind="summary"):
             return "summary"
@@ -67,7 +67,7 @@ def label_of(message: Message) -> str:
 
 
 def arguments_summary(arguments: str) -> str:
-    """The part of a tool call's JSON arguments that tells what it is about, on one line."""
+    """The most telling argument of a tool call, from its JSON, on one line."""
     import json  # not before the first frame
 
     from tui.text.json_text import parse_object
@@ -82,7 +82,7 @@ def arguments_summary(arguments: str) -> str:
             chosen = next((value for value in parsed.values() if isinstance(value, str)), None)
         text = chosen if chosen is not None else ("" if not parsed else json.dumps(parsed, ensure_ascii=False))
         looked_for = next((parsed[name] for name in _LOOKED_FOR if isinstance(parsed.get(name), str)), None)
-        if looked_for is not None and looked_for != text:  # a search: what for comes before where
+        if looked_for is not None and looked_for != text:  # a search: the pattern before the folder
             text = f"{looked_for} in {text}"
     else:
         text = str(parsed)

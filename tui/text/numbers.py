@@ -1,4 +1,4 @@
-"""How numbers are written: tokens, sizes, times, money, shares. Pure text, no styles."""
+"""How numbers are written: tokens, sizes, times, money, percentages. Pure text without styles."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def tokens_exact(tokens: int | None) -> str:
 
 
 def tokens_short(tokens: int | None, *, strip: bool = False) -> str:
-    """A count in at most five cells: 840, 1.2k, 52.1k, 104k, 1.05M, 3.20B; "?" where unknown.
+    """A count in at most five cells: 840, 1.2k, 52.1k, 104k, 1.05M, 3.20B; "?" if unknown.
 
-    `strip` drops a ".0" (for sizes that don't move, such as a window: 32k instead of 32.0k).
+    `strip` drops a ".0" (for sizes that don't change, such as a window: 32k instead of 32.0k).
     """
     if tokens is None:
         return "?"
@@ -48,12 +48,12 @@ def _places(value: float) -> int:
 
 
 def approx(source: str) -> str:
-    """ "~" before a count that is not measured throughout, "" before one that is."""
+    """ "~" for a count that is not entirely measured, else ""."""
     return "" if source in SURE else "~"
 
 
 def tokens_labelled(count: tuple[int | None, str] | None) -> str:
-    """A count and its source as "2.3k tok" or "~2.3k tok"; "" where it is unknown."""
+    """A count and its source as "2.3k tok" or "~2.3k tok"; "" if unknown."""
     if count is None or count[0] is None:
         return ""
     return f"{approx(count[1])}{tokens_short(count[0])} tok"
@@ -65,12 +65,12 @@ def plural(number: int, noun: str) -> str:
 
 
 def share(part: float, whole: float | None, *, digits: int = 1) -> str:
-    """`part` of `whole` as "20.1 %"; empty where the whole is unknown or zero."""
+    """`part` of `whole` as "20.1 %"; "" if the whole is unknown or zero."""
     return percent(100 * part / whole, digits=digits) if whole else ""
 
 
 def percent(value: float | None, *, digits: int = 0) -> str:
-    """A percentage as "26 %"; "?" where it is unknown or not a number. Never rounds up to 100 what is below."""
+    """A percentage as "26 %"; "?" if unknown or not a number. Values below 100 are never rounded up to it."""
     if value is None or not math.isfinite(value):
         return "?"
     text = f"{max(0.0, value):.{digits}f}"
@@ -85,12 +85,12 @@ def signed_percent(value: float, *, digits: int = 1) -> str:
 
 
 def change_percent(before: float, after: float) -> str:
-    """How much smaller or larger something became, as "-85 %"; "" where it was nothing before."""
+    """The relative change as "-85 %"; "" if it was zero before."""
     return signed_percent(100 * (after - before) / before, digits=0) if before > 0 else ""
 
 
 def money(dollars: float | None) -> str:
-    """Dollars with two places, four below a cent; "" where unknown. A cost is never written as zero."""
+    """Dollars with two decimals, four below a cent; "" if unknown. A cost is never shown as zero."""
     if dollars is None or not math.isfinite(dollars):
         return ""
     if 0 < dollars < 0.00005:
@@ -99,9 +99,9 @@ def money(dollars: float | None) -> str:
 
 
 class Cost(NamedTuple):
-    """What calls cost in US dollars: `total` is None where the price of some is unknown, `priced` sums the others.
+    """The cost of calls in US dollars. `total` is None if a price is unknown, `priced` is the sum of the known ones.
 
-    `estimated`: some calls were stopped, and are priced by what was sent and arrived.
+    `estimated`: some calls were stopped, and are priced by what was sent and received.
     """
 
     total: float | None
@@ -110,7 +110,8 @@ class Cost(NamedTuple):
 
 
 def spent(cost: float | None, priced: float, *, estimated: bool = False) -> str:
-    """What calls cost in dollars, `priced` of it known: "$0.42", "$0.42+?" where the price of some is unknown, "?".
+    """The cost of calls in dollars: "$0.42", "$0.42+?" if some prices are unknown (`priced` is the sum of the others),
+    "?".
 
     `estimated`: some of it was priced by estimated tokens, "~$0.42".
     """
@@ -119,7 +120,7 @@ def spent(cost: float | None, priced: float, *, estimated: bool = False) -> str:
 
 
 def list_price(dollars: float) -> str:
-    """A list price (dollars for a million tokens), as short as it can be said: "3", "0.25", "free"."""
+    """A list price (dollars per million tokens), in its shortest form: "3", "0.25", "free"."""
     if dollars == 0:
         return "free"
     return f"{dollars:,.4f}".rstrip("0").rstrip(".") if dollars >= 0.00005 else "<0.0001"

@@ -1,4 +1,4 @@
-"""The sources that an answer cites, as Markdown and as plain lines."""
+"""The sources cited by an answer, as Markdown and as plain lines."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def is_web_address(url: str) -> bool:
 
 
 def source_markdown(source: Source) -> str:
-    """A source as a link, or by its name where it has no address of the web."""
+    """A source as a link, or its name if it has no web address."""
     # Not backslashes: before a bracket they begin a formula.
     name = _MARKUP.sub(lambda sign: f"&#{ord(sign[0])};", clean_line(source.title or source.url))
     return f"[{name}](<{source.url}>)" if is_web_address(source.url) else name
 
 
 def sources_markdown(sources: Sequence[Source]) -> str:
-    """A numbered list of what an answer cites."""
+    """A numbered list of the sources cited by an answer."""
     return "\n".join(f"{number}. {source_markdown(source)}" for number, source in enumerate(sources, 1))
 
 
 def sources_of(message: Message) -> list[Source]:
-    """What an answer cites, in the order of its numbers."""
+    """The sources cited by an answer, by number."""
     return [part for part in message.parts if isinstance(part, Source)]
 
 
 def source_lines(message: Message) -> list[str]:
-    """What an answer cites, a numbered line each; none for none."""
+    """The sources cited by an answer, one numbered line each."""
     return [
         f"{number}. {clean_line(f'{source.title} {source.url}'.strip())}"
         for number, source in enumerate(sources_of(message), 1)

@@ -1,7 +1,7 @@
-"""Whether a tool call runs, asks first, or is refused. Pure: rules in, a verdict out.
+"""Whether a tool call runs, asks first, or is refused. Pure.
 
-Only a person's word counts: the config file, and what was answered when a call asked. Nothing a model wrote, a file
-holds or a server says of its own tools is read here.
+Only a person's decision counts: the config file, and earlier answers. Text written by a model, held in a file or sent
+by a server about its own tools is not considered.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ not this time; never."""
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """An answer that outlives its call: "allow" or "never". `fingerprint` is of the tool it was given for."""
+    """A stored answer: "allow" or "never". `fingerprint` is that of the tool it was given for."""
 
     tool: str
     rule: Rule
@@ -31,7 +31,7 @@ class Remembered:
 
 
 def fingerprint(tool: Tool) -> str:
-    """Changes with all that a person was told of a tool: an answer given for another description does not hold."""
+    """Changes with everything a person was shown about a tool, so that an answer is void for another description."""
     return tool_digest(tool.schema).hex()
 
 
@@ -41,7 +41,7 @@ def matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def rule_of(name: str, rules: Mapping[str, Rule]) -> Rule | None:
-    """The config's rule for a tool: "never" wins, then the most exact (longest) pattern. None where none fits."""
+    """The config's rule for a tool: "never" wins, then the longest matching pattern. None if none matches."""
     matching = [(pattern, rule) for pattern, rule in rules.items() if fnmatchcase(name, pattern)]
     if any(rule == "never" for _, rule in matching):
         return "never"
@@ -56,10 +56,10 @@ def verdict(
     session: AbstractSet[tuple[str, str]] = frozenset(),
     must_ask: bool = False,
 ) -> Rule:
-    """What is to happen with a call of `tool`.
+    """What to do with a call of `tool`.
 
-    "never" wins wherever it was said. `session` holds (name, fingerprint) of what was allowed for this
-    conversation. `must_ask`: this call asks in any case (of a file that probably holds a secret).
+    "never" always wins. `session` has (name, fingerprint) of tools allowed for this conversation. `must_ask`: this call
+    asks in any case (for a file that may hold a secret).
     """
     name = tool.schema.name
     answer, set_rule = remembered.get(name), rule_of(name, rules)

@@ -1,7 +1,7 @@
-"""A call's arguments, read from the model's JSON and held against the tool's schema. Errors are for the model.
+"""Parses a call's arguments and checks them against the tool's schema. Errors are written for the model.
 
 A small part of JSON Schema: types, required and unknown names, enums, arrays, nested objects, alternatives and
-references. What else a schema asks for is the tool's own business.
+references. Further constraints are left to the tool.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tui.messages import ToolSchema
 from tui.text.json_text import NotAnObjectError, parse_json, parse_object
 from tui.tools.base import ToolError
 
-MAX_DEPTH = 12  # recursive schemas end here
-MOST_PROBLEMS = 5  # of one call that are named
-MOST_STEPS = 20_000  # values and schemas that are looked at
-MOST_COMPARED = 500  # names of a schema that an unknown one is compared with
+MAX_DEPTH = 12  # levels; recursive schemas are cut off here
+MOST_PROBLEMS = 5  # named for one call
+MOST_STEPS = 20_000  # values and schemas checked
+MOST_COMPARED = 500  # names of a schema compared with an unknown one
 MOST_NAMED = 40  # names or values that a message lists
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -34,7 +34,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def read_arguments(arguments: str, schema: ToolSchema) -> Mapping[str, Any]:
-    """The arguments as the tool takes them; None for an optional one is left out.
+    """The arguments as the tool takes them; None for an optional argument is dropped.
 
     Raises `ToolError` that tells the model what to change.
     """
@@ -64,7 +64,7 @@ def read_arguments(arguments: str, schema: ToolSchema) -> Mapping[str, Any]:
 
 
 class _Check:
-    """One check against one schema. It ends after `MOST_STEPS`: schemas are foreign, and may branch without end."""
+    """A check against one schema. It ends after `MOST_STEPS`: schemas are untrusted, and may branch without end."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -144,7 +144,7 @@ def _kind(value: Any) -> str:
 
 
 def _resolve(reference: str, root: Mapping[str, Any]) -> Any:
-    """What "#/$defs/name" means; other references are not followed."""
+    """The target of "#/$defs/name"; other references are not followed."""
     target: Any = root
     if not reference.startswith("#"):
         return None

@@ -1,4 +1,4 @@
-"""What a tool is: something the model may call, with what it costs to offer and whether it changes anything."""
+"""The interface of tools: what a model may call, what offering it costs, and whether it changes anything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tui.messages import ToolSchema
 
 @dataclass(frozen=True, slots=True)
 class ToolImage:
-    """An image a tool gave back; `data` is its bytes, not base64."""
+    """An image returned by a tool; `data` is its bytes, not base64."""
 
     media_type: str
     data: bytes
@@ -19,9 +19,9 @@ class ToolImage:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool gave back, whole: capping is the toolbox's business.
+    """The full result of a tool; capping is done by the toolbox.
 
-    `more` tells the model how to get at what capping leaves out; "" where there is no better way than to ask for less.
+    `more` tells the model how to get what capping cuts off; "" if asking for less is all that can be done.
     """
 
     text: str
@@ -31,17 +31,17 @@ class ToolOutput:
 
 
 class ToolError(Exception):
-    """A tool could not do what it was asked. `str()` is for the model and the person: the cause and a way on."""
+    """A tool failed. `str()` tells the model and the person why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: what the model is told of it, and how it runs.
+    """A tool: what the model is shown, and how it runs.
 
-    `read_only` lets it run without asking, so it is never taken from what a server says of itself. `run` gets the
-    arguments already read from JSON; it may raise `ToolError`, and it is cancelled when the turn is. `ask_reason` says
-    why a call with these arguments asks even so ("" if it does not); it may read the disk. Where a person approved
-    it, `run_approved` runs, with the reason they were told: it may not hold any more.
+    `read_only` lets it run without asking, so it never comes from a server. `run` gets the parsed arguments; it may
+    raise `ToolError`, and is cancelled with the turn. `ask_reason` says why a call with these arguments asks anyway (""
+    if it does not); it may read the disk. After approval `run_approved` runs, with the reason that the person was
+    shown, which may be outdated.
     """
 
     schema: ToolSchema
@@ -52,13 +52,13 @@ class Tool:
 
 
 class ToolSource(Protocol):
-    """Where tools come from: the built-in ones, or one MCP server. What it offers may change while it runs."""
+    """A source of tools: the built-in ones, or an MCP server. Its tools may change at any time."""
 
     @property
     def name(self) -> str:
-        """Either "built-in", or the server's name: the `origin` of its schemas."""
+        """ "built-in" or the server's name: the `origin` of its schemas."""
         ...
 
     def tools(self) -> Sequence[Tool]:
-        """What can be called now, in a fixed order: the order is part of the provider's cache key."""
+        """The tools that can be called now, in a fixed order: the order is part of the provider's cache key."""
         ...

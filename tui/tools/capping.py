@@ -1,6 +1,6 @@
-"""What of a tool's result enters the conversation: no payloads nobody can read, and no more than its share of tokens.
+"""Cuts a tool's result for the conversation: binary payloads are replaced, and its tokens limited.
 
-Pure. The full text is kept elsewhere; what is cut here can be opened by the person and asked for by the model.
+Pure. The full text is stored elsewhere; the person can open it, and the model can ask for it.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 
-HEAD_SHARE = 2 / 3  # of what is kept: beginnings tell more than ends
+HEAD_SHARE = 2 / 3  # of the text that stays: beginnings are more useful than ends
 MARKER_TOKENS = 60
-_PROBE = 12  # characters a token that are looked at in the first place; denser text is cut down from there
+_PROBE = 12  # characters per token in the first cut; denser text is shortened from there
 LEAST_PAYLOAD = 800  # characters: shorter runs may be keys, hashes, or words
-_BINARY_SHARE = 0.1  # of control characters: more is no text
+_BINARY_SHARE = 0.1  # share of control characters: above that it is not text
 
-# Base64, in one piece or in lines (RFC 2045 breaks them at 76); a data URL says before it what it is.
+# Base64, in one piece or in lines (RFC 2045: of 76 characters), with or without the head of a data URL.
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{60,}={0,2}")
 _PREFIX = re.compile(r"data:([\w.+-]{1,60}/[\w.+-]{1,60})[^,\s]{0,100};base64,\Z")
 _LONGEST_PREFIX = 250  # characters
-_WINDOW = 32_768  # characters searched in one go: the interpreter stands still meanwhile
+_WINDOW = 32_768  # characters searched in one go: the regex holds the interpreter lock
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
@@ -37,12 +37,12 @@ CountTokens = Callable[[str], int]
 
 
 def kind_of(data: bytes) -> str:
-    """What bytes are by how they begin, for a person: "a PNG image", "binary data"."""
+    """The kind of `data`, judged by its first bytes, for a person: "a PNG image", "binary data"."""
     return next((name for magic, name in _MAGIC if data.startswith(magic)), "binary data")
 
 
 def without_payloads(text: str) -> str:
-    """`text` with base64 and binary content replaced by a line that says what it was; else the same object."""
+    """`text` with base64 and binary content replaced by a description; unchanged text is the same object."""
     control = sum(1 for _ in _CONTROL.finditer(text[:100_000]))
     if control > _BINARY_SHARE * min(len(text), 100_000):
         size = len(text.encode("utf-8", "surrogatepass"))
@@ -60,7 +60,7 @@ def without_payloads(text: str) -> str:
 
 
 def _runs(text: str) -> Iterator[tuple[int, int]]:
-    """Stretches that may be base64: those in lines, and those that a window cut, are joined."""
+    """Spans that may be base64; spans split by line ends or windows are joined."""
     start = end = 0
     for at in range(0, len(text), _WINDOW):
         for match in _RUN.finditer(text, at, at + _WINDOW):
@@ -75,7 +75,7 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _named(text: str, start: int, done: int) -> tuple[int, str]:
-    """Where a payload begins, its data URL's head included, and what it is."""
+    """The start of a payload, including its data URL's head, and what it is."""
     near = max(done, start - _LONGEST_PREFIX)
     if prefix := _PREFIX.search(text[near:start]):
         return near + prefix.start(), prefix[1]
@@ -88,19 +88,18 @@ def _named(text: str, start: int, done: int) -> tuple[int, str]:
 
 
 def _looks_encoded(sample: str) -> bool:
-    """Real payloads mix capitals, small letters and digits; a long run of one letter or a path does not."""
+    """Whether it mixes capitals, small letters and digits, unlike a path or a run of one letter."""
     kinds = (any(map(str.isupper, sample)), any(map(str.islower, sample)), any(map(str.isdigit, sample)))
     return all(kinds) and len(set(sample)) >= 24
 
 
 def cap_text(text: str, limit: int, count: CountTokens, more: str = "") -> str:
-    """`text` in about `limit` tokens: its head, a line that says what is missing, its tail. The same object if it fits.
+    """`text` in about `limit` tokens: head, a line that says what is missing, tail. The same object if it fits.
 
-    `more` says how to get the rest. Only as much is counted as could be kept, so that the cost does not grow with the
-    text.
+    `more` says how to get the rest. Counts only as much as could stay, so that the cost does not grow with the text.
     """
     if len(text) <= limit:
-        return text  # no tokenizer makes more tokens than bytes, and of other text the next line decides
+        return text  # no tokenizer makes more tokens than bytes; longer text is decided by the next line
     if len(text) <= _PROBE * limit and count(text) <= limit:
         return text
     room = max(1, limit - MARKER_TOKENS)
@@ -116,7 +115,7 @@ def cap_text(text: str, limit: int, count: CountTokens, more: str = "") -> str:
 
 
 def _fitting(text: str, tokens: int, count: CountTokens, *, from_end: bool) -> str:
-    """As much of one end of `text` as `tokens` hold, in whole lines where a line ends near by."""
+    """As much of one end of `text` as `tokens` allow, in whole lines if a line end is near."""
     size = len(text)
     for _ in range(6):
         piece = text[len(text) - size :] if from_end else text[:size]

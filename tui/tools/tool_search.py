@@ -1,4 +1,4 @@
-"""`search_tools`: how a model finds the tools that are not sent with every request. Pure and deterministic."""
+"""`search_tools`: lets a model find deferred tools. Pure and deterministic."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tui.messages import ToolSchema
 SEARCH = "search_tools"
 DEFAULT = 5  # tools found at once
 MOST = 20
-NAMED = 60  # names listed where nothing was found
+NAMED = 60  # names listed if nothing was found
 ABOUT = 160  # characters of a description in the answer
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_]+")
-# Words that say nothing of what a tool does: rare in descriptions, they would count a lot.
+# Words without meaning for a search: rare in descriptions, they would have a high weight.
 _EMPTY = frozenset(
     (
         "a", "an", "and", "are", "as", "at", "by", "can", "do", "for", "from", "i", "in", "is", "it",
@@ -34,7 +34,7 @@ _PARAMETERS = {
 
 
 def search_schema(waiting: Mapping[str, int]) -> ToolSchema:
-    """The tool, which says how many tools of which server wait. Its text changes only when a server's number does."""
+    """The search tool, which names the number of deferred tools of each server. Changes only with those numbers."""
     servers = ", ".join(f"{server} ({count})" for server, count in waiting.items())
     return ToolSchema(
         SEARCH,
@@ -45,10 +45,10 @@ def search_schema(waiting: Mapping[str, int]) -> ToolSchema:
 
 
 def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT) -> list[ToolSchema]:
-    """The `limit` tools that fit best, best first; only such as fit at all.
+    """The `limit` best matching tools, best first.
 
-    A word counts the more the fewer tools have it (as in BM25), in a name twice what it does in a description, and as
-    a beginning half. A tool's whole name finds it before anything else.
+    A word weighs more the fewer tools have it (as in BM25), in a name twice as much as in a description, and as a
+    prefix half as much. The full name of a tool finds that tool first.
     """
     wanted = list(dict.fromkeys(word for word in _words(query) if word not in _EMPTY))
     names = [_words(tool.name) for tool in tools]
@@ -70,7 +70,7 @@ def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT) -> lis
 
 
 def answer(query: str, matches: Sequence[ToolSchema], tools: Sequence[ToolSchema], loaded: Sequence[str]) -> str:
-    """What the model reads: the tools it can call from now on, or what there is where nothing was found."""
+    """The text for the model: the tools it can call from now on, or what is available if nothing was found."""
     if not matches:
         listed = ", ".join(sorted(tool.name for tool in tools)[:NAMED])
         rest = f" and {len(tools) - NAMED} more" if len(tools) > NAMED else ""

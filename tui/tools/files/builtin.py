@@ -15,11 +15,11 @@ from tui.tools.files.secret_files import SensitiveFile, sensitive_file
 
 P = ParamSpec("P")
 
-SLOW = 25.0  # seconds; each tool has its own, shorter limit: this one is for a file system that does not answer
+SLOW = 25.0  # seconds; for file systems that don't respond, since each tool has its own, shorter limit
 
 
 class BuiltInTools:
-    """A `ToolSource`. `root` is the working directory, `allowed` are further folders."""
+    """The source of the built-in tools. `root` is the working directory, `allowed` are further folders."""
 
     name = BUILT_IN
 

@@ -1,7 +1,7 @@
-"""Where the built-in tools may read: the working directory and the folders a person allowed, and nowhere else.
+"""Confines the built-in tools to the working directory and the folders that a person allowed.
 
-A path is resolved first; what that gives is opened component by component below the allowed folder, never through a
-symbolic link. So a link that leads out is refused, also one that is put in place between the two steps.
+A path is resolved first; the result is opened component by component below the allowed folder, never through a symbolic
+link. So a link that leads out is refused, even one created between the two steps.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Kind = Literal["file", "folder"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A resolved path: an allowed folder, and the way down from it. `shown` is how it is named to the model."""
+    """A resolved path: an allowed folder, and the path below it. `shown` is its name for the model."""
 
     base: Path
     parts: tuple[str, ...]
@@ -54,14 +54,14 @@ class Place:
 
 
 class Confinement:
-    """The folders that may be read. `root` is what relative paths begin at."""
+    """The folders that may be read. Relative paths begin at `root`."""
 
     def __init__(self, root: Path, allowed: Sequence[Path] = ()) -> None:
         self.root = root.resolve()
         self._bases = [self.root, *(folder.resolve() for folder in allowed)]
 
     def place(self, path: str) -> Place:
-        """Where `path` leads. Raises `ToolError` where that is outside."""
+        """Resolve `path`. Raises `ToolError` if it leads outside."""
         if "\0" in path:
             raise ToolError("A path can't hold a NUL character.")
         try:
@@ -105,7 +105,7 @@ class Confinement:
 
 
 def wrong_kind(mode: int, kind: Kind) -> str:
-    """Why something of this mode is not the wanted kind, "" if it is."""
+    """Why a file of this mode is not of the wanted kind, "" if it is."""
     if (stat.S_ISREG if kind == "file" else stat.S_ISDIR)(mode):
         return ""
     if stat.S_ISDIR(mode):
@@ -117,7 +117,7 @@ def wrong_kind(mode: int, kind: Kind) -> str:
 
 
 def _descend(place: Place, kind: Kind) -> int:
-    """Open from the allowed folder downward; no component may be a link by now."""
+    """Open from the allowed folder downward; no component may have become a link."""
     at = os.open(place.base, _READ | os.O_DIRECTORY)
     try:
         for name in place.parts[:-1]:
@@ -139,7 +139,7 @@ def _descend(place: Place, kind: Kind) -> int:
 
 
 def _open_checked(place: Place, kind: Kind) -> int:
-    """Without folders as descriptors: open, and look again whether the path still leads to what was opened."""
+    """If folders can't be opened as descriptors: open, and check again where the path leads."""
     before = place.path.stat()
     if wrong := wrong_kind(before.st_mode, kind):
         raise ToolError(f"{place.shown} {wrong}.")

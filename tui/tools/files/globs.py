@@ -1,4 +1,4 @@
-"""Globs over paths, matched in time that grows with path and glob only: both may come from strangers."""
+"""Globs for paths, matched in time that grows only with path and glob: both may be hostile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MOST_FORMS = 64  # alternatives that braces may stand for
+MOST_FORMS = 64  # alternatives from braces
 LONGEST = 1_000  # characters
 
 
@@ -18,14 +18,14 @@ class Glob:
     steps: tuple[re.Pattern[str] | None, ...]
 
     def match(self, path: str) -> bool:
-        """Whether it fits all of a relative path with "/"."""
+        """Whether it matches all of a relative path with "/"."""
         parts = path.split("/")
-        at = {0}  # how many components may be used up by now
+        at = {0}  # numbers of components that may be matched so far
         for number, step in enumerate(self.steps):
             if not at:
                 return False
             if step is None:
-                first = min(at) + (number == len(self.steps) - 1)  # "a/**" is what is in a, not a
+                first = min(at) + (number == len(self.steps) - 1)  # "a/**" matches the contents of a, not a
                 at = set(range(first, len(parts) + 1))
             else:
                 at = {place + 1 for place in at if place < len(parts) and step.match(parts[place])}
@@ -33,9 +33,9 @@ class Glob:
 
 
 def make_glob(glob: str, *, anchored: bool) -> Glob:
-    """A glob with `*`, `?`, `[...]`, `**` and `\\`; not `anchored`, it may begin in any folder.
+    r"""A glob with `*`, `?`, `[...]`, `**` and `\\`; unless `anchored` it may match in any folder.
 
-    Raises ValueError for one that can't be read.
+    Raises ValueError if it is malformed.
     """
     if len(glob) > LONGEST:
         raise ValueError("it is too long")
@@ -56,7 +56,7 @@ def make_glob(glob: str, *, anchored: bool) -> Glob:
 
 
 def _plain(word: str) -> str:
-    """As `fnmatch` writes it: a backslash makes a sign literal, `[^` negates as `[!` does, stars in a row are one."""
+    """In the syntax of `fnmatch`: backslash escapes a character, `[^` negates like `[!`, consecutive stars are one."""
     word = re.sub(r"\\(.)|\[\^", _translated, word)
     return re.sub(r"\*+", "*", word)
 
@@ -69,7 +69,7 @@ def _translated(match: re.Match[str]) -> str:
 
 
 def expanded(glob: str) -> list[str]:
-    """`glob` without braces: `*.{py,md}` is `*.py` and `*.md`. Raises ValueError for too many."""
+    """`glob` without braces: `*.{py,md}` is `*.py` and `*.md`. Raises ValueError for too many alternatives."""
     forms = [glob]
     while (braces := re.search(r"\{([^{}]*)\}", forms[0])) is not None:
         options = braces[1].split(",")
@@ -80,5 +80,5 @@ def expanded(glob: str) -> list[str]:
 
 
 def fits_any(globs: Sequence[Glob], path: str) -> bool:
-    """Whether one of them fits."""
+    """Whether any of the globs matches."""
     return any(glob.match(path) for glob in globs)

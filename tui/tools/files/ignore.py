@@ -1,4 +1,4 @@
-"""Which files git ignores, by the `.gitignore` files on the way to them (gitignore(5)); no git is needed."""
+"""Files ignored by git, from the `.gitignore` files above them (gitignore(5)); git is not needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tui.tools.files.globs import Glob, make_glob
 IGNORE_FILE = ".gitignore"
 ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})
 """Folders of version control: never listed, never searched."""
-LARGEST = 200_000  # bytes of an ignore file that are read
+LARGEST = 200_000  # bytes read of an ignore file
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class IgnoreRule:
 
 
 def parse_ignore(text: str, folder: str) -> list[IgnoreRule]:
-    """The rules of an ignore file in `folder`; lines that make no sense are left out, as git does."""
+    """The rules of an ignore file in `folder`; malformed lines are skipped, as git does."""
     rules = []
     for line in text.splitlines():
         line = line.removesuffix("\r")
@@ -39,7 +39,7 @@ def parse_ignore(text: str, folder: str) -> list[IgnoreRule]:
         line = line[1:] if negated else line
         folders_only = line.endswith("/")
         line = line.removesuffix("/")
-        if not line or "//" in line or line.endswith("/"):  # no path has two slashes
+        if not line or "//" in line or line.endswith("/"):  # no path has two consecutive slashes
             continue
         anchored = "/" in line
         try:
@@ -51,7 +51,7 @@ def parse_ignore(text: str, folder: str) -> list[IgnoreRule]:
 
 
 def ignore_verdict(path: str, is_folder: bool, rules: Sequence[IgnoreRule]) -> bool | None:
-    """What the last rule that fits says of `path`, relative to the rules' own top; None where none fits."""
+    """The verdict of the last rule that matches `path`, relative to the rules' root; None if none matches."""
     for rule in reversed(rules):
         if rule.folders_only and not is_folder:
             continue
@@ -64,7 +64,7 @@ def ignore_verdict(path: str, is_folder: bool, rules: Sequence[IgnoreRule]) -> b
 
 
 def rules_above(folder: Path) -> list[tuple[str, list[IgnoreRule]]]:
-    """The rules of the folders above `folder`, up to the top of its git repository: (way down to `folder`, rules)."""
+    """The rules of the folders above `folder`, up to the root of its git repository: (path down to `folder`, rules)."""
     rules: list[tuple[str, list[IgnoreRule]]] = []
     for above in folder.parents if not is_there(folder / ".git") else ():
         if text := read_at(None, above):
@@ -75,9 +75,9 @@ def rules_above(folder: Path) -> list[tuple[str, list[IgnoreRule]]]:
 
 
 def read_at(descriptor: int | None, folder: Path, name: str = IGNORE_FILE) -> str:
-    """An ignore file's text, by an open folder (or its path where folders can't be opened); "" where there is none.
+    """An ignore file's text, read through an open folder (or its path where that is not possible); "" if there is none.
 
-    Neither links are followed, as git does not, nor is a pipe waited for.
+    Links are not followed, as in git, and a pipe is not waited for.
     """
     try:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -85,4 +85,4 @@ def read_at(descriptor: int | None, folder: Path, name: str = IGNORE_FILE) -> st
         with os.fdopen(os.open(path, flags, dir_fd=descriptor), "rb") as file:
             return file.read(LARGEST).decode("utf-8", "replace")
     except OSError:
-        return ""  # there is none here, or it is not ours to read: git would not know it either
+        return ""  # missing or unreadable: git would ignore it, too

@@ -1,4 +1,4 @@
-"""The tool `list_files`: what is in a folder, or all files below it whose path fits a glob."""
+"""The tool `list_files`: the contents of a folder, or all files below it whose path matches a glob."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECONDS = 10.0
 
 
 def list_files(arguments: Mapping[str, Any], confinement: Confinement) -> ToolOutput:
-    """Names, one a line: folders with "/", links with "@". Raises `ToolError`. Not on the event loop."""
+    """Names, one per line: folders with "/", links with "@". Raises `ToolError`. Not on the event loop."""
     glob = arguments.get("glob")
     place = confinement.place(str(arguments.get("path", ".")))
     walk = Walk(confinement, place, time.monotonic() + SECONDS, deep=glob is not None)
@@ -44,7 +44,7 @@ def list_files(arguments: Mapping[str, Any], confinement: Confinement) -> ToolOu
 
 
 def compiled(glob: str) -> list[Glob]:
-    """A glob for paths: without "/" it fits a file's name in any folder. Raises `ToolError`."""
+    """A glob for paths: without "/" it matches file names in any folder. Raises `ToolError`."""
     try:
         forms = expanded(glob.removeprefix("./"))
         return [make_glob(form, anchored="/" in form) for form in forms]

@@ -1,4 +1,4 @@
-"""The tool `read_file`: lines of a text file with their numbers, or a picture."""
+"""The tool `read_file`: numbered lines of a text file, or an image."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ SCHEMA = ToolSchema(
     '"required":["path"],"type":"object"}',
 )
 DEFAULT_LINES = 2_000
-MOST_CHARACTERS = 2_000_000  # of one call; the conversation takes less, see capping
-LONGEST_LINE = 10_000  # characters of a line that are shown
-MOST_SCANNED = 200_000_000  # bytes on the way to `offset`
+MOST_CHARACTERS = 2_000_000  # of one call; less enters the conversation, see capping
+LONGEST_LINE = 10_000  # characters shown of a line
+MOST_SCANNED = 200_000_000  # bytes before `offset`
 LARGEST_PICTURE = 5_000_000  # bytes
 SECONDS = 10.0
 
@@ -35,7 +35,7 @@ SECONDS = 10.0
 def read_file(
     arguments: Mapping[str, Any], confinement: Confinement, approved: SensitiveFile | None = None
 ) -> ToolOutput:
-    """What is in the file; `approved` as for `check_approved`. Raises `ToolError`. Not on the event loop."""
+    """The file's content; `approved` as for `check_approved`. Raises `ToolError`. Not on the event loop."""
     offset, limit = int(arguments.get("offset", 1)), int(arguments.get("limit", DEFAULT_LINES))
     if offset < 1 or limit < 1:
         raise ToolError("offset and limit begin at 1.")
@@ -99,7 +99,7 @@ def _lines(place: Place, text: io.TextIOWrapper, encoding: str, offset: int, lim
 
 
 def _next_line(text: io.TextIOWrapper) -> tuple[str, int]:
-    """A line, and how many of its characters were left out; "" at the end."""
+    """A line, and the number of its characters that were left out; "" at the end."""
     line, cut = text.readline(LONGEST_LINE), 0
     while line and not line.endswith("\n") and (rest := text.readline(SAMPLE)):
         cut += len(rest)

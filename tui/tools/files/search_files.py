@@ -1,8 +1,8 @@
-"""The tool `search_files`: lines of the working directory's files that a regular expression fits.
+"""The tool `search_files`: lines of the working directory's files that match a regular expression.
 
-One walk decides which files are looked at. ripgrep, where it is installed, or Python in a process of its own finds the
-places; what is shown is read again through the confinement, so that a file swapped for a link in between shows
-nothing. Both are ended after `SECONDS`.
+A walk decides which files are searched. ripgrep, if installed, or Python in a separate process finds the matches; the
+lines are then read through the confinement, so that a file swapped for a link in between shows nothing. Both are killed
+after `SECONDS`.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ SCHEMA = ToolSchema(
     '"required":["pattern"],"type":"object"}',
 )
 SECONDS = 20.0
-MOST_MATCHES = 200  # lines that are shown
-MOST_FOUND = 10_000  # lines, after which a search ends
-LARGEST_FILE = 5_000_000  # bytes of a file that is searched
-LONGEST_LINE = 400  # characters of a line that are shown
+MOST_MATCHES = 200  # lines shown
+MOST_FOUND = 10_000  # matches after which a search ends
+LARGEST_FILE = 5_000_000  # bytes; larger files are not searched
+LONGEST_LINE = 400  # characters shown of a line
 LONGEST_PATTERN = 1_000
 WORKER = Path(__file__).with_name("search_worker.py")
-BATCH = 200  # files of one process: an argument list has a limit
+BATCH = 200  # files per process: argument lists are limited
 
 
 class Match(NamedTuple):
-    """A line that fits: its file (relative to the searched folder) and its number, from 1."""
+    """A matching line: its file (relative to the searched folder) and its number, from 1."""
 
     path: str
     line: int
 
 
 class BadPatternError(Exception):
-    """The engine can't read the pattern. `str()` says why."""
+    """The engine rejects the pattern. `str()` says why."""
 
 
 def ripgrep() -> str | None:
-    """Where ripgrep is installed; None where it is not. A relative entry of PATH does not count."""
+    """The path of ripgrep, None if not installed. Relative entries of PATH are ignored."""
     program = shutil.which("rg")
     return program if program is not None and Path(program).is_absolute() else None
 
@@ -73,7 +73,7 @@ async def search_files(
 ) -> ToolOutput:
     """Lines as `path:number: text`, by path. `approved` as for `check_approved`.
 
-    `program` is ripgrep's path, None for Python, "" for what there is.
+    `program` is ripgrep's path, None for Python, "" for whichever is installed.
     """
     pattern = str(arguments["pattern"])
     if not pattern or len(pattern) > LONGEST_PATTERN:
@@ -105,7 +105,7 @@ async def search_files(
 def _candidates(
     arguments: Mapping[str, Any], confinement: Confinement, approved: SensitiveFile | None, deadline: float
 ) -> tuple[Place, list[str], list[str]]:
-    """The folder that is searched, the files in it that are looked at, and what is to be said of the others."""
+    """The folder that is searched, the files to search, and notes on skipped ones."""
     path, glob = str(arguments.get("path", ".")), arguments.get("glob")
     place = confinement.place(path)
     if is_file(place.path):
@@ -139,7 +139,7 @@ def _candidates(
 async def _matches(
     program: str | None, pattern: str, ignore_case: bool, place: Place, files: Sequence[str], deadline: float
 ) -> tuple[list[Match], bool]:
-    """Places by path and line, and whether time ran out. Raises `BadPatternError`."""
+    """Matches by path and line, and whether time ran out. Raises `BadPatternError`."""
     matches: list[Match] = []
     for start in range(0, len(files), BATCH):
         batch = files[start : start + BATCH]
@@ -151,7 +151,7 @@ async def _matches(
                         async for match in _by_ripgrep(program, pattern, ignore_case, place, batch):
                             matches.append(match)
                     except BadPatternError:
-                        program = None  # Python's expressions know more (look-around, back references)
+                        program = None  # Python's expressions have more features (look-around, back references)
                 if program is None:
                     async for match in _by_python(pattern, ignore_case, place, batch):
                         matches.append(match)
@@ -186,7 +186,7 @@ async def _by_python(pattern: str, ignore_case: bool, place: Place, files: Seque
 
 
 async def _lines_of(command: Sequence[str], folder: Path, task: str | None, *, bad: int) -> AsyncIterator[bytes]:
-    """What a program writes, line by line; it is ended with the iteration. Exit code `bad` is a bad pattern."""
+    """A program's output, line by line; it is killed with the iteration. Exit code `bad` is a bad pattern."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
@@ -220,8 +220,11 @@ async def _lines_of(command: Sequence[str], folder: Path, task: str | None, *, b
 def _shown(
     matches: Sequence[Match], place: Place, confinement: Confinement, approved: SensitiveFile | None
 ) -> tuple[list[str], int, int]:
-    """The first matches as lines, read from files that were opened and examined here; how many more there are, and how
-    many are not shown because their file holds secrets and is not `approved`."""
+    """The first matches as lines, and how many more there are.
+
+    They are read from files that were opened and examined here; also counted are those not shown because their file
+    holds secrets and is not `approved`.
+    """
     wanted: dict[str, list[int]] = {}
     for match in sorted(set(matches))[:MOST_MATCHES]:
         wanted.setdefault(match.path, []).append(match.line)
@@ -238,7 +241,7 @@ def _shown(
                 name, read = printable(shown), _read_lines(descriptor, set(numbers))
                 lines += [f"{name}:{number}: {text}" for number, text in read]
         except ToolError:
-            continue  # swapped, removed or locked since it was found
+            continue  # swapped, removed or locked after the search
     return lines, max(0, len(set(matches)) - MOST_MATCHES), secret
 
 

@@ -1,6 +1,6 @@
-"""The process that searches where ripgrep is not installed: a pattern that takes for ever can be ended with it.
+"""The search process if ripgrep is not installed: it can be killed if a pattern takes too long.
 
-Reads one task from standard input, writes a JSON pair [path, line] for each line that fits. Exit code 2: bad pattern.
+Reads one task from standard input, writes a JSON pair [path, line] for each matching line. Exit code 2: bad pattern.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LARGEST = 5_000_000  # bytes of a file
 
 
 def main() -> int:
-    """Search the files of the task, which are named from the working directory."""
+    """Search the files of the task, whose names are relative to the working directory."""
     task = json.loads(sys.stdin.readline())
     end_after(task["seconds"])
     try:
@@ -31,12 +31,12 @@ def main() -> int:
 
 
 def end_after(seconds: float) -> None:
-    """End this process then, whatever it does: also when whoever started it was killed. Needs no interpreter lock."""
+    """End this process after that time, even if its parent was killed. Needs no interpreter lock."""
     faulthandler.dump_traceback_later(seconds, exit=True, file=os.open(os.devnull, os.O_WRONLY))
 
 
 def matching_lines(path: str, pattern: re.Pattern[str], most: int) -> list[int]:
-    """Numbers of the lines that fit, at most `most`; none of a file that is binary or can't be read."""
+    """Numbers of matching lines, at most `most`; none for a file that is binary or can't be read."""
     try:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         with os.fdopen(os.open(path, flags), "rb") as file:

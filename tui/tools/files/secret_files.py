@@ -90,7 +90,7 @@ def may_hold_secrets(name: str) -> bool:
     """Whether a file's name, or a folder on the path to it, says that keys or passwords are in it."""
     path = PurePosixPath(name.lower().replace("\\", "/"))
     paths = [path]
-    if copy := _COPY.fullmatch(path.name):  # an editor puts a dot before the name, too
+    if copy := _COPY.fullmatch(path.name):  # editors put a dot before the name of a backup
         paths += [path.with_name(original) for original in (copy[1], copy[1].removeprefix("."))]
     return any(map(_holds_secrets, paths))
 
@@ -130,8 +130,8 @@ def _says_so(name: str, suffix: str) -> bool:
 SCANNED = 5_000_000
 """Bytes of a file that are looked through."""
 
-CHUNK = 64_000  # bytes that are searched at once: an expression holds up every thread while it runs
-OVERLAP = 4_000  # bytes of a chunk that the next one begins with
+CHUNK = 64_000  # bytes searched at once: an expression blocks every thread while it runs
+OVERLAP = 4_000  # bytes by which chunks overlap
 
 _KEY_BLOCK = (
     rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\\nr\"'+,]{1,60}"
@@ -179,7 +179,7 @@ _MADE_UP = re.compile(rb"example|sample|placeholder|dummy|fake|redacted|x{6}|0{6
 
 
 def secret_in(data: bytes) -> str:
-    """What secret is in there, "" for none. One that is plainly made up, as in documentation, is none."""
+    """The kind of secret in there, "" for none. Obvious placeholders, as in documentation, don't count."""
     if b"\0" in data[:CHUNK]:  # UTF-16 and UTF-32: secrets are ASCII, and are found without the zeros
         data = data.replace(b"\0", b"")
     for start in range(0, len(data), CHUNK):
@@ -199,27 +199,27 @@ def _is_real(secret: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SensitiveFile:
-    """A file that a call asks about first: why, and which one it is (device and inode)."""
+    """A file that a call asks about first: why, and which file (device and inode)."""
 
     reason: str
     identity: tuple[int, int]
 
 
 def sensitive_file(arguments: Mapping[str, Any], confinement: Confinement) -> SensitiveFile | None:
-    """What a call that shows the file `path` asks about first. None if it does not ask, and for a folder."""
+    """The question for a call that shows the file `path`; None if it need not ask, and for a folder."""
     path = str(arguments.get("path", "."))
     try:
         place = confinement.place(path)
         with confinement.opened(place, "file") as descriptor:
             return examine(descriptor, path, place)
     except ToolError:
-        return None  # a folder, or it is refused anyway
+        return None  # a folder, or refused anyway
 
 
 def examine(descriptor: int, path: str, place: Place) -> SensitiveFile | None:
-    """Why the open file asks, if it does: by the name it was asked for, where that leads, and what is in it.
+    """Why the open file asks, if it does: by its requested name, by where that leads, and by its content.
 
-    Where it can be reached by further names (hard links), those of the usual secret files count as well.
+    If it has further names (hard links), those of the usual secret files count too.
     """
     status = os.fstat(descriptor)
     identity = (status.st_dev, status.st_ino)
@@ -238,9 +238,9 @@ def examine(descriptor: int, path: str, place: Place) -> SensitiveFile | None:
 
 
 def check_approved(descriptor: int, path: str, place: Place, approved: SensitiveFile | None) -> None:
-    """Raise `ToolError` where the file that was opened is one to ask about, and `approved`, what was asked, is not it.
+    """Raise `ToolError` if the opened file must be asked about and is not the `approved` one.
 
-    So a file that became another after the question shows nothing.
+    So a file that was replaced after the question shows nothing.
     """
     if examine(descriptor, path, place) not in (None, approved):
         raise ToolError(f"{place.shown} was another file when it was asked about: refused. Call again to ask anew.")
@@ -254,7 +254,7 @@ def _beginning(descriptor: int) -> bytes:
 
 
 def _known_as(identity: tuple[int, int], place: Place) -> str:
-    """The name of a secret file that is this one: beside it, above it up to the allowed folder, in the home folder."""
+    """The name under which this is a usual secret file: beside it, in a folder above it, or in the home folder."""
     home = Path.home()
     folders = [*(place.base.joinpath(*place.parts[:n]) for n in range(len(place.parts))), home]
     folders += [folder / name for folder in (place.base, home) for name in sorted(_FOLDERS)]
@@ -268,5 +268,5 @@ def _known_as(identity: tuple[int, int], place: Place) -> str:
                         if (status.st_dev, status.st_ino) == identity:
                             return path
         except OSError:
-            continue  # it is not there, or may not be looked into
+            continue  # missing or inaccessible
     return ""

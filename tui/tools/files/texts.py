@@ -1,4 +1,4 @@
-"""What a file holds: text in which encoding, a picture, or something to be described rather than shown. Pure."""
+"""The kind of a file's content: text in some encoding, an image, or something to be described only. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 
 from tui.tools.capping import kind_of
 
-SAMPLE = 65_536  # bytes that a file is judged by
+SAMPLE = 65_536  # bytes read to determine the kind of a file
 
 _MARKS: tuple[tuple[bytes, str], ...] = (  # the longer ones first: UTF-32's begins like UTF-16's
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -29,9 +29,10 @@ def marked_encoding(data: bytes) -> str:
 
 
 def encoding_of(sample: bytes) -> str | None:
-    """The encoding a file's beginning (`SAMPLE` bytes) is in; None for binary content.
+    """The encoding of a file, judged by its first `SAMPLE` bytes; None for binary content.
 
-    A mark decides; else UTF-8 if it is that, UTF-16 where every second byte is NUL, Windows-1252 if it is text at all.
+    A byte order mark decides; else UTF-8 if valid, UTF-16 if every second byte is NUL, Windows-1252 if it is text at
+    all.
     """
     if (name := marked_encoding(sample)) != "utf-8":
         return name
@@ -51,17 +52,17 @@ def encoding_of(sample: bytes) -> str | None:
 
 
 def picture_type(sample: bytes) -> str | None:
-    """The media type of a picture that models take, by how it begins; None for anything else."""
+    """The media type of an image that models accept, by its first bytes; None for anything else."""
     if sample[:4] == b"RIFF" and sample[8:12] == b"WEBP":
         return "image/webp"
     return next((name for mark, name in _PICTURES if sample.startswith(mark)), None)
 
 
 def described(name: str, sample: bytes, size: int) -> str:
-    """What stands for content that is no text; `size` in bytes."""
+    """The placeholder for content that is not text; `size` in bytes."""
     return f"{name} is {kind_of(sample)} of {size:,} bytes, not text: it is not shown."
 
 
 def printable(name: str) -> str:
-    """A file's name in one line that shows all of it: what is in it can't pass for another line."""
+    """A file's name on one line, escaped so that it can't pass for another line."""
     return "".join(char if char.isprintable() else "\ufffd" for char in name)

@@ -1,4 +1,4 @@
-"""Walking a confined folder: names in order, links not followed, what git ignores left out, all of it bounded."""
+"""Walks a confined folder: names in order, links not followed, files ignored by git left out, all within limits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tui.tools.base import ToolError
 from tui.tools.files.confine import BY_FOLDER, Confinement, Place
 from tui.tools.files.ignore import ALWAYS, IGNORE_FILE, IgnoreRule, ignore_verdict, parse_ignore, read_at, rules_above
 
-MAX_DEPTH = 40  # folders below one another
-MOST_SEEN = 200_000  # entries, after which a walk ends
+MAX_DEPTH = 40  # levels of folders
+MOST_SEEN = 200_000  # entries after which a walk ends
 _FOLDER = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
 
 
@@ -29,7 +29,7 @@ class WalkEntry:
 
 @dataclass(slots=True)
 class Walk:
-    """One walk through `place`. After it, `ignored` counts what was left out and `cut` says why it ended early."""
+    """A walk through `place`. Afterwards `ignored` counts omitted entries and `cut` says why it ended early."""
 
     confinement: Confinement
     place: Place
@@ -41,7 +41,7 @@ class Walk:
     _above: list[tuple[str, list[IgnoreRule]]] = field(default_factory=list)
 
     def entries(self) -> Iterator[WalkEntry]:
-        """Folders come before what is in them. Raises `ToolError` where the folder can't be opened."""
+        """Folders come before their contents. Raises `ToolError` if the folder can't be opened."""
         self._above = rules_above(self.place.path)
         if BY_FOLDER:
             with self.confinement.opened(self.place, "folder") as descriptor:
@@ -81,7 +81,7 @@ class Walk:
         try:
             descriptor = os.open(name, _FOLDER, dir_fd=above)
         except OSError:
-            return  # gone, forbidden, or a link by now: it stays a name in the list
+            return  # removed, forbidden, or a link by now: only its name is listed
         try:
             yield from self._walk(descriptor, path, rules, depth)
         finally:
@@ -113,4 +113,4 @@ def _size(entry: os.DirEntry[str]) -> int | None:
     try:
         return entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else None
     except OSError:
-        return None  # gone since it was listed
+        return None  # removed since it was listed

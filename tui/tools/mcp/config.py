@@ -1,8 +1,7 @@
-"""MCP servers as people configure them, in the tables that other clients read too. Pure.
+"""MCP servers from `mcpServers` tables, the format that other clients use too. Pure.
 
-Most say `mcpServers`, VS Code `servers`, opencode and crush `mcp`, Zed `context_servers`. A value may name variables of
-the environment, `${NAME}` or `${NAME:-default}`. What they stand for is filled in just before a server starts
-(`launch`), so that a secret is in no object that lives longer, is shown or is written.
+A value may contain environment variables, `${NAME}` or `${NAME:-default}`. They are filled in just before a server
+starts (`launch`), so that no object that lives longer, is shown or is written holds a secret.
 """
 
 from __future__ import annotations
@@ -47,16 +46,16 @@ _HIDDEN = "***"
 
 
 class McpConfigError(Exception):
-    """A server that can't be used. `str()` is one line: file, key, and what to do."""
+    """An unusable server. `str()` is one line: file, key, and what to do."""
 
 
 class NotInstalledError(Exception):
-    """The SDK is not there. `str()` says what to install."""
+    """The SDK is missing. `str()` says what to install."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A server's values with all variables filled in: kept only while it is being started."""
+    """A server's values with all variables filled in. It lives only while the server is being started."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -67,8 +66,11 @@ class Launch:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be shown or written: headers, what a URL carries besides its place, hidden arguments, values of
-        `env` that are more than a plain word, a number or a path."""
+        """Values that must not be shown or written.
+
+        Headers, credentials in a URL, hidden arguments, and values of `env` that are more than a plain word, a number
+        or a path.
+        """
         parts = urlsplit(self.url)
         values = {parts.password or "", parts.query, *self.headers.values()}
         values |= {word for value in self.headers.values() for word in value.split() if word.lower() not in _SCHEMES}
@@ -81,12 +83,12 @@ class Launch:
 class ServerConfig:
     """One server, variables not filled in. `timeout` is in seconds, `max_response` in bytes.
 
-    `key` is its place in that file, for a person. `error` says why it can't be used, "" if it can.
-    `trust_read_only` lets a tool run unasked where the server marks it as read-only: the person says so, no server.
+    `error` says why it is unusable, "" if it is not. `trust_read_only` lets a tool run without asking if the server
+    marks it as read-only; only the person can set it.
     """
 
     name: str
-    where: str  # the file that names it, for a person
+    where: str  # the file it comes from, for a person
     transport: Transport = "stdio"
     command: str = ""
     args: tuple[str, ...] = field(default=(), repr=False)
@@ -103,7 +105,7 @@ class ServerConfig:
     error: str = ""
 
     def launch(self, environ: Mapping[str, str]) -> Launch:
-        """All that a start needs, from the environment as it is now. Raises `McpConfigError` for a missing variable."""
+        """The values for a start, with the current environment. Raises `McpConfigError` for a missing variable."""
 
         def fill(key: str, text: str) -> str:
             return expand(text, environ, f"{self.where}: {self.key}.{key}")
@@ -121,13 +123,13 @@ class ServerConfig:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of the environment's variables that it is given."""
+        """Names of the environment variables it uses."""
         texts = (self.command, *self.args, *self.env.values(), self.cwd or "", self.url, *self.headers.values())
         return tuple(dict.fromkeys(name for text in texts for name, _, _ in _VARIABLE.findall(text) if name))
 
     @property
     def shown(self) -> str:
-        """The command, or the URL without what may be secret in it, for a person; variables are not filled in."""
+        """The command, or the URL without possible secrets, for a person; variables are not filled in."""
         if self.transport == "stdio":
             return " ".join((self.command, *hidden_args(self.args)))
         parts = urlsplit(self.url)
@@ -136,7 +138,7 @@ class ServerConfig:
 
 
 def _check_url(url: str, key: str) -> None:
-    """Raises `McpConfigError` for what is no address. Its own text is not quoted: it may hold a key."""
+    """Raises `McpConfigError` for an invalid address, without quoting it: it may contain a key."""
     if not url.startswith(("http://", "https://", "${")):
         raise McpConfigError(f"{key}: it starts with http:// or https://")
     try:
@@ -149,7 +151,7 @@ def _check_url(url: str, key: str) -> None:
 
 
 def hidden_args(args: tuple[str, ...]) -> tuple[str, ...]:
-    """Arguments to show: the value of `--token x`, `--api-key=x` and whatever looks like a key is hidden."""
+    """Arguments to show: values of `--token x`, `--api-key=x` and everything that looks like a key are hidden."""
     shown: list[str] = []
     after_flag = False
     for arg in args:
@@ -183,12 +185,12 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
 
 
 def content_hash(text: str) -> str:
-    """What the person's word on a project's file is remembered by: SHA-256, hex. New content is a new question."""
+    """SHA-256 (hex) under which the answer for a project's file is stored: new content asks again."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def servers_of_json(text: str, where: str) -> tuple[ServerConfig, ...]:
-    """The servers of a `.mcp.json`, with comments and trailing commas as READMEs have them.
+    """The servers of a `.mcp.json`. Raises `McpConfigError` if the file as a whole is unusable.
 
     Raises `McpConfigError` where the file as a whole can't be read.
     """
@@ -213,9 +215,9 @@ def _begins(value: Mapping[str, Any]) -> bool:
 
 
 def read_servers(table: object, where: str, key: str = "mcpServers") -> tuple[ServerConfig, ...]:
-    """The servers of one table, which `key` names. One that is wrong has its `error`; the others work all the same.
+    """The servers of an `mcpServers` table. An unusable one has its `error`; the others are not affected.
 
-    Raises `McpConfigError` where it is no table at all.
+    Raises `McpConfigError` if it is not a table.
     """
     if not isinstance(table, dict):
         raise McpConfigError(f"{where}: {key} is a table of servers: {key}.NAME with command or url")
@@ -344,8 +346,7 @@ def _texts(value: object, key: str) -> tuple[str, ...]:
 
 
 def _table(value: object, key: str) -> Mapping[str, str]:
-    """A table of texts; numbers and switches are taken as they are written. A wrong value is not repeated: it may be a
-    secret."""
+    """A table of strings; numbers and booleans are converted. Invalid values are not quoted: they may be secrets."""
     if not isinstance(value, dict):
         raise McpConfigError(f"{key} has to be a table of texts")
     texts = {}
@@ -364,7 +365,7 @@ def _flag(value: Mapping[str, Any], name: str, key: str, *, default: bool = Fals
 
 
 def _timeout(value: object, key: str) -> float:
-    """Seconds; from 1,000 on they are milliseconds, as most clients write them."""
+    """Seconds; values from 1,000 on are milliseconds, as most clients write them."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
         raise McpConfigError(f"{key}.timeout has to be a number of seconds")
     return value / 1000 if value >= 1000 else float(value)

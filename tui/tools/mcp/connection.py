@@ -1,4 +1,4 @@
-"""One connection to an MCP server, by the official SDK. The SDK is loaded with the first one."""
+"""A connection to an MCP server by the official SDK, which is loaded with the first one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LISTEN_AGAIN = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a server has. `patterns` are of the addresses of resources that it does not list.
+    """What a server offers. `patterns` are URI templates of resources that it does not list.
 
     `issues` say what of it can't be used.
     """
@@ -58,7 +58,7 @@ class Offer:
 
 
 class Connection:
-    """A session that is open. Used on the loop it was opened on."""
+    """An open session. To be used on the event loop it was opened on."""
 
     def __init__(self, client: Client, normalizer: Normalizer, timeout: float) -> None:
         self._client = client
@@ -67,7 +67,7 @@ class Connection:
 
     @property
     def about(self) -> str:
-        """What the server calls itself, and its version; "" where it does not say."""
+        """The server's name for itself, and its version; "" if it doesn't say."""
         info = self._client.server_info
         return f"{info.title or info.name} {info.version}".strip() if info is not None else ""
 
@@ -77,7 +77,7 @@ class Connection:
         return self._normalizer.stale
 
     async def offer(self) -> Offer:
-        """Ask for everything the server has. A list that it says it has and then can't give is an empty one."""
+        """Request everything the server offers. A list that it announces but can't deliver is empty."""
         has = self._client.server_capabilities
         tools = await self._pages(self._client.list_tools, lambda page: page.tools) if has.tools else ()
         resources: Sequence[types.Resource] = ()
@@ -92,21 +92,21 @@ class Connection:
         return Offer(tuple(tools), tuple(resources), tuple(prompts), tuple(templates), self._normalizer.issues)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
-        """Call a tool; `timeout` seconds after its last sign of life it is given up, and the server told so."""
+        """Call a tool; it is cancelled, on the server too, `timeout` seconds after its last sign of life."""
         return await self._patiently(
             lambda alive: self._client.call_tool(name, dict(arguments), progress_callback=alive), f"{name}"
         )
 
     async def read(self, uri: str) -> types.ReadResourceResult:
-        """A resource's content."""
+        """The content of a resource."""
         return await self._patiently(lambda _alive: self._client.read_resource(uri), "the resource")
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
-        """A prompt's messages."""
+        """The messages of a prompt."""
         return await self._patiently(lambda _alive: self._client.get_prompt(name, dict(arguments)), "the prompt")
 
     async def complete(self, template: str, gap: Gap) -> Sequence[str]:
-        """What the server offers for the gap in an address; nothing where it completes none."""
+        """The server's completions for a variable of a URI template; nothing if it has none."""
         from mcp.types import ResourceTemplateReference
 
         if self._client.server_capabilities.completions is None:
@@ -118,7 +118,7 @@ class Connection:
         return result.completion.values
 
     async def follow(self, changed: Callable[[], None]) -> None:
-        """Call `changed` whenever a list changes. For servers of the protocol's newer kind, which have to be asked."""
+        """Call `changed` whenever a list changes. For servers with the newer protocol, which have to be asked."""
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
         from mcp.shared.exceptions import MCPError
 
@@ -134,14 +134,14 @@ class Connection:
                     async for _ in events:
                         changed()
             except ListenNotSupportedError:
-                return  # older servers tell unasked
+                return  # older servers notify without being asked
             except (MCPError, TimeoutError) as error:
                 log.info("changes of a server's lists are not heard of: %s", error)
                 return
             except SubscriptionLost:
                 log.info("a server's word on changes was cut off; asking again")
             await asyncio.sleep(LISTEN_AGAIN)
-            changed()  # what was missed meanwhile
+            changed()  # changes missed in the meantime
 
     async def _patiently(self, work: Callable[[ProgressFnT], Awaitable[T]], what: str) -> T:
         loop = asyncio.get_running_loop()
@@ -149,7 +149,7 @@ class Connection:
             async with asyncio.timeout(self._timeout) as limit:
 
                 async def alive(progress: float, total: float | None, message: str | None) -> None:
-                    del progress, total, message  # that it says anything is what counts
+                    del progress, total, message  # any message counts
                     limit.reschedule(loop.time() + self._timeout)
 
                 return await work(alive)
@@ -183,9 +183,9 @@ class Connection:
 
 @contextlib.asynccontextmanager
 async def connect(config: ServerConfig, log: ServerLog, hear: Hear, status: HttpStatus) -> AsyncIterator[Connection]:
-    """Start the server, or reach it, within `START_WAIT` seconds; end it with the context.
+    """Start the server, or connect to it, within `START_WAIT` seconds; end it with the context.
 
-    `hear` is told when a list has changed, and when the server has gone. Raises what the SDK raises, `TimeoutError`,
+    `hear` is called when a list has changed, and when the server has gone. Raises the SDK's errors, `TimeoutError`,
     `OSError`, `McpConfigError` and `NotInstalledError`.
     """
     launch = config.launch({"workspaceFolder": str(Path.cwd()), "userHome": str(Path.home()), **os.environ})
@@ -225,6 +225,6 @@ def _load_sdk() -> None:
     if importlib.util.find_spec("mcp") is None:
         raise NotInstalledError("MCP servers need a part that is not installed: pip install 'chatctx[mcp]'")
     logger = logging.getLogger("mcp")
-    if not logger.handlers:  # its complaints quote what servers send, and would go to the terminal
+    if not logger.handlers:  # its log lines quote what servers send, and would go to the terminal
         logger.addHandler(logging.NullHandler())
         logger.propagate = False

@@ -17,9 +17,10 @@ from tui.tools.mcp.thread import LoopThread
 
 
 class McpHub:
-    """Made on the program's own loop. `changed` is called there with the name of a server whose status is new.
+    """The servers, managed from the program's own event loop.
 
-    Nothing is started, and nothing of the SDK loaded, before `start`. `log_dir` None keeps no log files.
+    `changed` is called there with the name of a server whose status changed. No server is started, and the SDK not
+    loaded, before `start`. `log_dir` None writes no log files.
     """
 
     def __init__(self, changed: Callable[[str], None], log_dir: Path | None = None) -> None:
@@ -31,30 +32,31 @@ class McpHub:
         self.servers: dict[str, McpServer] = {}
 
     def add(self, config: ServerConfig, cached: Sequence[ServerTool] = (), *, on: bool = True) -> McpServer:
-        """A server, not started yet. `cached`: the tools of its last run, offered until it lists its current ones."""
+        """Add a server without starting it. `cached`: the tools of its last run, offered until it lists its current
+        ones."""
         path = None if self._log_dir is None else self._log_dir / log_name(config.name)
         server = McpServer(config, self._thread, ServerLog(path), partial(self._heard, config.name), cached, on=on)
         self.servers[config.name] = server
         return server
 
     async def start(self) -> None:
-        """Start every server that is on, in the background."""
+        """Start every enabled server in the background."""
         self._home = asyncio.get_running_loop()
         await asyncio.gather(*(s.start() for s in self.servers.values() if s.status.state == "starting"))
 
     async def restart(self, name: str) -> None:
-        """End a server and start it anew. Raises KeyError."""
+        """Restart a server. Raises KeyError."""
         await self.switch(name, False)
         await self.switch(name, True)
 
     async def switch(self, name: str, on: bool) -> None:
-        """Start a server, or end it. Raises KeyError."""
+        """Start or stop a server. Raises KeyError."""
         self._home = asyncio.get_running_loop()
         server = self.servers[name]
         await (server.start() if on else server.stop())
 
     async def settle(self, seconds: float) -> None:
-        """Wait until every server has said what it offers, or can't; at most `seconds`.
+        """Wait until every server has listed its tools or failed; at most `seconds`.
 
         Servers with cached tools are not waited for.
         """
@@ -69,17 +71,17 @@ class McpHub:
         await asyncio.gather(*(server.wait_until_current() for server in self.servers.values()))
 
     async def close(self) -> None:
-        """End all servers and the thread. Idempotent."""
-        if self._thread.running:  # all of them: one that is only about to start has to hear of it too
+        """Stop all servers and the thread. Idempotent."""
+        if self._thread.running:  # all of them, including those about to start
             await asyncio.gather(*(server.stop() for server in self.servers.values()))
         for server in self.servers.values():
             server.log.close()
         await asyncio.to_thread(self._thread.close)
 
     def _heard(self, name: str) -> None:
-        """In the servers' thread."""
+        """Runs in the servers' thread."""
         if self._home is not None:
-            with contextlib.suppress(RuntimeError):  # that loop has ended: nobody is there to hear of it
+            with contextlib.suppress(RuntimeError):  # the loop has ended already
                 self._home.call_soon_threadsafe(self._tell, name)
 
     def _tell(self, name: str) -> None:

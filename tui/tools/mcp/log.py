@@ -1,4 +1,4 @@
-"""What a server writes to its standard error: into a file of its own, the last lines also for the person to read."""
+"""A server's standard error: written to a file of its own, the last lines also kept to be shown."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import TextIO
 from tui.config.private import private_log
 from tui.providers.keys import redact
 
-MOST_BYTES = 1_000_000  # of the file; one older file is kept beside it
+MOST_BYTES = 1_000_000  # bytes of the file; one older file is kept beside it
 LINES = 200  # kept in memory
 LONGEST = 2_000  # characters of a line
-MOST_A_SECOND = 2_000  # lines that are read: a server that writes more has to wait, lest the screen does
-LAST_WORDS = 1.0  # seconds that the rest of what an ended server wrote is waited for
+MOST_A_SECOND = 2_000  # lines read per second: a server that writes more is blocked, not the screen
+LAST_WORDS = 1.0  # seconds to wait for the remaining output of an ended server
 
 _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class ServerLog:
-    """One server's. `path` None keeps no file."""
+    """The log of one server. `path` None writes no file."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -40,11 +40,11 @@ class ServerLog:
 
     @property
     def last(self) -> str:
-        """The last line that says something, "" for none."""
+        """The last line with text, "" for none."""
         return next((line for line in reversed(self.lines) if line.strip(" -=|^~+")), "")
 
     def add(self, text: str) -> None:
-        """Keep a line. Neither keys nor terminal escapes are kept in it."""
+        """Keep a line, without keys and terminal escapes."""
         line = redact(_CONTROLS.sub("", text).rstrip())[:LONGEST]
         self._lines.append(line)
         if self._handler is None and self.path is not None:
@@ -53,9 +53,9 @@ class ServerLog:
             self._handler.emit(logging.LogRecord("mcp", logging.INFO, "", 0, line, None, None))
 
     def pipe(self) -> TextIO:
-        """An end to write to, for a server that starts; the caller closes it once the server has it.
+        """A pipe for a starting server to write to; the caller closes this end once the server has it.
 
-        What is written is read in a thread until every holder of this end has closed it.
+        It is read in a thread until every holder of this end has closed it.
         """
         reader, writer = os.pipe()
         self._reader = threading.Thread(target=self._read, args=(reader,), name="mcp-stderr", daemon=True)
@@ -63,12 +63,12 @@ class ServerLog:
         return os.fdopen(writer, "w", encoding="utf-8")
 
     async def heard_out(self) -> None:
-        """Wait until all that a server wrote before it ended is here; not for ever: its own children may live on."""
+        """Wait until all output of an ended server has arrived, for a limited time: its own children may live on."""
         if self._reader is not None:
             await asyncio.to_thread(self._reader.join, LAST_WORDS)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._handler is not None:
             self._handler.close()
 
@@ -86,6 +86,6 @@ class ServerLog:
         try:
             handler = private_log(path, most_bytes=MOST_BYTES, older=1)
         except OSError:
-            return logging.NullHandler()  # the lines in memory have to do
+            return logging.NullHandler()  # the lines in memory remain
         handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         return handler

@@ -1,5 +1,7 @@
-"""The names under which tools of servers are offered to a model: valid for every provider, unique, and the same again
-as long as the server offers the same. Pure."""
+"""Names under which server tools are offered to a model. Pure.
+
+They are valid for every provider, unique, and stable as long as the server offers the same tools.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ SEPARATOR = "__"
 
 
 def offered_names(server: str, tools: Sequence[str]) -> list[str]:
-    """A name for each of `tools`, in their order.
+    """A name for each of `tools`, in order.
 
     A name that had to be changed to be valid or short ends in six letters of the original's hash: so it depends on
-    nothing but the server's and the tool's own name, whatever else is offered.
+    nothing but the server's and the tool's own name.
     """
     return [_name(server, tool) for tool in tools]
 

@@ -1,4 +1,4 @@
-"""Addresses of resources that a server does not list: they follow a template (RFC 6570), filled gap by gap. Pure."""
+"""URI templates (RFC 6570) of resources that a server does not list, filled in one variable at a time. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-_VARIABLE = re.compile(r"\{([+#./;?&]?)([\w.]+)(?:[^\w.{}][^{}]*)?\}")  # in one go, however odd the template
-_RESERVED = ":/?#[]@!$&'()*+,;="  # may stand as they are in the value of {+name} (RFC 6570, section 3.2.3)
+_VARIABLE = re.compile(r"\{([+#./;?&]?)([\w.]+)(?:[^\w.{}][^{}]*)?\}")  # at most, for any template
+_RESERVED = ":/?#[]@!$&'()*+,;="  # left unescaped in the value of {+name} (RFC 6570, section 3.2.3)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPattern:
-    """A template of a server, for `@server:...`."""
+    """A server's URI template, for `@server:...`."""
 
     server: str
     template: str
@@ -21,7 +21,7 @@ class ServerPattern:
 
     @property
     def head(self) -> str:
-        """What every address of this kind begins with."""
+        """The beginning that all its addresses share."""
         return self.template.partition("{")[0]
 
 
@@ -42,12 +42,12 @@ class Gap:
     reserved: bool = False
 
     def filled(self, value: str) -> str:
-        """The address with `value` in the gap, up to the next one."""
+        """The address with `value` filled in, up to the next variable."""
         return f"{self.before}{quote(value, safe=_RESERVED if self.reserved else '')}{self.after}"
 
 
 def gap(template: str, uri: str) -> Gap | None:
-    """Where `uri` stops following `template`; None where it does not follow it, or is whole."""
+    """The variable at which `uri` stops following `template`; None if it does not follow it, or is complete."""
     pieces = _VARIABLE.split(template)  # text, operator, name, text, operator, name, ..., text
     values: dict[str, str] = {}
     at = 0

@@ -1,4 +1,4 @@
-"""What an MCP server sends, in this program's terms. Everything in it is untrusted text."""
+"""Converts what an MCP server sends. All of it is untrusted text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerResource:
-    """A resource a server offers. `name` is what it is called in `@server:name`."""
+    """A resource offered by a server, named `@server:name`."""
 
     server: str
     name: str
@@ -39,7 +39,7 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True)
 class ServerPrompt:
-    """A prompt a server offers, for `/prompt server:name`."""
+    """A prompt offered by a server, for `/prompt server:name`."""
 
     server: str
     name: str
@@ -49,7 +49,7 @@ class ServerPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
-    """A tool as its server describes it. `read_only` is the server's own word: it counts only where it is trusted."""
+    """A tool as described by its server. `read_only` is the server's claim: it counts only if the server is trusted."""
 
     name: str
     description: str
@@ -59,16 +59,16 @@ class ServerTool:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Content of a resource or a prompt: text, and the images in it."""
+    """The text and images of a resource or a prompt."""
 
     text: str
     images: tuple[ToolImage, ...] = ()
 
 
 def server_tool(tool: types.Tool) -> ServerTool:
-    """A tool with its schema as an object with properties, as every provider wants it."""
+    """A tool whose schema is an object with properties, as every provider requires."""
     schema = dict(tool.input_schema)
-    schema.pop("$schema", None)  # says which dialect of JSON schema it is, to nobody
+    schema.pop("$schema", None)  # names the JSON schema dialect, which nobody reads
     if schema.get("type") != "object":
         schema["type"] = "object"
     schema.setdefault("properties", {})
@@ -79,12 +79,12 @@ def server_tool(tool: types.Tool) -> ServerTool:
 
 
 def canonical(value: Mapping[str, Any]) -> str:
-    """JSON text that is the same for the same value: sorted keys, no blanks."""
+    """JSON text that is equal for equal values: sorted keys, no blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def output_of(result: types.CallToolResult) -> ToolOutput:
-    """A call's result. Structured content goes along unless the text says the same."""
+    """A call's result. Structured content is used only if there is no text."""
     content = content_of(result.content)
     parts = [content.text] if result.content else []
     structured = result.structured_content
@@ -129,7 +129,7 @@ def error_output(error: types.ErrorData) -> ToolOutput:
 
 
 def content_of(blocks: Iterable[types.ContentBlock]) -> Content:
-    """Texts joined, images apart; what is neither is named, with its size."""
+    """The texts, joined, and the images; other content is described with its size."""
     texts: list[str] = []
     images: list[ToolImage] = []
     for block in blocks:
@@ -149,7 +149,7 @@ def content_of(blocks: Iterable[types.ContentBlock]) -> Content:
 
 
 def resource_content(contents: Iterable[types.TextResourceContents | types.BlobResourceContents]) -> Content:
-    """What reading a resource gave."""
+    """The content of a resource."""
     texts: list[str] = []
     images: list[ToolImage] = []
     for item in contents:
@@ -161,7 +161,7 @@ def resource_content(contents: Iterable[types.TextResourceContents | types.BlobR
 
 
 def prompt_text(messages: Iterable[types.PromptMessage]) -> Content:
-    """A prompt's messages as one text for the composer; what the assistant says in it is marked as that."""
+    """A prompt's messages as one text for the composer; assistant messages are marked."""
     texts: list[str] = []
     images: list[ToolImage] = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""One MCP server: started, watched, started again when it goes; what it offers now, and its calls."""
+"""One MCP server: starts it, watches it, restarts it when it dies; what it offers, and its calls."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ CALL_WAIT = 60.0
 
 
 class McpServer:
-    """A `ToolSource`. Its connection lives in `thread`; everything public may be used from the program's own loop.
+    """A source of tools. The connection lives in `thread`; public methods are called from the program's own event loop.
 
     `changed` is called in that thread, after each change of `status`. `cached` are the tools of its last run, `on` says
-    whether it is to be started.
+    whether it is enabled.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class McpServer:
         self.status = ServerStatus(config.name, state, config.error, tools=tuple(cached), cached=bool(cached))
         self._offered: tuple[Tool, ...] = ()
         self._task: asyncio.Task[None] | None = None
-        self._listing: asyncio.Task[None] | None = None  # asks an open connection again for what it offers
+        self._listing: asyncio.Task[None] | None = None  # makes an open connection list its tools again
         self._connection: Connection | None = None
         self._signals: asyncio.Queue[str] = asyncio.Queue()
         self._settled = asyncio.Event()
@@ -98,18 +98,18 @@ class McpServer:
         return self.config.name
 
     def tools(self) -> Sequence[Tool]:
-        """What can be called; of last time until it is ready, nothing once it has failed or is off."""
+        """Tools that can be called: cached ones until it is ready, none once it has failed or is off."""
         return self._offered if self.status.state in ("starting", "ready", "reconnecting") else ()
 
     # -- for the program -----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start it in the background; `status` says how that goes."""
+        """Start it in the background; see `status`."""
         if not self.config.error:
             await self._thread.run(self._start())
 
     async def stop(self) -> None:
-        """End it. Its tools are gone."""
+        """Stop it and withdraw its tools."""
         await self._thread.run(self._end())
 
     async def wait_until_current(self) -> None:
@@ -118,12 +118,12 @@ class McpServer:
             await self._thread.run(self._wait_until_current())
 
     async def read(self, uri: str) -> Content:
-        """A resource's content. Raises `ToolError`."""
+        """The content of a resource. Raises `ToolError`."""
         result = await self._thread.run(self._asked("the resource", lambda connection: connection.read(uri)))
         return resource_content(result.contents)
 
     async def complete(self, template: str, gap: Gap) -> Sequence[str]:
-        """Endings for the address of a resource that is not listed. Raises `ToolError`."""
+        """Completions for the address of an unlisted resource. Raises `ToolError`."""
         work = self._asked("an ending", lambda connection: connection.complete(template, gap))
         return await self._thread.run(work)
 
@@ -150,7 +150,7 @@ class McpServer:
                 if self._listing is not None:
                     self._listing.cancel()
             else:
-                task.cancel()  # once only: the SDK ends the program on its way out
+                task.cancel()  # once only: the SDK kills the program when it exits
             await asyncio.wait([task])
         self._set("off")
 
@@ -179,7 +179,7 @@ class McpServer:
             await asyncio.sleep(BACKOFF * 2 ** (attempt - 1))
 
     async def _once(self, status: HttpStatus) -> None:
-        """One connection, from its start to its end."""
+        """One connection, from start to end."""
         self._signals = signals = asyncio.Queue[str]()
         async with connect(self.config, self.log, signals.put_nowait, status) as connection:
             await self._take(connection)
@@ -197,7 +197,7 @@ class McpServer:
                 follow.cancel()
 
     async def _listed_again(self, connection: Connection) -> bool:
-        """False where it was stopped meanwhile: a server that does not answer holds up nobody's leaving."""
+        """False if it was stopped meanwhile: a server that does not answer must not delay the exit."""
         self._listing = asyncio.create_task(self._take(connection))
         try:
             await self._listing
@@ -213,7 +213,7 @@ class McpServer:
     # -- in the thread: calls ------------------------------------------------------------------------------------------
 
     async def _call(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
-        """Call `tool` if it still is what it was when it was offered: what a person allowed is that, and no other."""
+        """Call `tool` if it is still the one that was offered: the person's approval is for that one only."""
 
         async def ask(connection: Connection) -> ToolOutput:
             if tool not in self.status.tools:
@@ -304,7 +304,7 @@ class McpServer:
         self._changed()
 
     async def _last_words(self) -> str:
-        """What the program complained of before it ended, if it was one."""
+        """The last line a program wrote before it ended, if any."""
         if self.config.transport != "stdio":
             return ""
         await self.log.heard_out()
@@ -317,7 +317,7 @@ def _is_gone(error: MCPError) -> bool:
 
 
 async def _changes(signals: asyncio.Queue[str], pause: float) -> bool:
-    """Wait for word of a change, and for the others of its burst, `pause` seconds or until somebody waits for the list.
+    """Wait for a change, then `pause` seconds for further ones; False if it ends instead.
 
     False when it is the end instead.
     """

@@ -1,4 +1,4 @@
-"""How an MCP server is, in words for a person."""
+"""The state of an MCP server, in words for a person."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ServerStatus:
 
 
 def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus:
-    """The status of a server that has said what it offers; `about` is what it calls itself."""
+    """The status of a server that has listed what it offers; `about` is its name for itself."""
     server, off = config.name, set(config.disabled_tools)
     issues = [replace(issue, text=line(issue.text)) for issue in offer.issues]
     if (more := len(offer.tools) - MOST_TOOLS) > 0:
@@ -86,12 +86,12 @@ def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus
 
 
 def _mentioned(name: str, uri: str) -> str:
-    """What a resource is called in a draft: its name, if that is one that can be written there."""
+    """The name of a resource in a draft: its own, if that can be written there."""
     return name if name.isprintable() and '"' not in name and 0 < len(name) <= LONGEST_NAME else uri
 
 
 def _not_started(config: ServerConfig, error: OSError) -> str:
-    """Why a program could not be started at all, and what to do."""
+    """Why a program could not be started, and what to do."""
     where = f"{config.key} in {config.where}"
     folder = config.cwd
     if folder and "${" not in folder and not at_home(folder).is_dir():
@@ -102,7 +102,7 @@ def _not_started(config: ServerConfig, error: OSError) -> str:
 
 
 def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready: bool = False) -> tuple[str, bool]:
-    """Why a connection ended or never came about, in one line; and whether it will be the same another time."""
+    """Why a connection ended or failed, in one line, and whether a retry would fail the same way."""
     cause = leaf(error)
     where = f"{config.key} in {config.where}"
     if status.code in (401, 403):
@@ -118,7 +118,10 @@ def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready
             return f"it sent more than {size_text(cause.limit)} in one answer; maxResponse of {where} allows more", True
         case OSError() if config.transport == "stdio":
             return _not_started(config, cause), True
-    if type(cause).__name__ in ("ConnectError", "ConnectTimeout"):  # httpx2's, which need not be loaded to know them
+    if type(cause).__name__ in (
+        "ConnectError",
+        "ConnectTimeout",
+    ):  # httpx2's, compared by name so that it need not be loaded
         return f"nothing answers at {config.shown}; is it running?", False
     if type(cause).__name__ in ("ReadError", "WriteError", "RemoteProtocolError", "ReadTimeout"):
         return f"the connection to {config.shown} broke", False
@@ -132,22 +135,24 @@ def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready
 
 
 def leaf(error: BaseException) -> BaseException:
-    """The error inside the groups that task groups wrap it in."""
+    """The innermost error of nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def words(error: BaseException) -> str:
-    """What went wrong, in one line. An answer that the SDK refused is named by the first place that is wrong."""
+    """What went wrong, in one line. For answers refused by the SDK, the first invalid field is named."""
     listed = getattr(error, "errors", None)
-    if type(error).__name__ == "ValidationError" and callable(listed):  # pydantic's, which need not be loaded for this
+    if type(error).__name__ == "ValidationError" and callable(
+        listed
+    ):  # pydantic's, compared by name so that it need not be loaded
         first = listed(include_url=False)[0]
         return line(f"its answer is not as MCP has it ({'.'.join(map(str, first['loc']))}: {first['msg']})")
     return line(str(error)) or type(error).__name__
 
 
 def line(text: str) -> str:
-    """One line of foreign text, without keys and without what a terminal would act on."""
+    """Untrusted text on one line, without keys and control characters."""
     printable = "".join(char if char.isprintable() else " " for char in text[: 10 * LONGEST_REASON])
     return redact(" ".join(printable.split()))[:LONGEST_REASON]

@@ -1,4 +1,4 @@
-"""An event loop of its own for MCP, in a thread: whatever a server or the SDK does, the screen goes on."""
+"""A separate event loop for MCP in a thread: servers and the SDK can't block the screen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ END_WAIT = 5.0
 
 
 class LoopThread:
-    """Started with the first piece of work."""
+    """An event loop in a thread, started with the first piece of work."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -26,7 +26,7 @@ class LoopThread:
 
     @property
     def running(self) -> bool:
-        """Whether it has been started and not been closed."""
+        """Whether it has been started and not closed."""
         return self._thread is not None and self._thread.is_alive()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -41,11 +41,11 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` there and wait for it here."""
+        """Run `work` there and await its result here."""
         return await asyncio.wrap_future(self.submit(work))
 
     def close(self) -> None:
-        """End the loop and whatever still runs on it. Idempotent. Blocks: not on an event loop."""
+        """Stop the loop and cancel its tasks. Idempotent. Blocks: not on an event loop."""
         thread, loop = self._thread, self._loop
         if thread is not None and loop is not None and self.running:
             loop.call_soon_threadsafe(self._stop.set)

@@ -1,4 +1,4 @@
-"""How an MCP server is reached: a program started here, or HTTP. By the official SDK's transports."""
+"""Transports of an MCP server by the official SDK: a local program, or HTTP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ need to speak the person's language and reach the network from here. API keys ar
 
 
 class HttpStatus:
-    """The last HTTP status that was an error: the SDK's own words leave it out."""
+    """The last HTTP error status, which the SDK's errors leave out."""
 
     code = 0
     text = ""
@@ -67,7 +67,7 @@ def _home(path: str) -> str:
 async def _stdio(parameters: Any, log: ServerLog, open_stream: Callable[..., Any]) -> AsyncIterator[Any]:
     with log.pipe() as end:
         async with open_stream(parameters, errlog=end) as streams:
-            end.close()  # the program has its own: when that is closed, nothing more is to come
+            end.close()  # the program has its own end: when that is closed, the output is complete
             yield streams
 
 
@@ -77,10 +77,10 @@ async def _http(launch: Launch, limit: int, status: HttpStatus, open_stream: Cal
 
     async def note(response: httpx2.Response) -> None:
         code = response.status_code
-        status.code = code if code >= 400 and code not in (404, 405) else 0  # these two are how a server says "no"
+        status.code = code if code >= 400 and code not in (404, 405) else 0  # these two mean a refusal
         status.text = f"{code} {response.reason_phrase}".strip()
 
-    limits = httpx2.Timeout(30.0, read=None)  # how long an answer may take is the call's own affair
+    limits = httpx2.Timeout(30.0, read=None)  # the call has its own timeout
     options = client_options(launch.url, limit)
     options["event_hooks"]["response"] = [note]
     async with (
@@ -92,7 +92,7 @@ async def _http(launch: Launch, limit: int, status: HttpStatus, open_stream: Cal
 
 @contextlib.asynccontextmanager
 async def watched(transport: Any, normalizer: Normalizer, ended: Callable[[], None]) -> AsyncIterator[Any]:
-    """`transport`, whose messages go through `normalizer`.
+    """`transport`, which calls `ended` when the server closes it: the SDK only tells pending requests.
 
     `ended` is called when the server has nothing more to say: the SDK tells only those who wait.
     """
@@ -110,7 +110,7 @@ class _Reading:
 
     @property
     def last_context(self) -> Any:
-        """What the SDK looks for on its own streams."""
+        """Required by the SDK of its own streams."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:
