@@ -1,4 +1,4 @@
-"""ChatApp: themes, keys, the chat screen. Wiring and nothing else."""
+"""ChatApp: wires up themes, keys and the chat screen."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _TEXT = frozenset({"Cf", "Zs", "Co", "Cn"})
 
 
 def unprinted(character: str | None) -> str:
-    """A typed character that Textual takes for no text, and would drop; "" for all others.
+    """A typed character that Textual takes for unprintable and would drop; "" for all others.
 
-    The joiner in an emoji, the non-joiner of Persian, the blank of Chinese and Japanese, a no-break space. A paste of
-    it reaches every widget that takes text.
+    The joiner in an emoji, the non-joiner of Persian, the blank of Chinese and Japanese, a no-break space. It is
+    handled as a paste, which every text widget accepts.
     """
     if character is None or len(character) != 1 or character.isprintable():
         return ""
@@ -67,7 +67,7 @@ class ChatApp(CopyingApp):
     ToastRack { dock: top; align: right top; margin: 1 1 0 0; }
     Panel ToastRack { dock: bottom; align: right bottom; margin: 0 1 0 0; }
     Toast { width: auto; max-width: 90%; padding: 0 1; margin-top: 0; }
-    """  # above, where they cover no draft; on a panel below, where they do not cover what it is about
+    """  # at the top, where they cover no draft; on a panel at the bottom, where they don't cover its content
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Leave", id="app.quit", show=False, priority=True),
@@ -78,7 +78,7 @@ class ChatApp(CopyingApp):
         self.settings = settings
         self._pressed = 0.0
         self._leaving: asyncio.Task[None] | None = None
-        self._early: list[Event] | None = []  # what was typed before there was a prompt; None once there is one
+        self._early: list[Event] | None = []  # text typed before the prompt was ready; None once it is
         self._safe_lines = SafeLines()
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]
@@ -87,11 +87,11 @@ class ChatApp(CopyingApp):
         self._start_theme()
 
     def get_driver_class(self) -> type[Driver]:
-        """The usual driver, with our reading of keys and pastes, and a writer that outlives the terminal."""
+        """The usual driver, with our parser of keys and pastes, and a writer that survives the terminal."""
         return use_lasting_writer(use_terminal_parser(super().get_driver_class()))
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """No line of any widget has anything in it that a terminal would act on."""
+        """Filter control characters from the lines of all widgets."""
         return [*super().get_line_filters(), self._safe_lines]
 
     def get_default_screen(self) -> ChatScreen:
@@ -99,13 +99,13 @@ class ChatApp(CopyingApp):
         return self.chat
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Colours of `/context` for themes that don't bring their own."""
+        """Colours of `/context` for themes that don't define them."""
         theme = self.current_theme
         background = theme.background or ("#121212" if theme.dark else "#efefef")
         return context_variables(dark=theme.dark, ansi=theme.ansi, background=background)
 
     def _start_theme(self) -> None:
-        """Only the theme in use before the first frame; what is wrong with it is said later."""
+        """Load only the current theme before the first frame; its errors are reported later."""
         self._theme_complaint = ""
         try:
             theme = find_theme(self.settings.theme, self.settings.themes_dir)
@@ -122,7 +122,7 @@ class ChatApp(CopyingApp):
             self.theme = theme.name
 
     def on_mount(self) -> None:
-        """The person's keys; what was wrong with the theme. Signals end the program as ctrl+q does."""
+        """Apply the person's keys and report theme errors. Signals end the program like ctrl+q."""
         if not self.is_headless:
             on_termination(self._start_leaving)
         self.set_keymap(dict(self.settings.keys))
@@ -130,18 +130,18 @@ class ChatApp(CopyingApp):
             self.notify(self._theme_complaint, severity="warning", timeout=8, markup=False)
 
     async def on_event(self, event: Event) -> None:
-        """Keys that come before the prompt has the focus wait for it: Textual would hand them to nobody."""
+        """Collect keys pressed before the prompt has the focus: Textual would drop them."""
         if isinstance(event, Key) and not event.is_forwarded and (text := unprinted(event.character)):
             event = Paste(text)
         if self._early is not None and isinstance(event, Key | Paste) and not event.is_forwarded:
             self._early.append(event)
             return
         if isinstance(event, Key | Paste) and not event.is_forwarded and self.screen is self.chat:
-            self.chat.take_typed(event)  # here, before the next letter finds its way
+            self.chat.take_typed(event)  # here, before the next key is dispatched
         await super().on_event(event)
 
     def on_descendant_focus(self) -> None:
-        """The prompt has the focus. Here, between two messages of the app, no later key overtakes an early one."""
+        """Insert the collected keys once the prompt has the focus, before any later key."""
         self.call_later(self._take_early)
 
     async def _take_early(self) -> None:
@@ -150,22 +150,22 @@ class ChatApp(CopyingApp):
             await super().on_event(event)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette offers what the slash commands do."""
+        """The palette offers the slash commands."""
         for command in commands.all_commands():
             for args, what in (("", command.help), *command.variants):
                 line = f"{command.name} {args}".rstrip()
-                usage = "" if args or not command.args else command.usage.replace("[", "\\[")  # it is read as markup
+                usage = "" if args or not command.args else command.usage.replace("[", "\\[")  # it is parsed as markup
                 yield SystemCommand(f"/{line}: {what}", usage, partial(self._chosen, line, command.needs_args))
 
     def _chosen(self, line: str, needs_args: bool) -> None:
-        """A command of the palette: run, or begun in the prompt where it needs an argument and nothing stands there."""
+        """A command chosen in the palette: run it, or put it in the empty prompt if it needs an argument."""
         if needs_args and not self.chat.composer.value:
             self.chat.composer.value = f"/{line} "
         else:
             self.chat.action_command(line)
 
     async def action_quit(self) -> None:
-        """Leave: the running answer ends and is kept, so is the draft."""
+        """Quit; the running answer is stopped and kept, and so is the draft."""
         await asyncio.shield(self._start_leaving())
 
     def _start_leaving(self) -> asyncio.Task[None]:
@@ -179,7 +179,7 @@ class ChatApp(CopyingApp):
         self.exit(return_code=1 if failed else 0, message=Text(unsaved) if unsaved else None)
 
     async def action_interrupt(self) -> None:
-        """ctrl+c without a selection: stop the answer, else clear the draft, else leave on a second press."""
+        """ctrl+c without a selection: stop the answer, else clear the draft, else quit on the second press."""
         chat = self.chat
         if self.screen is not chat:
             return
@@ -199,7 +199,7 @@ class ChatApp(CopyingApp):
         self.notify("Press ctrl+c again to leave.", timeout=SECOND_PRESS, markup=False)
 
     def panic(self, *renderables: RenderableType) -> None:
-        """End in an error, also where the terminal is gone. What can still be stored is stored first."""
+        """End after an error, even if the terminal is gone. Whatever can be stored is stored first."""
 
         async def end() -> None:
             try:
@@ -209,15 +209,15 @@ class ChatApp(CopyingApp):
                 log.exception("leaving after an error")
             super(ChatApp, self).panic(*renderables)
 
-        if self._leaving is None:  # else it ends anyway
+        if self._leaving is None:  # otherwise it ends anyway
             self._leaving = asyncio.create_task(end())
 
     def _handle_exception(self, error: Exception) -> None:
-        """Errors that would draw themselves (a broken style sheet) end like any other: with one line."""
+        """End with one line also for errors that would render themselves (a broken style sheet)."""
         super()._handle_exception(RuntimeError(str(error)) if hasattr(error, "__rich__") else error)
 
     def _fatal_error(self) -> None:
-        """An error nobody caught ends the program with one line; the log has the rest."""
+        """End the program after an unhandled error with one line; details are in the log."""
         log.critical("the program ended in an error", exc_info=True)
         self.panic(
             Text(f"chatctx ended in an error of its own. Nothing that was stored is lost; see {self.settings.log_file}")

@@ -1,7 +1,7 @@
-"""The ground floor: what a conversation is made of. Frozen values, no behaviour to speak of.
+"""What a conversation is made of: frozen values without behaviour, the lowest layer.
 
-Everything above speaks in these: the store keeps `Message`s, the projection turns them into a `Request`, the
-accounting reads the `Request`, a provider turns it into its wire format.
+The store keeps `Message`s, the projection turns them into a `Request`, the accounting measures the `Request`, and a
+provider turns it into its wire format.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """A reasoning (thinking) block, with everything its provider needs to take it back unchanged.
+    """A reasoning (thinking) block, with everything its provider needs to accept it back unchanged.
 
-    `provider` and `model` name who made it: a block is sent back only to the same pair.
+    `provider` and `model` made it: a block is sent back only to them.
     """
 
     text: str
@@ -45,12 +45,12 @@ class Reasoning:
     encrypted: str | None = None  # Responses `encrypted_content`
     item_id: str | None = None  # Responses item id
     details: str | None = None  # OpenRouter `reasoning_details`, as JSON text
-    tokens: int | None = None  # tokens, as reported or shared out; None is unknown
+    tokens: int | None = None  # tokens, as reported or divided among blocks; None is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call the model asked for. `arguments` is the JSON text exactly as the model wrote it."""
+    """A tool call by the model. `arguments` is the JSON text exactly as the model wrote it."""
 
     id: str
     name: str
@@ -60,9 +60,10 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came back from a tool call. `full` is the hash (hex) under which the whole text is kept, "" if this is it.
+    """The result of a tool call. `full` is the hash (hex) under which the whole text is stored, "" if this is all of
+    it.
 
-    Images a tool gave back are attachments that follow its result in the message.
+    Images returned by a tool are attachments that follow its result in the message.
     """
 
     call_id: str
@@ -74,9 +75,9 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """An image, a PDF or a text file. Binary content is kept by hash (`sha256`, hex) and never counted by its length.
+    """An image, a PDF or a text file. Binary content is stored by hash (`sha256`, hex) and never counted by its length.
 
-    `size` is in bytes, `width` and `height` in pixels, `pages` in pages; `text` only for kind "text".
+    `size` is in bytes, `width` and `height` in pixels; `text` only for kind "text".
     """
 
     kind: Literal["image", "pdf", "text"]
@@ -92,10 +93,10 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refusal, where the provider marks it as one.
+    """A refusal, if the provider marks it as one.
 
-    `from_server`: a classifier of the provider stopped the answer, and `text` is its explanation ("" where it gives
-    none), which never goes back as the model's words. `category` is the provider's name for the reason.
+    `from_server`: a classifier of the provider stopped the answer, and `text` is its explanation ("" for none), which
+    is never sent back as the model's text. `category` is the provider's name for the reason.
     """
 
     text: str
@@ -105,7 +106,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What an answer cites. Shown numbered under the answer; never sent back. `quote` is the cited text."""
+    """A source cited by an answer. Shown with a number under the answer; never sent back. `quote` is the cited text."""
 
     url: str
     title: str = ""
@@ -116,7 +117,7 @@ class Source:
 class ProviderItem:
     """A part of an answer that only its provider understands: a server tool's call or result, an image, audio.
 
-    `kind` is the provider's name for it. `data` is the item as JSON where the provider wants it back; "" is never sent.
+    `kind` is the provider's name for it. `data` is the item as JSON if the provider wants it back; "" is never sent.
     """
 
     kind: str
@@ -128,7 +129,7 @@ Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Attachment | Refusa
 
 
 def is_sendable(part: Part) -> bool:
-    """Whether a part of a message can go out at all: not blank text, not what only explains an answer to a person."""
+    """Whether a part of a message can be sent at all: not blank text, and not an explanation for the person."""
     match part:
         case Refusal(from_server=True) | Source() | ProviderItem(data=""):
             return False
@@ -140,7 +141,7 @@ def is_sendable(part: Part) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BilledPass:
-    """One pass of a call in which the server worked in several, in tokens as in `Usage`. `model` "": the call's own."""
+    """One pass of a call in which the server made several; tokens as in `Usage`. `model` "": that of the call."""
 
     input_total: int
     output_total: int
@@ -151,17 +152,17 @@ class BilledPass:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call as the provider reported them, with one reading for every provider.
+    """Tokens of one call as reported by the provider, in the same terms for every provider.
 
-    `input_total` includes cached and cache-written tokens for every provider; `output_total` includes reasoning.
-    None is unknown, never 0. `cleared` are the tokens of the prompt that the provider's context editing took out before
-    the model read it (they are not in `input_total`), `cleared_uses` the tool uses they were of. Where the server
-    worked in several `passes`, the numbers are those of the pass that read the conversation, unknown where it told only
-    the sum; all passes are billed.
+    `input_total` includes cached and cache-written tokens; `output_total` includes reasoning. None is unknown, never 0.
+    `cleared` are the tokens that the provider's context editing removed before the model read the prompt (not part of
+    `input_total`), `cleared_uses` the number of tool uses they belonged to. If the server made several `passes`, the
+    numbers are those of the pass that read the conversation, unknown if it reported only the sum; all passes are
+    billed.
 
-    `cache_write_1h` are those of the cache-written tokens that are kept for an hour or longer; `searches` are web
-    searches the server made; `cost` is in US dollars, as the provider billed it. `terms` are what else changes the
-    price, in the provider's words: a service tier, a speed, a region.
+    `cache_write_1h` is the part of the cache-written tokens with a lifetime of an hour or longer; `searches` are web
+    searches made by the server; `cost` is the billed amount in US dollars. `terms` are further conditions of the price,
+    in the provider's words: a service tier, a speed, a region.
     """
 
     input_total: int | None
@@ -181,7 +182,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of the history, or (inside a `Request`) the part of it that goes out.
+    """A message of the history, or (inside a `Request`) its projected form.
 
     `id` is time-ordered and unique in the store; a projected message keeps the id of its origin.
     """
@@ -194,7 +195,7 @@ class Message:
     created_at: float = 0.0  # seconds since the epoch
     provider: str = ""
     model: str = ""
-    finish_reason: str | None = None  # as the provider wrote it
+    finish_reason: str | None = None  # the provider's value
     usage: Usage | None = None
     error: str | None = None  # one line for a person
 
@@ -206,7 +207,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class SystemSection:
-    """A piece of the system prompt that has a row of its own in `/context`: the prompt, or one memory file."""
+    """A section of the system prompt with its own row in `/context`: the prompt, or one memory file."""
 
     kind: Literal["system", "memory"]
     name: str
@@ -225,11 +226,11 @@ class ToolSchema:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What would go out: the projection of a session for one provider and model.
+    """What would be sent: the projection of a session for one provider and model.
 
-    `max_output` is in tokens. `reasoning` is the wanted effort (one of `EFFORTS`; None is the provider's
-    default). `server_edits`: the provider may clear old tool results by itself. `blobs` maps
-    attachment hashes to bytes and is filled only just before sending; it has no part in digests or counts.
+    `max_output` is in tokens. `reasoning` is the requested effort (one of `EFFORTS`; None is the provider's default).
+    `server_edits`: the provider may clear old tool results by itself. `blobs` maps attachment hashes to bytes and is
+    filled only just before sending; it has no part in digests or counts.
     """
 
     provider: str

@@ -1,4 +1,4 @@
-"""What a command of the command line is: its types, its help, and what comes of parsing it. Loads click alone."""
+"""Types, help and parsing of a command on the command line. Imports only click."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LAST = ""
 
 
 class Invocation(NamedTuple):
-    """What a command line asks for: a function ("module:function" under `tui.cli`) and its keyword arguments."""
+    """A parsed command line: a function ("module:function" under `tui.cli`) and its keyword arguments."""
 
     runs: str
     arguments: Mapping[str, Any]
     settings: Mapping[str, str | Path | None]
 
 
-# -- what options and arguments take -----------------------------------------------------------------------------------
+# -- types of options and arguments -----------------------------------------------------------------------------------
 
 _ARGUMENT = "\0"
 """Prefix of a word that click must not take for an option. No word can hold a NUL by itself."""
@@ -41,13 +41,13 @@ class _Text(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = str(value).removeprefix(_ARGUMENT)
-        if any("\ud800" <= character <= "\udfff" for character in text):  # how Python shows bytes it can't decode
+        if any("\ud800" <= character <= "\udfff" for character in text):  # Python's escapes for undecodable bytes
             self.fail(f"{text!a} is not UTF-8 text: write it in the terminal's own encoding.", param, ctx)
         return text
 
 
 class _File(click.ParamType[Path]):
-    """The path of a file, which may hold any bytes."""
+    """The path of a file, which may contain any bytes."""
 
     name = "file"
 
@@ -64,7 +64,7 @@ class _File(click.ParamType[Path]):
 
 
 class _Session(_Text):
-    """The id of a stored session, or its beginning."""
+    """The id of a stored session, or a prefix of it."""
 
     name = "session"
 
@@ -92,7 +92,7 @@ TEXT, FILE, SESSION, MODEL = _Text(), _File(), _Session(), _Model()
 
 
 class Command(click.Command):
-    """One command. `inherits` names options given before the command that are passed to it."""
+    """A command. `inherits` names options given before the command that are passed to it."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Command(click.Command):
 
 
 def _mark_arguments(args: Sequence[str], params: Sequence[click.Parameter]) -> Iterator[str]:
-    """`args` with those marked that begin like options but can't be one, unless an option takes them as its value."""
+    """Marks arguments of `args` that look like options but are none, and are not the value of one."""
     taking = {name for param in params if isinstance(param, click.Option) and not param.is_flag for name in param.opts}
     previous = ""
     for word in args:

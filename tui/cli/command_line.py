@@ -1,6 +1,6 @@
-"""The command line: every command with its arguments, its help and its examples.
+"""The command line: every command with its arguments, help and examples.
 
-A command is one entry of `COMMANDS`; what it does is the function that its `runs` names ("module:function" under
+A command is one entry of `COMMANDS`; it is implemented by the function named in `runs` ("module:function" under
 `tui.cli.subcommands`), imported when the command is run.
 """
 
@@ -411,7 +411,7 @@ EXAMPLES = (
 
 
 class _Root(click.Group):
-    """`chatctx` itself, which opens the chat where no command is named."""
+    """`chatctx` itself, which opens the chat if no command is given."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

@@ -1,4 +1,4 @@
-"""The program's entry: what was asked for is run, and whatever happens ends in an exit code and no traceback."""
+"""The program's entry point: runs the command line and always ends with an exit code, without a traceback."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from tui.cli import BAD_USAGE, FAILED, INTERRUPTED, complain, streams
 from tui.terminal.output import clean_streams
 
-TYPE_CHECKING = False  # type checkers know the name: until `main` runs nothing catches ctrl+c, so little is loaded
+TYPE_CHECKING = False  # a name known to type checkers: until `main` runs nothing catches ctrl+c, so little is imported
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         streams.ensure_open()
         with clean_streams():
             code = _main(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()  # here, where its failure can still be understood
+        sys.stdout.flush()  # here, where a failure can still be reported
         return code
     except KeyboardInterrupt:
         return streams.exit_code(INTERRUPTED)
@@ -33,7 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str]) -> int:
     import os
 
-    if list(argv) == ["watch", "--line"] and not sys.stdin.isatty():  # 50 ms: what parses the rest takes longer
+    if (
+        list(argv) == ["watch", "--line"] and not sys.stdin.isatty()
+    ):  # 50 ms; the imports for parsing the rest take longer
         from tui.cli.subcommands import status_line
 
         return status_line.run()
@@ -41,7 +43,7 @@ def _main(argv: Sequence[str]) -> int:
 
     from tui.cli.command_line import PROGRAM, ROOT, parse
 
-    if instruction := os.environ.get(variable := "_CHATCTX_COMPLETE"):  # a shell asks what can come next
+    if instruction := os.environ.get(variable := "_CHATCTX_COMPLETE"):  # a shell requests completions
         from click.shell_completion import shell_complete
 
         return shell_complete(ROOT, {}, PROGRAM, variable, instruction)

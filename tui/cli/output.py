@@ -1,4 +1,4 @@
-"""How commands print."""
+"""Printing of commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def write(text: str) -> None:
 
 
 def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
-    """Columns, two blanks apart; those in `right` are flush right. Control characters of titles are taken out."""
+    """Columns separated by two blanks; those in `right` are right-aligned. Removes control characters."""
     clean = [[plain(cell) for cell in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(*clean, strict=True)]
     lines = (

@@ -1,4 +1,4 @@
-"""From a parsed command line to the command: settings, the log, and what to say when it fails."""
+"""Runs a parsed command: reads settings, starts the log, and reports errors."""
 
 from __future__ import annotations
 
@@ -39,39 +39,39 @@ def run(invocation: Invocation) -> int:
             return complain(str(error), exit_code)
         if streams.unwritable(error) is not None:
             raise
-        if isinstance(error, FileNotFoundError) and error.filename is None:  # of os.getcwd()
+        if isinstance(error, FileNotFoundError) and error.filename is None:  # from os.getcwd()
             return complain("the working directory is gone: change to one that exists")
         return _unexpected(error, settings.log_file if settings else None)
 
 
 def _say_ignored(settings: Settings) -> None:
-    """Say which settings have no effect any more."""
+    """Report settings that have no effect any more."""
     if any(table.context_management for table in settings.providers.values()):
         from tui.providers.registry import ignored_settings
 
-        with suppress(ValueError):  # said where the providers are made
+        with suppress(ValueError):  # reported when the providers are created
             for line in ignored_settings(settings.providers):
                 complain(line)
 
 
 def _unexpected(error: Exception, log_file: Path | None) -> int:
     logger = logging.getLogger("tui")
-    if logger.handlers:  # else logging itself would write a traceback to standard error
+    if logger.handlers:  # otherwise logging would print tracebacks on standard error
         logger.critical("unexpected error", exc_info=error)
     where = f"; details are in {log_file}" if log_file else ""
     return complain(f"an error of its own: {type(error).__name__}: {error}. Nothing stored is lost{where}")
 
 
 def chat(settings: Settings, *, resume: str | None) -> int:
-    """Open the chat on screen. Everything but the screen is loaded after the first frame.
+    """Open the chat on screen. Everything but the screen is imported after the first frame.
 
-    A terminal that can't move its cursor gets the plain chat; where there is none, nothing could be shown or typed.
+    A terminal that can't move its cursor gets the plain chat; without a terminal it is an error.
     """
     import gc
     import os
     import sys
 
-    if "TEXTUAL_DRIVER" not in os.environ:  # else the screen is a browser
+    if "TEXTUAL_DRIVER" not in os.environ:  # otherwise the screen is a browser
         if not (sys.stdin.isatty() and sys.stderr.isatty()):  # Textual draws on standard error
             return complain(
                 "the chat needs a terminal; chatctx --plain works with pipes, so does chatctx ask", BAD_USAGE
@@ -80,8 +80,8 @@ def chat(settings: Settings, *, resume: str | None) -> int:
             from tui.cli.plain import plain
 
             return plain.run(settings, resume=resume)
-    sys.setswitchinterval(0.001)  # seconds: threads count, store and draw while the screen answers keys
-    gc.disable()  # start-up makes thousands of objects that stay: a fifth of the time to the first frame
+    sys.setswitchinterval(0.001)  # seconds: threads count, store and draw while the screen handles keys
+    gc.disable()  # start-up creates thousands of permanent objects: a fifth of the time to the first frame
     from tui.app import ChatApp
 
     async def open_workspace() -> Workspace:
@@ -97,7 +97,7 @@ def chat(settings: Settings, *, resume: str | None) -> int:
 
 
 class _Redacted(logging.Formatter):
-    """Nothing that looks like a key reaches the file, whatever a message or a traceback holds."""
+    """A formatter that removes everything that looks like a key from messages and tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
         from tui.providers.keys import redact
@@ -106,7 +106,7 @@ class _Redacted(logging.Formatter):
 
 
 def start_logging(path: Path) -> None:
-    """Write our own log lines to `path`. A folder that can't be written costs the log, not the program."""
+    """Write the program's log to `path`. A folder without write permission costs only the log."""
     try:
         handler = private_log(path, most_bytes=MOST_BYTES, older=2)
     except OSError:

@@ -1,4 +1,4 @@
-"""Standard streams as they may be: closed, full, left by their reader, or not in UTF-8. And ctrl+c."""
+"""Standard streams that are closed, full, abandoned by their reader, or not UTF-8; and ctrl+c."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def ensure_open() -> None:
-    """Give every stream something to write to and read from. Call it first of all.
+    """Make sure that every standard stream exists. Call it first of all.
 
-    A closed one (`>&-`) becomes /dev/null: else the next file that is opened, the database perhaps, would be standard
-    output. What an encoding other than UTF-8 lacks is escaped instead of ending the program.
+    A closed one (`>&-`) becomes /dev/null: otherwise the next file opened, such as the database, would be standard
+    output. Characters missing in an encoding other than UTF-8 are escaped.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
@@ -29,9 +29,9 @@ def ensure_open() -> None:
 
 
 def unwritable(error: BaseException) -> str | None:
-    """Why standard output takes nothing any more: "" where its reader has left, a line for a person where it is full.
+    """Why standard output can't be written: "" if its reader has gone, a line for a person if it is full.
 
-    None for every other error. The store has errors of its own: what comes as a bare OSError was written here.
+    None for every other error. The store has its own errors: a bare OSError comes from writing output.
     """
     match error:
         case BrokenPipeError():
@@ -43,7 +43,7 @@ def unwritable(error: BaseException) -> str | None:
 
 
 def discard_buffers() -> None:
-    """Discard what is still buffered: it would be a second error when the interpreter flushes it.
+    """Discard buffered output, which would cause a second error when the interpreter flushes it.
 
     See https://docs.python.org/3/library/signal.html#note-on-sigpipe
     """
@@ -56,11 +56,11 @@ def discard_buffers() -> None:
 
 
 def exit_code(code: int) -> int:
-    """Returns `code`; ends the process at once where a thread is in a call that may never return (a silent pipe)."""
+    """Returns `code`; exits at once if a thread is in a call that may never return (a silent pipe)."""
     import signal
     import threading
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more press must not undo the first
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second press must not undo the first
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         discard_buffers()
         os._exit(code)
@@ -70,8 +70,8 @@ def exit_code(code: int) -> int:
 def read_input(limit: int, wait: float | None = None) -> bytes | None:
     """All of standard input, at most `limit` bytes and one more.
 
-    None where nothing has come after `wait` seconds: a pipe may be open although nobody writes to it (under cron, ssh,
-    another program). Once something has come it is read to its end, however long that takes.
+    None if nothing arrives within `wait` seconds: a pipe may stay open although nobody writes to it (under cron, ssh,
+    another program). Once something has arrived it is read to the end, however long that takes.
     """
     import threading
 
@@ -84,11 +84,11 @@ def read_input(limit: int, wait: float | None = None) -> bytes | None:
                 data.extend(piece)
                 begun.set()
         except OSError:
-            pass  # closed, or nothing that can be read: what came is all there is
+            pass  # closed, or unreadable: return what has arrived
         begun.set()
         ended.set()
 
-    threading.Thread(target=read, name="input", daemon=True).start()  # `os.read` on Windows can't be timed otherwise
+    threading.Thread(target=read, name="input", daemon=True).start()  # Windows has no timeout for `os.read`
     if not begun.wait(wait):
         return None
     ended.wait()
@@ -96,9 +96,9 @@ def read_input(limit: int, wait: float | None = None) -> bytes | None:
 
 
 def on_interrupt(act: Callable[[], None]) -> None:
-    """From now on ctrl+c calls `act` on the running loop, and ends nothing by itself.
+    """Call `act` on the running loop at ctrl+c, instead of raising KeyboardInterrupt.
 
-    The loop of Windows has no handlers for signals: there the signal's own handler wakes it.
+    Event loops on Windows have no signal handlers: there the signal's own handler wakes the loop.
     """
     import asyncio
     import signal

@@ -17,7 +17,7 @@ _PREVIEW = (PREVIEW, "see and change the summary first")
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Compact, or show the summary first; what follows are instructions to the model."""
+    """Compact, or show the summary first; arguments are instructions to the model."""
     first, _, instructions = args.partition(" ")
     if first == PREVIEW:
         await ui.turn(_previewed(ui, chat.session, instructions.strip()))
@@ -28,7 +28,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 async def _previewed(ui: UI, session: ChatSession, instructions: str) -> AsyncIterator[SessionEvent]:
-    """A turn that lasts until the person has decided: messages that wait to be sent wait for that."""
+    """Run a turn until the person has decided, so that queued messages wait for it."""
     from tui.chat.compaction.summaries import FAILURES
     from tui.chat.conversation.events import CompactionStarted, Notice, UsageChanged
     from tui.views.summary_text import SummaryPreview
@@ -45,7 +45,7 @@ async def _previewed(ui: UI, session: ChatSession, instructions: str) -> AsyncIt
 
 
 async def complete(_ui: UI, _chat: Chat, args: str) -> Sequence[Choice]:
-    """Not offered before a "-" is typed: enter after `/compact ` compacts."""
+    """Offers nothing before a "-" is typed: enter after `/compact ` compacts."""
     return [Choice(PREVIEW, *_PREVIEW)] if args.startswith("-") else []
 
 

@@ -6,7 +6,7 @@ from tui.commands.ui import UI, Chat, Command
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Show the next request part by part. Changes nothing."""
+    """Show the parts of the next request. Changes nothing."""
     from tui.views.context.table import ContextView
 
     await ui.show(ContextView(chat.session, chat.workspace))

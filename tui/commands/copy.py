@@ -6,7 +6,7 @@ from tui.commands.ui import UI, Chat, Command, CommandError
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Copy it as it was written."""
+    """Copy its Markdown source."""
     messages = chat.session.messages
     answer = next((message for message in reversed(messages) if message.role == "assistant" and message.text), None)
     if answer is None:

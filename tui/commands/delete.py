@@ -1,4 +1,4 @@
-"""`/delete`: take this conversation out of the list."""
+"""`/delete`: remove this conversation from the list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNDO = "undo"
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Delete it, or bring back what was deleted last in this run."""
+    """Delete it, or restore the conversation deleted last in this run."""
     workspace, session = chat.workspace, chat.session
     if args not in ("", UNDO):
         raise CommandError(f"/delete deletes this conversation; /delete {UNDO} brings back the last one.")
@@ -30,7 +30,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Choice]:
-    """Not offered before a letter is typed: enter after `/delete ` deletes."""
+    """Offers nothing before a letter is typed: enter after `/delete ` deletes."""
     return [Choice(UNDO, UNDO, "bring back what was deleted last")] if args and chat.workspace.deleted else []
 
 

@@ -1,4 +1,4 @@
-"""`/edit`: write the draft in your own editor."""
+"""`/edit`: edit the draft in an external editor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tui.commands.ui import UI, Chat, Command, EditorError
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Open $VISUAL or $EDITOR; the screen waits meanwhile."""
+    """Open $VISUAL or $EDITOR and wait until it exits."""
     assert ui.screen is not None
     try:
         await ui.screen.edit_draft()

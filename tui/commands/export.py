@@ -7,7 +7,7 @@ from tui.config.paths import new_file
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Write it; the file's ending says the format. Never over a file that is there."""
+    """Write it; the file's suffix names the format. Never overwrites a file."""
     name = args or f"chatctx-{chat.session.id[-8:]}.md"
     try:
         path = new_file(name)

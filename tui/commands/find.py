@@ -6,7 +6,7 @@ from tui.commands.ui import UI, Chat, Command, CommandError
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Go to the nearest match; without words, to the next one. In lines, list the matches."""
+    """Go to the nearest match, or without words to the next one. In `--plain` list the matches."""
     if ui.screen is not None:
         number, count = await ui.screen.find(args)
         if count:

@@ -1,4 +1,4 @@
-"""`/fold`: fold or unfold everything in the transcript that folds."""
+"""`/fold`: fold or unfold everything in the transcript."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tui.commands.ui import UI, Chat, Command
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Fold what is unfolded, or unfold all."""
+    """Fold everything if something is unfolded, else unfold all."""
     assert ui.screen is not None
     await ui.screen.fold()
 

@@ -22,7 +22,7 @@ PAUSE = 0.2
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Read, measure, store and open it. Where it was imported before, the person decides what to do."""
+    """Read, measure, store and open it. If it was imported before, the person decides."""
     from tui.chat.interchange.import_known import AlreadyHereError
     from tui.chat.interchange.recording import RecordingError
 
@@ -43,7 +43,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
                     return
     except RecordingError as error:
         raise CommandError(f"Not imported: {str(error).rstrip('.')}.") from None
-    if ui.busy:  # a message was sent meanwhile: its answer keeps the screen
+    if ui.busy:  # a message was sent meanwhile: stay with its answer
         await ui.say(f"Imported {info.messages:,} messages: /sessions opens them.")
         return
     await ui.attach(await chat.workspace.resume(info.id))
@@ -51,9 +51,9 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 async def _imported(ui: UI, chat: Chat, name: str, *, again: bool) -> SessionInfo:
-    """Import the file, and tell how far that is."""
+    """Import the file and show the progress."""
     path = at_home(name)
-    counts = [0, 0]  # calls measured so far, and all; written by the thread that reads
+    counts = [0, 0]  # calls measured so far, and their total; written by the reading thread
 
     def progress(done: int, whole: int) -> None:
         counts[:] = done, whole

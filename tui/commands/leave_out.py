@@ -1,4 +1,4 @@
-"""`/leave-out`: take the last turn out of what is sent, or back in."""
+"""`/leave-out`: leave the last turn out of requests, or include it again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tui.text.numbers import tokens_exact
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Exclude the last question and all that answered it; where that is done already, include it again."""
+    """Exclude the last question and everything that answered it; if that is done already, include it again."""
     session = chat.session
     asked = [message.id for message in session.messages if message.role == "user" and message.kind == "chat"]
     if not asked:

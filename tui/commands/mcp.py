@@ -45,7 +45,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 def _start_project(project: ProjectFile) -> Question:
-    """All that the project's file would start. Doing nothing is the first answer."""
+    """Show everything that the project's file would start, and ask. The first answer is to do nothing."""
     from tui.views.mcp_lines import project_text
 
     return Question(
@@ -61,7 +61,7 @@ def _start_project(project: ProjectFile) -> Question:
 
 
 async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
-    """What can be done with each server."""
+    """The actions for each server."""
     servers = chat.workspace.servers
     choices = []
     for line in servers.lines:

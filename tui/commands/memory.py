@@ -1,4 +1,4 @@
-"""`/memory`: which instruction files (AGENTS.md) are sent, what they cost, and switching them."""
+"""`/memory`: list the instruction files (AGENTS.md) that are sent with their tokens, and switch them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Switch the file named, or one from the list, off or on again."""
+    """Switch the named file, or one chosen from the list, on or off."""
     session = chat.session
     if not session.memory.files:
         await ui.say("No memory files found. AGENTS.md in this folder or above would be one.")

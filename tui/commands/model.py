@@ -1,4 +1,4 @@
-"""`/model`: change the model that answers."""
+"""`/model`: change the model."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LEARNED, FORGET = "learned", "forget"
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Switch to the model named, or to one from the list.
+    """Switch to the named model, or to one chosen from the list.
 
-    Where the conversation does not fit its window, the person is asked before anything changes.
+    If the conversation does not fit its window, the person is asked before anything changes.
     """
     name, _, option = (part.strip() for part in args.partition("--"))
-    if name in (LEARNED, FORGET) and not option:  # no model's name: those have a slash, or their provider's list does
+    if name in (LEARNED, FORGET) and not option:  # can't be a model's name: full names contain a slash
         await ui.say(await _learned(chat.session, forget=name == FORGET))
         return
     if option not in ("", COMPACT, ANYWAY):
@@ -45,7 +45,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         await ui.progress("")
     if ui.busy or chat.session is not session:
         raise CommandError(f"Not switched to {full_name}: an answer is under way. /model {full_name} tries again.")
-    from tui.context.usage.usage import surely_fits  # with the tokenizers: not before the first frame
+    from tui.context.usage.usage import surely_fits  # loads tokenizers: not before the first frame
 
     if not option and session.messages and not surely_fits(usage):
         option = await ui.confirm(too_small(session, full_name, usage)) or STAY
@@ -58,7 +58,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 async def _learned(session: ChatSession, *, forget: bool) -> str:
-    """What was learned of the model in use, told and forgotten where that is wanted."""
+    """The line on what was learned about the current model, which is forgotten with `forget`."""
     name, lines = f"{session.provider}/{session.model}", session.learned
     if not lines:
         return f"Nothing was learned of {name}."
@@ -70,7 +70,7 @@ async def _learned(session: ChatSession, *, forget: bool) -> str:
 
 
 def too_small(session: ChatSession, full_name: str, usage: ContextUsage) -> Question:
-    """The three ways to go on, with the figures of both models. `usage` is the conversation in the new one."""
+    """The question with three ways to go on, and the figures of both models. `usage` is that with the new one."""
     about = "" if usage.source == "exact" else "~"
     text = (
         f"This conversation is {about}{tokens_exact(usage.total)} tokens to {full_name}, whose window of "
@@ -97,7 +97,7 @@ def too_small(session: ChatSession, full_name: str, usage: ContextUsage) -> Ques
 
 
 def _not_taken(session: ChatSession) -> str:
-    """What of the conversation the model does not take, as a sentence; "" where it takes all."""
+    """The parts of the conversation that the model does not accept, as a sentence; "" for none."""
     from tui.chat.attachments import not_taken
     from tui.messages import Attachment
 
@@ -110,7 +110,7 @@ def _not_taken(session: ChatSession) -> str:
 
 
 async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
-    """Models by name, as they were listed last; no server is asked while typing."""
+    """Models by name, as listed last; no server is asked while typing."""
     from tui.views.models import window_text
 
     listing = await chat.workspace.model_list.cached()

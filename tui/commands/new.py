@@ -6,7 +6,7 @@ from tui.commands.ui import UI, Chat, Command
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Start an empty one; the present one is kept."""
+    """Start an empty one; the current one is kept."""
     await ui.attach(await chat.workspace.new_session())
 
 

@@ -1,4 +1,4 @@
-"""`/paste`: attach the picture in the system's clipboard, or insert its text."""
+"""`/paste`: attach the image in the system clipboard, or insert its text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tui.commands.ui import UI, Chat, Command, CommandError
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Keep a picture as a file and mention it in the draft; text goes into the draft as a paste."""
+    """Save an image as a file and mention it in the draft; text goes into the draft as a paste."""
     from tui.chat.clipboard import ClipboardError, keep, paste_tools, read
     from tui.text.mentions import mention_of
 
@@ -18,7 +18,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     try:
         content = await read(*await asyncio.to_thread(paste_tools, os.environ))
     except ClipboardError as error:
-        if screen is not None and screen.clipboard:  # copied in this program
+        if screen is not None and screen.clipboard:  # copied within this program
             await screen.paste(screen.clipboard)
             return
         raise CommandError(str(error)) from None
@@ -41,7 +41,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 def _short(path: Path) -> str:
-    """The path as a person writes it."""
+    """The path with `~`."""
     try:
         return f"~/{path.relative_to(Path.home())}"
     except ValueError:

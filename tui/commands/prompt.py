@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Fetch the prompt named, or one from the list. Missing arguments are asked for.
+    """Fetch the named prompt, or one chosen from the list. Missing arguments are asked for.
 
-    The text goes into the draft; where there is none it is sent, once the person has seen it.
+    The text goes into the draft; in `--plain` it is sent once the person has seen it.
     """
     servers = chat.workspace.servers
     if not servers.prompts:
@@ -49,7 +49,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         return
     question = Question(f"{prompt.server}:{prompt.name}", content.text, (Option("y", "Send it"),), default="y")
     if await ui.confirm(question):
-        # As it is: what a server wrote attaches no file, whatever @names are in it.
+        # Sent literally: @names in a server's text must not attach files.
         await ui.turn(chat.session.send(content.text, []))
 
 
@@ -71,7 +71,7 @@ def parse_prompt(args: str, prompts: Sequence[ServerPrompt]) -> tuple[ServerProm
 
 
 def _arguments(prompt: ServerPrompt, text: str) -> dict[str, str]:
-    """`city=Paris state="New York"`; words without a name go to the arguments in their order."""
+    """Parse `city=Paris state="New York"`; values without a name are assigned in order."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -93,7 +93,7 @@ def _arguments(prompt: ServerPrompt, text: str) -> dict[str, str]:
 
 
 def call_form(prompt: ServerPrompt) -> str:
-    """`server:name city [state]`: how it is written."""
+    """`server:name city [state]`: how to call the prompt."""
     wants = " ".join(a.name if a.required else f"[{a.name}]" for a in prompt.arguments)
     return f"{prompt.server}:{prompt.name} {wants}".rstrip()
 

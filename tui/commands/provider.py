@@ -1,4 +1,4 @@
-"""`/provider`: use another provider; where its key comes from is tried out first."""
+"""`/provider`: set up another provider, and test its key first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWN = {"+openai-compatible": "an OpenAI-compatible server", "+anthropic": "a ser
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Set one up and go on with it."""
+    """Set one up and use it."""
     setup, name = chat.workspace.setup, args.lower()
     if not name:
         present = chat.session.provider
@@ -89,7 +89,7 @@ def _draft(name: str, choice: ProviderChoice | None, values: Mapping[str, str]) 
 
 
 async def _set_up(setup: ProviderSetup, draft: Draft) -> tuple[int, str]:
-    """Try the draft and use it: how many models it has, and what was done. Raises `RejectedError`."""
+    """Test the draft and use it; returns how many models it has, and what was done. Raises `RejectedError`."""
     from tui.chat.models.provider_setup import is_variable
 
     try:
@@ -99,7 +99,7 @@ async def _set_up(setup: ProviderSetup, draft: Draft) -> tuple[int, str]:
         if not type(error).__module__.startswith("tui."):
             log.exception("a provider could not be set up")
         text = " ".join(str(error).split()) or type(error).__name__
-        # What is no name of a variable may be the key itself: it does not stay on the screen.
+        # Anything but a variable's name may be the key itself: remove it from the screen.
         secret = ("variable",) if draft.api_key_env and not is_variable(draft.api_key_env) else ()
         raise RejectedError(text, secret) from error
 

@@ -1,4 +1,4 @@
-"""`/quit`: leave the program."""
+"""`/quit`: quit the program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tui.commands.ui import UI, Chat, Command
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Leave; everything is kept."""
+    """Quit; everything is kept."""
     await ui.leave()
 
 

@@ -1,7 +1,7 @@
 """All slash commands: found, parsed, completed and run the same way in every interface.
 
-A command is a module of this package with a `COMMAND` in it; nothing else has to be told of it. All are loaded when the
-first is asked for: the first frame does not wait for them.
+A command is a module of this package with a `COMMAND`; no registration is needed. All are imported when the first one
+is used, after the first frame.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ def _by_name() -> dict[str, Command]:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A command that isn't there. `text` is one line: what to do instead."""
+    """An unknown command. `text` is one line: what to do instead."""
 
     text: str
 
 
 def is_command(text: str) -> bool:
-    """Whether a draft is meant as a command: one line that starts with a slash and a letter, and isn't a path."""
+    """Whether a draft is a command: one line that starts with a slash and a letter, and is not a path."""
     first, *_ = text.split(maxsplit=1) or [""]
     return text.startswith("/") and "\n" not in text.strip() and first[1:2] not in ("", "/") and "/" not in first[1:]
 
 
 def parse(text: str) -> tuple[Command, str] | Unknown:
-    """Command and argument of a draft that `is_command`."""
+    """Command and argument of a draft for which `is_command` holds."""
     name, _, args = text.strip().removeprefix("/").partition(" ")
     names = _by_name()
     command = names.get(name.lower())
     if command is not None:
         return command, args.strip()
-    import difflib  # only a mistyped command needs it
+    import difflib  # needed for mistyped commands only
 
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     hint = f"Did you mean /{names[near[0]].name}?" if near else "/help lists what there is."
@@ -85,7 +85,7 @@ async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:
 
 
 async def complete(ui: UI, chat: Chat, text: str) -> list[Choice]:
-    """Offers for the draft `text`: command names, or arguments once there is a blank. Best first."""
+    """Completions for the draft `text`: command names, or arguments after a blank. Best first."""
     if not text.startswith("/") or "\n" in text:
         return []
     name, blank, args = text[1:].partition(" ")

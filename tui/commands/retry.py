@@ -1,4 +1,4 @@
-"""`/retry`: ask for the last answer again."""
+"""`/retry`: request the last answer again."""
 
 from __future__ import annotations
 

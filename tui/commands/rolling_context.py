@@ -9,7 +9,7 @@ OFF = "Rolling context is off: old content is summarised when it gets tight."
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Switch it on or off; without an argument, to the other one."""
+    """Switch it on or off; without an argument, toggle it."""
     session = chat.session
     on = {"": not session.rolling, "toggle": not session.rolling, "on": True, "off": False}.get(args.lower())
     if on is None:

@@ -7,7 +7,7 @@ from tui.views.conversations import session_menu
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Open the conversation named by a part of its id, else choose from those that contain the words."""
+    """Open the conversation with this id (or a part of it), else choose from those that contain the words."""
     session_id: str | None = None
     if args:
         every = await chat.workspace.sessions()

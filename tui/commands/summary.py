@@ -1,4 +1,4 @@
-"""`/summary`: read and change the summary that stands for what was compacted."""
+"""`/summary`: read and change the summary of what was compacted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Edit the newest summary in force, or the one that is the message with the id `args`."""
+    """Edit the newest summary in force, or the one with the message id `args`."""
     from tui.views.summary_text import SummaryInForce
 
     session = chat.session

@@ -6,7 +6,7 @@ from tui.commands.ui import UI, Chat, Command
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Without an argument, say what it is."""
+    """Without an argument, show it."""
     session = chat.session
     if not args:
         none = "There is no system prompt. /system TEXT sets one."

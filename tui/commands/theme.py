@@ -9,7 +9,7 @@ from tui.views.view import Choice, Menu, filtered
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Use the theme named, or one from the list, which tries each one on."""
+    """Use the named theme, or one from the list, which previews each."""
     screen = ui.screen
     assert screen is not None
     themes = await screen.themes()

@@ -12,7 +12,7 @@ DEFAULT = "default"
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Set the reasoning effort, or say what it is."""
+    """Set the reasoning effort, or show it."""
     from tui.views.models import effort_text
 
     session, effort = chat.session, args.lower()
@@ -24,7 +24,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
-    """The efforts that the model takes. Another one may be named: it becomes the nearest of these."""
+    """The efforts that the model supports. Others are accepted too: the nearest supported one is used."""
     return [*(Choice(effort, effort) for effort in chat.session.efforts), Choice(DEFAULT, DEFAULT, "provider default")]
 
 

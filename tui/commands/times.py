@@ -1,4 +1,4 @@
-"""`/times`: show when each message was written, or hide that."""
+"""`/times`: show or hide when each message was written."""
 
 from __future__ import annotations
 

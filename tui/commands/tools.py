@@ -1,4 +1,4 @@
-"""`/tools`: what the model may call, and what that costs."""
+"""`/tools`: the tools of the model, and what they cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ USAGE = "/tools lists the tools; /tools on NAME, /tools off NAME (github__* for 
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """List the tools, switch some, or forget what was answered when one asked."""
+    """List the tools, switch some, or forget stored answers."""
     match args.split():
         case []:
             from tui.views.tool_lines import ToolsView

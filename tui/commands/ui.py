@@ -1,4 +1,4 @@
-"""The port between slash commands and the interface they run in: panels of the screen, lines of `--plain`, a script."""
+"""The port between slash commands and the user interface: panels on screen, lines in `--plain`, scripts in tests."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Screen(Protocol):
-    """What only a full screen has: a prompt with a draft, a transcript to move in, colours."""
+    """Features of a full screen only: a prompt with a draft, a transcript to move in, colours."""
 
     async def append_to_draft(self, text: str) -> None:
-        """Put `text` behind the draft, on lines of its own."""
+        """Append `text` to the draft, on lines of its own."""
         ...
 
     async def paste(self, text: str) -> None:
@@ -28,15 +28,15 @@ class Screen(Protocol):
         ...
 
     async def mention(self, path: str) -> None:
-        """Mention a file at the cursor: it is attached when the draft is sent."""
+        """Mention a file at the cursor, which attaches it when the draft is sent."""
         ...
 
     async def edit_draft(self) -> None:
-        """Let the person's own editor change the draft. Raises `EditorError`."""
+        """Edit the draft in an external editor. Raises `EditorError`."""
         ...
 
     async def find(self, text: str) -> tuple[int, int]:
-        """Go to the nearest match of `text`, or to the next one for ""; its number and how many there are."""
+        """Go to the nearest match of `text`, or for "" to the next one; returns its number and how many there are."""
         ...
 
     async def fold(self) -> None:
@@ -44,11 +44,11 @@ class Screen(Protocol):
         ...
 
     async def toggle_times(self) -> None:
-        """Show when each message was written, or hide that."""
+        """Show or hide when each message was written."""
         ...
 
     async def themes(self) -> Sequence[Option]:
-        """The themes there are."""
+        """The available themes."""
         ...
 
     def use_theme(self, name: str) -> None:
@@ -57,69 +57,69 @@ class Screen(Protocol):
 
     @property
     def clipboard(self) -> str:
-        """What was copied in this program last."""
+        """The text copied last in this program."""
         ...
 
 
 class UI(Protocol):
-    """What a command may do to the interface. Every method returns once the person is done with what it shows."""
+    """What commands may do with the user interface. Every method returns once the person is done with it."""
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is under way."""
+        """Whether an answer is running."""
         ...
 
     @property
     def screen(self) -> Screen | None:
-        """The full screen; None where there are only lines."""
+        """The full screen; None in `--plain`."""
         ...
 
     async def say(self, text: str, *, passing: bool = False) -> None:
-        """Tell what was done. What is `passing` need not stay in sight."""
+        """Show a result. A `passing` one may disappear."""
         ...
 
     async def refuse(self, text: str) -> None:
-        """Tell why something was not done."""
+        """Show why something was not done."""
         ...
 
     async def progress(self, text: str) -> None:
-        """Tell what is under way; "" when it is over. Nothing of it stays."""
+        """Show what is under way; "" when it is over. It leaves no trace."""
         ...
 
     async def show(self, view: View) -> None:
-        """Let the person look at something."""
+        """Show a view."""
         ...
 
     async def choose(self, menu: Menu) -> str | None:
-        """Let the person choose from a list; the key, or None."""
+        """Let the person choose from a list; returns the key, or None."""
         ...
 
     async def confirm(self, question: Question) -> str | None:
-        """Ask a question with a few answers; the answer's key, or None."""
+        """Ask a question with a few answers; returns the answer's key, or None."""
         ...
 
     async def ask(self, form: Form) -> Mapping[str, str] | None:
-        """Have a form filled in and submitted; the values by field name, or None."""
+        """Let the person fill in a form; returns the values by field name, or None."""
         ...
 
     async def edit(self, text: SummaryText) -> bool:
-        """Let the person read a summary, change it and accept it. False: it was left."""
+        """Let the person read, change and accept a summary. False: it was not accepted."""
         ...
 
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
-        """Show a turn. Not while another one runs."""
+        """Run and show a turn. Not while another one runs."""
         ...
 
     async def attach(self, session: ChatSession) -> None:
-        """Go on with another conversation."""
+        """Switch to another conversation."""
         ...
 
     async def changed(self) -> None:
-        """Measure the next request anew and show the session as it is now."""
+        """Measure the next request again and show the session's new state."""
         ...
 
     async def copy(self, text: str) -> None:
-        """Copy to the clipboard, and say what came of it."""
+        """Copy to the clipboard, and show the outcome."""
         ...
 
     async def leave(self) -> None:
@@ -128,11 +128,11 @@ class UI(Protocol):
 
 
 class CommandError(Exception):
-    """A command can't do what was asked. `str()` is one line: why, and what to do instead."""
+    """A command failed. `str()` is one line: why, and what to do instead."""
 
 
 class EditorError(Exception):
-    """The person's editor failed. `str()` is one line; the draft is as it was."""
+    """The external editor failed. `str()` is one line; the draft is unchanged."""
 
 
 class NotReadyError(Exception):
@@ -143,7 +143,7 @@ class NotReadyError(Exception):
 
 
 class Chat:
-    """The workspace and the conversation that commands act on, as the interface has them now."""
+    """The workspace and the conversation of the user interface, for commands."""
 
     def __init__(self, workspace: Workspace | None = None, session: ChatSession | None = None) -> None:
         self._workspace = workspace
@@ -151,29 +151,29 @@ class Chat:
 
     @property
     def ready(self) -> bool:
-        """Whether there is a conversation by now."""
+        """Whether there is a conversation yet."""
         return self._session is not None
 
     @property
     def workspace(self) -> Workspace:
-        """Everything behind the chat. Raises `NotReadyError`."""
+        """The workspace. Raises `NotReadyError`."""
         if self._workspace is None:
             raise NotReadyError
         return self._workspace
 
     @property
     def session(self) -> ChatSession:
-        """The conversation in use. Raises `NotReadyError`."""
+        """The current conversation. Raises `NotReadyError`."""
         if self._session is None:
             raise NotReadyError
         return self._session
 
     def open(self, workspace: Workspace) -> None:
-        """The workspace is there."""
+        """Set the workspace."""
         self._workspace = workspace
 
     def attach(self, session: ChatSession) -> None:
-        """Go on with this conversation."""
+        """Set the current conversation."""
         self._session = session
 
 
@@ -189,7 +189,7 @@ SECTIONS = ("context", "model", "conversation", "tools", "view", "program")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A slash command. `args` is how its arguments are written in the help: "[on|off]", "TITLE"."""
+    """A slash command. `args` describes its arguments in the help: "[on|off]", "TITLE"."""
 
     name: str
     help: str
@@ -199,10 +199,10 @@ class Command:
     args: str = ""
     aliases: tuple[str, ...] = ()
     complete: Complete | None = None
-    variants: tuple[tuple[str, str], ...] = ()  # arguments that the palette offers too, and what they do
+    variants: tuple[tuple[str, str], ...] = ()  # arguments offered in the palette too, with descriptions
     screen_only: bool = False
-    local_only: bool = False  # runs programs, or reads and writes files of one's choice: not from a browser
-    first: bool = False  # leads its section
+    local_only: bool = False  # runs programs, or reads and writes arbitrary files: disabled in a browser
+    first: bool = False  # first in its section
 
     @property
     def usage(self) -> str:
@@ -216,7 +216,7 @@ class Command:
 
 
 def fixed(*choices: tuple[str, str]) -> Complete:
-    """A completion that always offers the same arguments; each with what it does."""
+    """A completion that always offers the same arguments, with descriptions."""
 
     async def complete(_ui: UI, _chat: Chat, _args: str) -> Sequence[Choice]:
         return [Choice(text, text, what) for text, what in choices]

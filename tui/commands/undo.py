@@ -1,4 +1,4 @@
-"""`/undo`: take back the last compaction, or the last change of its summary."""
+"""`/undo`: undo the last compaction, or the last change of its summary."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tui.commands.ui import UI, Chat, Command, CommandError
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Undo it and say what came back."""
+    """Undo it and say what was restored."""
     line = await chat.session.undo()
     if line is None:
         raise CommandError("There is no compaction to take back.")

@@ -1,4 +1,4 @@
-"""`/usage`: tokens, cost, and how good the estimates were."""
+"""`/usage`: tokens, cost, and the accuracy of the estimates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tui.commands.ui import UI, Chat, Command
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Show what this conversation, today and all conversations took."""
+    """Show the usage of this conversation, today and all conversations."""
     from tui.views.usage_table import UsageView
 
     await ui.show(UsageView(chat.workspace, chat.session))

@@ -10,7 +10,7 @@ RESET = "reset"
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Set it, forget what was set and learned, or say what it is."""
+    """Set it, forget what was set and learned, or show it."""
     session = chat.session
     if args:
         try:

@@ -32,12 +32,12 @@ class CleanWriter:
             self.write(line)
 
     def write_raw(self, text: str) -> None:
-        """Write `text` as it is: our own control sequences, or an answer that goes to a file or a pipe."""
+        """Write `text` unchanged: the program's control sequences, or an answer to a file or a pipe."""
         self._stream.write(text)
 
 
 def write_raw(stream: TextIO, text: str) -> None:
-    """Write `text` to `stream` as it is, also where the stream is a `CleanWriter`."""
+    """Write `text` to `stream` unchanged, even if that is a `CleanWriter`."""
     getattr(stream, "write_raw", stream.write)(text)
 
 

@@ -1,4 +1,4 @@
-"""Lines from standard input, without stopping the event loop."""
+"""Lines from standard input, without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FENCE = '"""'
 class Lines:
     """Standard input, line by line, from a thread.
 
-    `os.read` and not `sys.stdin`: a thread that waits in the buffered reader would stop the interpreter from ending.
+    `os.read` rather than `sys.stdin`: a thread waiting in the buffered reader would keep the interpreter from exiting.
     """
 
     def __init__(self, descriptor: int = 0) -> None:
@@ -39,24 +39,26 @@ class Lines:
                 for line in lines:
                     self._loop.call_soon_threadsafe(self._arrived.put_nowait, line)
             except RuntimeError:
-                return  # the program has ended meanwhile
+                return  # the event loop has been closed
             if not data:
                 return
 
     def end(self) -> None:
-        """No more lines: whoever waits for one gets None, at once."""
+        """End the input: pending readers get None at once."""
         self._ended = True
         self._arrived.put_nowait(None)
 
     async def next(self) -> str | None:
-        """The next line without its end; None once there is none any more."""
+        """The next line without its end; None at the end of the input."""
         line = None if self._ended else await self._arrived.get()
         self._ended = self._ended or line is None
         return None if self._ended else line
 
     async def fresh(self, read: Callable[[], Awaitable[str | None]]) -> str | None:
-        """What `read` (`next`, `message`) finds in lines that are not there yet: what was written before a question is
-        no answer to it, and keeps its turn."""
+        """The result of `read` (`next`, `message`) on lines that are not written yet.
+
+        Earlier lines are no answer to a question, and stay queued.
+        """
         early = self._drained()
         answer = None if None in early else await read()
         for line in (*early, *self._drained()):

@@ -1,7 +1,7 @@
 """`chatctx --plain`: the chat line by line, for screen readers, dumb terminals and pipes.
 
-No cursor movement, no colour, nothing written twice. The same session and the same events as on the screen: answers and
-what commands say go to standard output, notices to standard error.
+No cursor movement, no colour, nothing written twice. The same session and events as on the screen: answers and the
+output of commands go to standard output, notices to standard error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SECOND_PRESS = 2.0
 
 
 def run(settings: Settings, *, resume: str | None) -> int:
-    """Talk until standard input ends. 0 then and after /quit, 130 after two ctrl+c."""
+    """Chat until standard input ends. Returns 0 then and after /quit, 130 after two ctrl+c."""
     return asyncio.run(_run(settings, resume))
 
 
@@ -57,7 +57,7 @@ async def _run(settings: Settings, resume: str | None) -> int:
 
 
 class PlainChat:
-    """One conversation after another. `talks`: a person is at both ends, so that who speaks has to be said."""
+    """A sequence of conversations. `talks`: both ends are a terminal, so speakers are labelled."""
 
     def __init__(self, workspace: Workspace, session: ChatSession, lines: Lines, *, talks: bool) -> None:
         self.workspace = workspace
@@ -68,11 +68,11 @@ class PlainChat:
         self._ui = PlainUI(self)
         self._speaker = Speaker(self)
         self._code = 0
-        self._prompt = ""  # what was asked last, while the answer is awaited
+        self._prompt = ""  # the last question, while its answer is pending
         self._pressed = float("-inf")
 
     async def talk(self) -> int:
-        """Everything up to the end; the exit code."""
+        """Chat until the end; returns the exit code."""
         if self.talks:
             write(f"chatctx. /help lists the commands, {FENCE} begins and ends a message of several lines.")
         self.introduce()
@@ -82,30 +82,30 @@ class PlainChat:
                     break
             except Exception as error:
                 if streams.unwritable(error) is not None:
-                    raise  # nobody reads any more: the messages still to come would be sent for nothing
+                    raise  # the reader is gone: don't send the remaining messages
                 if known_error(error) is None:
                     log.exception("in --plain")
                 complain(f"{error} Nothing was lost." if known_error(error) is None else str(error))
         if text is None and self.talks and not self._code:
-            write("")  # the terminal's cursor stands behind the prompt
+            write("")  # the terminal's cursor is behind the prompt
         await self._leave()
         return self._code
 
     async def _leave(self) -> None:
-        """An answer that a full disk kept back goes with the next thing that is written."""
+        """End the chat. Answers held back by a full disk are written with the next change."""
         try:
             await self.session.save_draft(self.session.draft)
         except StoreError as error:
             complain(str(error))
 
     def attach(self, session: ChatSession) -> None:
-        """Go on with another conversation."""
+        """Switch to another conversation."""
         self.session = session
         self._state.attach(session)
         self.introduce()
 
     def introduce(self) -> None:
-        """Who answers, and where a stored conversation stood."""
+        """Print the model, and where a stored conversation ended."""
         session = self.session
         for notice in session.memory.notices:
             complain(notice)
@@ -115,7 +115,7 @@ class PlainChat:
         if session.messages:
             write(f"{clean_line(session.title)}: {len(session.messages):,} messages. The last of them:")
             chat_messages = (message for message in reversed(session.messages) if message.kind == "chat")
-            self._speaker.recall(next(chat_messages, session.messages[-1]))  # a summary is nobody's last word
+            self._speaker.recall(next(chat_messages, session.messages[-1]))  # not a summary
 
     async def _message(self) -> str | None:
         for line in self.workspace.servers.news():
@@ -126,14 +126,14 @@ class PlainChat:
         return text
 
     async def ask(self, question: str) -> str:
-        """One line from the person; "" at the end of all lines. A pipe has written its answers beforehand."""
+        """One line from the person; "" at the end of the input. For a pipe, the next line."""
         self._show_prompt(f"{question} ")
         line = await (self._lines.fresh(self._lines.next) if self.talks else self._lines.next())
         self._prompt = ""
         return (line or "").strip()
 
     async def text(self, question: str) -> str:
-        """One line from the person, or all between two fences; "" at the end of all lines. Within reach afterwards."""
+        """One line from the person, or all lines between two fences; "" at the end. It can be recalled later."""
         self._show_prompt(f"{question} ")
         text = await self._lines.fresh(self._lines.message) or ""
         self._prompt = ""
@@ -148,7 +148,7 @@ class PlainChat:
             sys.stdout.flush()
 
     async def _take(self, text: str) -> bool:
-        """Do what one message says. False: leave."""
+        """Handle one message. Returns False to quit."""
         if not text.strip():
             return True
         await self.workspace.add_prompt(text)
@@ -166,11 +166,11 @@ class PlainChat:
         return not self._ui.leaving
 
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
-        """Write down what a turn brings."""
+        """Print a turn."""
         await self._speaker.turn(events)
 
     def interrupt(self) -> None:
-        """ctrl+c: stop the answer, or leave on a second press."""
+        """ctrl+c: stop the answer, or quit on a second press."""
         now = time.monotonic()
         if now - self._pressed < SECOND_PRESS:
             self._break_line()
@@ -185,11 +185,11 @@ class PlainChat:
         self._show_prompt(self._prompt)
 
     def leave(self) -> None:
-        """End the answer, which is kept, and the chat."""
+        """Stop the answer, which is kept, and end the chat."""
         self._code = INTERRUPTED
         self.session.cancel()
         self._lines.end()
 
     def _break_line(self) -> None:
         if self.talks:
-            write("")  # the terminal wrote ^C behind the prompt
+            write("")  # the terminal printed ^C behind the prompt

@@ -1,4 +1,4 @@
-"""A turn in plain lines: the answer as it comes, tool calls, questions about them, and what it all cost."""
+"""A turn in plain lines: the streamed answer, tool calls, questions about them, and the cost."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ ANSWERS: dict[str, Decision] = {"y": "once", "s": "session", "a": "always", "n":
 
 
 class Speaker:
-    """Writes what happens in the turns of one chat."""
+    """Prints the events of the turns of one chat."""
 
     def __init__(self, chat: PlainChat) -> None:
         self._chat = chat
-        self._open = False  # whether the line on standard output has not ended
+        self._open = False  # whether standard output is in the middle of a line
 
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
-        """One turn, to its end."""
+        """Print one turn to its end."""
         async for event in events:
             await self._show(event)
         self._end_line()
@@ -54,7 +54,7 @@ class Speaker:
             write(f"({approx(usage.source)}{tokens_exact(usage.total)} of {window} tokens{share})")
 
     def recall(self, message: Message) -> None:
-        """A message that is there already."""
+        """Print an existing message."""
         write(f"{label_of(message)}: {clean_text(message.text)}")
 
     async def _show(self, event: SessionEvent) -> None:
@@ -87,7 +87,7 @@ class Speaker:
                     complain(line)
 
     async def _approve(self, asked: ApprovalAsked) -> None:
-        """Ask about a call that is not read-only. The end of all input is a no, and so is a pipe: it holds messages."""
+        """Ask about a call that is not read-only. The end of the input means no, and so does a pipe."""
         self._end_line()
         name = clean_line(asked.call.name)
         if not self._chat.talks:

@@ -1,6 +1,6 @@
-"""The port of the slash commands in `--plain`: what panels show and ask, in lines.
+"""The `UI` of slash commands in `--plain`: panels become lines.
 
-What commands say goes to standard output, what they refuse to standard error. No escape sequence is ever written.
+Output of commands goes to standard output, refusals to standard error. No escape sequence is ever written.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ _SIGNS = re.compile("[\u2500-\u25ff]|^\u00b7")
 
 
 class PlainUI:
-    """Implements `commands.ui.UI`. `leaving` is set by `/quit`."""
+    """Implements `commands.ui.UI`. `/quit` sets `leaving`."""
 
     screen = None
-    busy = False  # a command is read once the turn before it is over
+    busy = False  # commands are read only between turns
 
     def __init__(self, chat: PlainChat) -> None:
         self._chat = chat
         self.leaving = False
 
     async def say(self, text: str, *, passing: bool = False) -> None:
-        """To standard output."""
+        """Print on standard output."""
         write(clean_text(text))
 
     async def refuse(self, text: str) -> None:
-        """To standard error."""
+        """Print on standard error."""
         complain(text)
 
     async def progress(self, text: str) -> None:
-        """Nothing: a line can't be taken back."""
+        """Does nothing: a line can't be taken back."""
 
     async def show(self, view: View) -> None:
-        """All its lines."""
+        """Print all lines."""
         for line in await view.lines(WIDTH):
             write(_SIGNS.sub(" ", line.plain).rstrip())
 
     async def choose(self, menu: Menu) -> str | None:
-        """The list, and how to name one of it: the next line of a pipe would be no answer."""
+        """Print the list and how to name an entry; nothing is read, since the next line of a pipe is no answer."""
         options = await menu.source("")
         rows = [_option_row(option) for option in options[:LISTED]]
         if not rows:
@@ -75,7 +75,7 @@ class PlainUI:
         return None
 
     async def confirm(self, question: Question) -> str | None:
-        """The text, then the answers by their keys. A pipe holds messages, no answers: nobody is asked there."""
+        """Print the text and the answers by their keys. Nobody is asked in a pipe, which has messages only."""
         if not self._chat.talks:
             if question.default is None:
                 write(clean_text(question.text))
@@ -89,7 +89,7 @@ class PlainUI:
         return answer if answer in answers else None
 
     async def ask(self, form: Form) -> Mapping[str, str] | None:
-        """One line for each field; a required one that stays empty cancels."""
+        """Ask for each field on a line; a required field left empty cancels."""
         if not self._chat.talks:
             complain(form.otherwise)
             return None
@@ -111,7 +111,7 @@ class PlainUI:
         return values
 
     async def edit(self, text: SummaryText) -> bool:
-        """Read it out, and ask until it is accepted or left. In a pipe nobody is asked."""
+        """Print it, and ask until it is accepted or left. Nobody is asked in a pipe."""
         from tui.chat.compaction.summaries import FAILURES
 
         wanted = text.text
@@ -141,19 +141,19 @@ class PlainUI:
                     return False
 
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
-        """What it brings, as it comes."""
+        """Print the turn as it proceeds."""
         await self._chat.turn(events)
 
     async def attach(self, session: ChatSession) -> None:
-        """Say who answers and where it stood."""
+        """Print the model and where the conversation ended."""
         self._chat.attach(session)
 
     async def changed(self) -> None:
-        """Measure; the next turn shows it."""
+        """Measure again; the next turn shows the result."""
         await self._chat.session.refresh_usage()
 
     async def copy(self, text: str) -> None:
-        """By the system's tools alone."""
+        """Copy with the system's tools only."""
         tool = copy_tool(os.environ)
         if tool is None or not await run_copy_tool(tool, text):
             complain("the clipboard is out of reach here: /export FILE writes the conversation to a file")
@@ -161,7 +161,7 @@ class PlainUI:
             write(copied_line("", len(text), tool[0], True))
 
     async def leave(self) -> None:
-        """After this command."""
+        """End the chat after this command."""
         self.leaving = True
 
 

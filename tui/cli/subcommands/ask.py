@@ -53,7 +53,7 @@ WAIT = 2.0
 
 
 def run(settings: Settings, *, text: Sequence[str], **arguments: Any) -> int:
-    """Run `ask`. Standard input is read first: there is no event loop yet that it could hold up."""
+    """Run `ask`. Standard input is read first, before there is an event loop to block."""
     return asyncio.run(ask(settings, question=read_question(text), **arguments))
 
 
@@ -70,9 +70,9 @@ async def ask(
     system_file: Path | None = None,
     as_json: bool = False,
 ) -> int:
-    """Ask and print. 0 for a whole answer, 1 for none or part of one, 130 when interrupted.
+    """Ask and print. Returns 0 for a complete answer, 1 for none or a part, 130 if interrupted.
 
-    `session` names the session to ask in, `last` is the last one; `resume` is what was asked for before the command.
+    `session` names the session to ask in, `last` is the last one; `resume` was given before the command.
     """
     prompt = read_system(system, system_file)
     workspace = await Workspace.open(settings)
@@ -108,9 +108,9 @@ def _interrupt(session: ChatSession, interrupted: asyncio.Event) -> None:
 
 
 def read_question(words: Sequence[str]) -> str:
-    """The question: the words, and what standard input holds, in the place of "-" or after them.
+    """The question: the words, and standard input, in place of "-" or after them.
 
-    Says in one line on standard error where nothing came from there. Raises `UsageError` for an empty question.
+    Reports on standard error if nothing arrived there. Raises `UsageError` for an empty question.
     """
     if "-" in words:
         text = "\n\n".join(_standard_input() if word == "-" else word for word in words)
@@ -143,7 +143,7 @@ def _standard_input(wait: float | None = None) -> str:
 
 
 def read_system(text: str | None, path: Path | None) -> str | None:
-    """The system prompt asked for, as text or in a file; None leaves what is set. Raises `UsageError`."""
+    """The system prompt given as text or as a file; None keeps the setting. Raises `UsageError`."""
     if path is None:
         return text
     if text is not None:
@@ -160,13 +160,13 @@ def read_system(text: str | None, path: Path | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a question: the reply, whole or not, or why there is none."""
+    """The outcome of a question: the reply, complete or not, or why there is none."""
 
     reply: Message | None
     failure: str
 
     def exit_code(self) -> int:
-        """0 for a whole answer; else says why on standard error."""
+        """0 for a complete answer; otherwise prints why on standard error."""
         reply = self.reply
         if self.failure:
             return complain(_outside(self.failure))
@@ -181,7 +181,7 @@ class Outcome:
 
 
 def _outside(text: str) -> str:
-    """What went wrong; where its way on is a command of the chat, also how to get there."""
+    """The error text; if it suggests a command of the chat, also how to open the chat."""
     names = "|".join(command.name for command in all_commands())
     command = re.search(rf"(?<![\w/.:])/({names})\b(?!/|\.\w)", text)
     return f"{text} (in the chat: chatctx --continue)" if command else text
@@ -190,7 +190,7 @@ def _outside(text: str) -> str:
 async def _stream(
     session: ChatSession, text: str, attachments: Sequence[Attachment], *, silent: bool, allowed: Sequence[str]
 ) -> Outcome:
-    """Ask, and write the answer to standard output as it comes unless `silent`. Tools in `allowed` need not ask."""
+    """Ask, and print the answer as it arrives unless `silent`. Tools in `allowed` run without asking."""
     reply: Message | None = None
     failure = ""
     countdown = Countdown()
@@ -207,7 +207,7 @@ async def _stream(
                 reply = message
                 calls = [part for part in message.parts if isinstance(part, ToolCall)]
                 if calls and not silent and message.text:
-                    sys.stdout.write("\n")  # what is said on the way and the answer are two texts
+                    sys.stdout.write("\n")  # text before a tool call and the answer are separate texts
                 for call in calls:
                     complain(f"calls {clean_line(call.name)} {arguments_summary(call.arguments)}".rstrip())
             case ApprovalAsked(id=ask_id, call=call, why=why):
@@ -231,16 +231,16 @@ async def _stream(
 
 
 class Countdown:
-    """The wait before a request is repeated, on standard error: counting down on a terminal, one line elsewhere.
+    """The wait before a retry, on standard error: a countdown on a terminal, one line elsewhere.
 
-    Ctrl+C ends it as it ends an answer.
+    Ctrl+C ends it like an answer.
     """
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, event: RetryScheduled, line: str) -> None:
-        """Show the wait; `line` says all of it at once."""
+        """Show the wait; `line` is the text where nothing can count down."""
         if not sys.stderr.isatty():
             complain(line)
             return
@@ -248,7 +248,7 @@ class Countdown:
         self._task = asyncio.create_task(self._run(event.seconds, event.attempt))
 
     def stop(self) -> None:
-        """The wait is over: the line goes."""
+        """End the countdown and remove its line."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -265,7 +265,7 @@ class Countdown:
 
 
 def event_line(event: SessionEvent) -> str:
-    """What a person should know while waiting, for standard error."""
+    """What to tell a person meanwhile, on standard error."""
     match event:
         case Notice(text=text):
             return text

@@ -1,4 +1,4 @@
-"""`chatctx completion`, and the stored sessions and models that a shell is offered at Tab."""
+"""`chatctx completion`, and the stored sessions and models that it offers to the shell."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ def run(settings: Settings, *, shell: str) -> int:
     from tui.cli.output import write
 
     kind = get_completion_class(shell)
-    assert kind is not None, shell  # the command line takes no other
+    assert kind is not None, shell  # the command line accepts no other
     write(kind(click.Command("chatctx"), {}, "chatctx", VARIABLE).source().rstrip("\n"))
     return 0
 
 
 def session_ids(beginning: str) -> list[tuple[str, str]]:
-    """The ids of stored sessions with their titles, the newest first."""
+    """The ids of stored sessions with their titles, newest first."""
     from tui.text.cells import plain
 
     return [(info.id, plain(info.title)) for info in _sessions() if info.id.startswith(beginning)]
 
 
 def model_names(beginning: str) -> list[str]:
-    """The models of stored sessions, the last used first, then "provider/" of every provider."""
+    """The models of stored sessions, last used first, then "provider/" for every provider."""
     from tui.providers.registry import all_configs
 
     used = [f"{info.provider}/{info.model}" for info in _sessions()]
     try:
         settings = load_settings()
         providers = [f"{name}/" for name in all_configs(settings.providers, gguf=settings.gguf)]
-    except (ConfigError, ValueError):  # the command itself will say what is wrong
+    except (ConfigError, ValueError):  # the command itself will report the error
         providers = []
     return [name for name in dict.fromkeys([*used, *providers]) if name.startswith(beginning)]
 
@@ -61,5 +61,5 @@ def _sessions() -> list[SessionInfo]:
             return [info for info in store.sessions() if info.messages]
         finally:
             store.close()
-    except (ConfigError, StoreError):  # the command itself will say what is wrong
+    except (ConfigError, StoreError):  # the command itself will report the error
         return []

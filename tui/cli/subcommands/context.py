@@ -28,7 +28,7 @@ def run(settings: Settings, *, session: str | None, as_json: bool) -> int:
 
 
 async def _measure(settings: Settings, ident: str | None) -> tuple[ContextUsage, ToolPlan]:
-    """With the tools that MCP servers had when they ran last: none is started for this."""
+    """Measure with the tools that MCP servers had at their last run; none is started."""
     workspace = await Workspace.open(settings)
     try:
         session = await workspace.resume(ident, look=True)
@@ -41,7 +41,7 @@ async def _measure(settings: Settings, ident: str | None) -> tuple[ContextUsage,
 
 
 def _print(usage: ContextUsage, plan: ToolPlan) -> None:
-    """The panel's own lines, without colour where standard output is no terminal."""
+    """The panel's lines, without colour if standard output is no terminal."""
     from rich.console import Console
 
     from tui.views.context.table import context_lines

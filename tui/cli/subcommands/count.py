@@ -1,4 +1,4 @@
-"""`chatctx count`: tokens of texts and files, for any model and without asking anybody."""
+"""`chatctx count`: tokens of texts and files, for any model and offline."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tui.config.settings import Settings
 from tui.context.counting.tokenizers import TextCount, count_texts
 from tui.text.numbers import tokens_exact
 
-BATCH = 64_000_000  # characters of lines that are held at once
+BATCH = 64_000_000  # characters of lines processed together
 MOST_FILE_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text to count: where it is from, and for which models."""
+    """A text to count, where it is from, and the models to count for."""
 
-    name: object  # a file, what a line has as its id, or None
+    name: object  # a file, the id of a line, or None
     text: str
     models: tuple[str, ...]
 
@@ -33,7 +33,7 @@ class Text:
 def run(
     settings: Settings, *, files: Sequence[Path], models: Sequence[str], as_json: bool, as_lines: bool, exact: bool
 ) -> int:
-    """Count what was named, or standard input. Raises `UsageError`."""
+    """Count the named files, or standard input. Raises `UsageError`."""
     chosen = tuple(models) or ((settings.model,) if settings.model else ())
     if as_lines:
         if files or exact or as_json:
@@ -52,7 +52,7 @@ def run(
 
 
 def _texts(files: Sequence[Path], failed: list[str]) -> Iterator[tuple[str | None, str]]:
-    """Names and texts; what can't be read is said and goes into `failed`."""
+    """Names and texts; unreadable files are reported and added to `failed`."""
     if not files:
         yield None, sys.stdin.buffer.read().decode("utf-8", "replace")
         return
@@ -67,14 +67,14 @@ def _texts(files: Sequence[Path], failed: list[str]) -> Iterator[tuple[str | Non
                     raise OSError("no text")
                 yield str(path), data.decode("utf-8", "strict" if many else "replace")
             except (OSError, UnicodeDecodeError) as error:
-                if not many:  # in a folder only text counts
+                if not many:  # in folders only text files are counted
                     reason = getattr(error, "strerror", None) or error
                     complain(f"{path}: {reason}")
                     failed.append(str(path))
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """The files in `folder` that git would not ignore, in order."""
+    """The files in `folder` not ignored by git, in order."""
     from tui.tools.files.confine import Confinement
     from tui.tools.files.walk import Walk
 
@@ -95,7 +95,7 @@ def _count(texts: Sequence[Text]) -> list[Row]:
 
 
 async def _ask(settings: Settings, texts: Sequence[Text]) -> list[Row]:
-    """The providers' own counts. A message with one letter, which is one token, says what stands around a text."""
+    """The providers' own counts. A message with one letter (one token) measures what surrounds a text."""
     from tui.messages import Message, Request
     from tui.messages import Text as TextPart
     from tui.providers.registry import all_configs, make_provider, parse_model
@@ -126,7 +126,7 @@ async def _ask(settings: Settings, texts: Sequence[Text]) -> list[Row]:
 
 
 def _lines(models: tuple[str, ...]) -> int:
-    """Lines of `{"id", "text", "model"}` in, a line of counts for each out."""
+    """Reads lines of `{"id", "text", "model"}` and prints a line of counts for each."""
     failed = False
     batch: list[Text] = []
     size = 0
@@ -148,7 +148,7 @@ def _lines(models: tuple[str, ...]) -> int:
 
 
 def _line(line: bytes, models: tuple[str, ...]) -> Text:
-    """One line. Raises `ValueError` with what is wrong with it."""
+    """One line. Raises `ValueError` with the error."""
     try:
         data = json.loads(line)
     except ValueError:
@@ -185,7 +185,7 @@ HOW = {
 
 
 def _print(texts: Sequence[Text], counts: Sequence[Row]) -> None:
-    """A column for each model, a line for each text, the sum, and how the numbers were obtained."""
+    """A column for each model, a row for each text, the sum, and how the numbers were obtained."""
     models = texts[0].models
     rows = [["", *models]]
     for text, row in zip(texts, counts, strict=True):

@@ -1,5 +1,7 @@
-"""`chatctx doctor`: is everything there, where are the files, which models can be reached. `--repair` saves a damaged
-database; without it nothing is changed."""
+"""`chatctx doctor`: checks the installation, its files, and which models can be reached.
+
+`--repair` repairs a damaged database; otherwise nothing is changed.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ class Finding:
 
 
 def run(settings: Settings, *, repair: bool = False) -> int:
-    """Print the findings. 1 if there is a problem, else 0."""
+    """Print the findings. Returns 1 if there is a problem, else 0."""
     if repair:
         return _repair(settings)
     checks: tuple[Callable[[Settings], list[Finding]], ...] = (
@@ -62,7 +64,7 @@ def run(settings: Settings, *, repair: bool = False) -> int:
 
 
 def _repair(settings: Settings) -> int:
-    """Put what can be read of a damaged database in its place, and say what is lost."""
+    """Replace a damaged database by its readable parts, and report what is lost."""
     if not is_there(settings.database):
         write(f"There is no {settings.database} to repair.")
         return 0
@@ -79,7 +81,7 @@ def _repair(settings: Settings) -> int:
 
 
 def _damage(database: Path) -> str:
-    """What is wrong with the database, in one line, after reading all of it; "" where nothing is."""
+    """The damage of the database in one line, after reading all of it; "" if there is none."""
     try:
         store = SessionStore(database)
     except DamagedError as error:
@@ -135,7 +137,7 @@ def _files(settings: Settings) -> list[Finding]:
 
 
 def _private(settings: Settings) -> list[Finding]:
-    """Files and folders that others may read: what the program could close it has closed when it started."""
+    """Files and folders that others may read, of those that the program could not restrict at start."""
     logs = settings.log_dir.glob("*.log*") if is_there(settings.log_dir) else ()
     files = [*database_files(settings.database), *logs]
     findings = [
@@ -150,7 +152,7 @@ def _private(settings: Settings) -> list[Finding]:
 
 
 def _unwritable(file: Path) -> str:
-    """Why `file` can't be made or written, with what to do; "" where it can."""
+    """Why `file` can't be created or written, and what to do; "" if it can."""
     nearest = next(path for path in (file, *file.absolute().parents) if is_there(path))
     if nearest != file and not nearest.is_dir():
         return f"{nearest} is no folder"
@@ -197,7 +199,7 @@ def _providers(settings: Settings) -> list[Finding]:
 
 
 def _model(settings: Settings, configs: Mapping[str, ProviderConfig]) -> list[Finding]:
-    """The model that is set, if one is: whether its name can be meant."""
+    """The configured model, if any: whether its name is valid."""
     if not settings.model:
         return []
     try:
@@ -208,7 +210,7 @@ def _model(settings: Settings, configs: Mapping[str, ProviderConfig]) -> list[Fi
 
 
 def _servers(settings: Settings) -> list[Finding]:
-    """The MCP servers that are configured. None is started."""
+    """The configured MCP servers. None is started."""
     configured = find_servers(settings.mcp_servers, settings.config_file, Path.cwd(), {})
     findings = [Finding("problem", "mcp", problem) for problem in configured.problems]
     if configured.servers and importlib.util.find_spec("mcp") is None:

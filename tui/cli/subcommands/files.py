@@ -29,13 +29,14 @@ from tui.terminal.output import ERASE_LINE, write_raw
 from tui.text.cells import plain
 from tui.text.numbers import plural
 
-PAUSE = 0.2  # seconds between two signs of life
+PAUSE = 0.2  # seconds between two progress lines
 
 
 def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_json: bool) -> int:
-    """Import every conversation of every file, each whole or not at all. 1 where one could not be read.
+    """Import every conversation of every file, each entirely or not at all. Returns 1 if one could not be read.
 
-    Without `files` it looks where other programs keep theirs. What was imported before is said, and is no failure.
+    Without `files` it looks in the places where other programs keep theirs. Conversations imported before are reported,
+    and are not a failure.
     """
     store = SessionStore(settings.database)
     done: list[tuple[Path, Imported]] = []
@@ -68,7 +69,7 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
 def _imported(
     store: SessionStore, path: Path, providers: Collection[str], system: str, again: bool
 ) -> Iterator[Imported | None]:
-    """The conversations of one file; None for each that could not be imported."""
+    """The conversations of one file; None for each one that could not be imported."""
     with _Progress(path.name) as progress:
         try:
             recordings = read_recordings(path)
@@ -95,7 +96,7 @@ def _imported(
 
 
 def _offered(store: SessionStore) -> list[Path]:
-    """Files of other programs that were not imported yet, if the person wants them; else they are only listed."""
+    """Files of other programs not imported yet, if the person agrees; otherwise they are only listed."""
     new = not_imported(store, session_files(os.environ, Path.home()))
     if not new:
         write("Nothing new: no sessions of other programs are here that were not imported. Name files to import those.")
@@ -162,7 +163,7 @@ def export(settings: Settings, *, session: str, file: Path) -> int:
 
 
 def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, no_learning: bool, as_json: bool) -> int:
-    """Score the estimator on recorded conversations. 1 where a file could not be read; the others are scored."""
+    """Score the estimator on recorded conversations. Returns 1 if a file could not be read; the others are scored."""
     results: list[Replay] = []
     failed = False
     for path in files:
@@ -218,7 +219,7 @@ def _figures(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 class _Progress:
-    """One line on a terminal that says how far it is; nothing where standard error is none."""
+    """A progress line on a terminal; nothing if standard error is not one."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -240,7 +241,7 @@ class _Progress:
             sys.stderr.flush()
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._on and self._shown:
             write_raw(sys.stderr, ERASE_LINE)
             sys.stderr.flush()

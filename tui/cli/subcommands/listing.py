@@ -1,4 +1,4 @@
-"""`chatctx sessions`, `models` and `config`: what there is, as tables or JSON."""
+"""`chatctx sessions`, `models` and `config`: tables or JSON."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def sessions(settings: Settings, *, query: str, every: bool, as_json: bool) -> i
 
 
 def models(settings: Settings, *, query: str, as_json: bool) -> int:
-    """List the models of every provider that can be used now."""
+    """List the models of every usable provider."""
     return asyncio.run(_models(settings, query, as_json))
 
 

@@ -1,8 +1,8 @@
 """`chatctx serve`: the chat in a browser, through textual-serve.
 
-Every tab runs a chat with this person's keys and sessions. So the printed address holds a secret, which becomes a
-cookie: without it nobody gets in, on this machine either, where every user can reach the port. Requests for another
-host (a rebound name), connections from other sites' pages and frames are refused, and only so many chats are open.
+Every tab runs a chat with this person's keys and sessions. So the printed address contains a secret, which becomes a
+cookie: without it access is denied, even on this machine, where every user can reach the port. Requests for another
+host (DNS rebinding) and connections from other sites' pages and frames are refused, and the number of chats is limited.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tui.config.values import parse_url
 from tui.providers.http.route import is_loopback
 
 TEMPLATES = Path(__file__).parent / "web"  # textual-serve's own page fetches a font from elsewhere
-MOST_CHATS = 8  # at a time: each is a process
+MOST_CHATS = 8  # at a time: each is one process
 HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'",
     "X-Frame-Options": "DENY",
@@ -52,7 +52,7 @@ def run(
     theme: str | None,
     unrestricted: bool,
 ) -> int:
-    """Serve until interrupted. 1 where the extra is missing or the port is taken."""
+    """Serve until interrupted. Returns 1 if the extra is missing or the port is in use."""
     try:
         server_module = import_module("textual_serve.server")
     except ImportError:
@@ -76,14 +76,14 @@ def run(
     )
 
     def announce(_running_on: str) -> None:
-        """Said once the port is open."""
+        """Called once the port is open."""
         write(f"chatctx is at {url.rstrip('/')}/?key={secret}   (Ctrl+C ends it)")
         if public_url or not is_loopback(host):
             write("Whoever can reach this address and has its key uses your keys and sessions; http is not encrypted.")
         sys.stdout.flush()
 
     async def silent(_app: object) -> None:
-        """In place of textual-serve's banner."""
+        """Replaces textual-serve's banner."""
 
     async def application() -> Any:
         server.on_startup = silent
@@ -102,7 +102,7 @@ def run(
 
 
 def chat_command(*, resume: str | None, model: str | None, gguf: Path | None, theme: str | None) -> str:
-    """The shell command of one chat, with what was given before `serve`."""
+    """The shell command for one chat, with the options given before `serve`."""
     words = [sys.executable, "-m", "tui"]
     for flag, value in (("--model", model), ("--gguf", gguf), ("--theme", theme)):
         if value is not None:
@@ -113,7 +113,7 @@ def chat_command(*, resume: str | None, model: str | None, gguf: Path | None, th
 
 
 def allowed_origins(url: str, port: int) -> frozenset[str]:
-    """The origins of pages that are ours: the public address, and this machine's own names for it."""
+    """The origins of our own pages: the public address, and this machine's names for it."""
     parts = urlsplit(url)
     local = {f"http://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")}
     return frozenset({f"{parts.scheme}://{parts.netloc}", *local})
@@ -124,7 +124,7 @@ def _bracketed(host: str) -> str:
 
 
 def _reachable(host: str) -> str:
-    """The address to print for `host`: of this machine in its network, where it listens at every address."""
+    """The address to print for `host`: this machine's in its network if it listens at every address."""
     if host not in ("0.0.0.0", "::"):
         return host
     family, elsewhere = (socket.AF_INET, "192.0.2.1") if host == "0.0.0.0" else (socket.AF_INET6, "2001:db8::1")
@@ -137,12 +137,12 @@ def _reachable(host: str) -> str:
 
 
 async def _harden(_request: Any, response: Any) -> None:
-    """No other page may frame this one, and nobody else learns its address."""
+    """No other page may frame this one or learn its address."""
     response.headers.update(HEADERS)
 
 
 def _guard(web: Any, origins: frozenset[str], secret: str, cookie: str) -> Any:
-    """A middleware that lets in only what this module's first lines say."""
+    """A middleware that admits only requests described at the top of this module."""
     hosts = {urlsplit(origin).netloc for origin in origins}
     chats = 0
 
@@ -156,7 +156,7 @@ def _guard(web: Any, origins: frozenset[str], secret: str, cookie: str) -> Any:
         key = request.query.get("key")
         if not hmac.compare_digest((key or request.cookies.get(cookie, "")).encode(), secret.encode()):
             raise web.HTTPForbidden(text="Open the whole address that chatctx serve printed.\n")
-        if key is not None:  # out of the address bar and the history
+        if key is not None:  # keep it out of the address bar and the history
             response = web.HTTPSeeOther("./")
             response.set_cookie(cookie, secret, httponly=True, samesite="Strict")
             raise response

@@ -1,6 +1,6 @@
 """`chatctx watch --line` as Claude Code's `statusLine` command: its JSON on standard input, one line back.
 
-Claude Code runs it at every change, so that it loads nothing but `json`: no command line parser, no tokenizer.
+Claude Code runs it at every change, so it imports nothing but `json`: no command line parser, no tokenizer.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-TAIL_BYTES = 400_000  # of the transcript, in which the last calls stand
-COMPACTS_AT = 0.8  # share of the window, as `chatctx watch` has it
+TAIL_BYTES = 400_000  # bytes at the end of the transcript, which contain the last calls
+COMPACTS_AT = 0.8  # share of the window, as in `chatctx watch`
 MOST_INPUT = 1_000_000  # bytes of standard input
 
 
@@ -59,11 +59,11 @@ def status_line(status: Mapping[str, Any]) -> str:
 
 
 def _last_calls(path: str) -> tuple[list[int], int]:
-    """Input tokens of the last calls, oldest first, since the context last shrank; and what of the last was cached."""
+    """Input tokens of the last calls, oldest first, since the context last shrank; and the cached part of the last."""
     inputs: list[int] = []
     cached = 0
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib takes a fifth of the time this may take
+        with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib would take a fifth of the available time
             file.seek(0, 2)
             file.seek(max(0, file.tell() - TAIL_BYTES))
             lines = file.read().split(b"\n")
@@ -86,7 +86,7 @@ def _last_calls(path: str) -> tuple[list[int], int]:
 
 
 def _short(tokens: int) -> str:
-    """ "164k", "1M": as `tui.text.numbers` writes them, which would take longer to load than this takes to run."""
+    """ "164k", "1M": as in `tui.text.numbers`, which takes longer to import than this takes to run."""
     if tokens >= 999_500:
         return f"{tokens / 1_000_000:.2f}".rstrip("0").rstrip(".") + "M"
     return f"{tokens / 1000:.0f}k" if tokens >= 1000 else str(tokens)

@@ -17,12 +17,12 @@ from tui.config.settings import Settings
 from tui.views.ledger import NUMBERS, ledger_entry, ledger_rows
 
 CHART_DAYS = 30
-LEDGER = 100  # requests that are listed
+LEDGER = 100  # requests listed
 
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """What rolling context left out at once: `at` in seconds since the epoch, and how much."""
+    """A trim of rolling context: `at` in seconds since the epoch, and how much it left out."""
 
     session: str
     at: float
@@ -32,14 +32,14 @@ class Trim:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A part of all calls: its sums and its trims."""
+    """The calls of a period: their sums and trims."""
 
     totals: Totals
     trims: Sequence[Trim]
 
 
 def run(settings: Settings, *, session: str | None, days: int | None, as_json: bool, calls: bool = False) -> int:
-    """Add up and print; tables for the last `days`, or a line for each of the session's `calls`. Changes nothing."""
+    """Print the sums; tables for the last `days`, or a line for each of the session's `calls`. Changes nothing."""
     if calls:
         return _list_calls(settings, session, as_json=as_json)
     store = SessionStore(settings.database)
@@ -79,7 +79,7 @@ def _list_calls(settings: Settings, session: str | None, *, as_json: bool) -> in
 
 
 def _session(store: SessionStore, ident: str | None) -> SessionInfo | None:
-    """The session asked for, or the last one; None where there is none yet."""
+    """The requested session, or the last one; None if there is none."""
     return last_session(store) if ident is None else find_session(store, ident)
 
 
@@ -89,7 +89,7 @@ def _trims(store: SessionStore) -> list[Trim]:
         "SELECT session, at, data FROM records WHERE kind = ? ORDER BY at", (RecordKind.TRIM,)
     ):
         data = json.loads(text)
-        if data.get("messages"):  # a record of 0 messages says that everything goes out again
+        if data.get("messages"):  # a record of 0 messages restored everything
             trims.append(Trim(session, at, int(data["messages"]), int(data.get("tokens", 0))))
     return trims
 
@@ -97,7 +97,7 @@ def _trims(store: SessionStore) -> list[Trim]:
 def _periods(
     info: SessionInfo | None, calls: Sequence[CallRow], trims: Sequence[Trim], midnight: datetime, days: int | None
 ) -> dict[str, Period]:
-    """Session, today, the days asked for, all time."""
+    """Session, today, the requested days, all time."""
 
     def since(name: str, start: float) -> Period:
         return Period(totals(name, [c for c in calls if c.at >= start]), [t for t in trims if t.at >= start])

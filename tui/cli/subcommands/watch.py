@@ -22,7 +22,7 @@ POLL_SECONDS = 0.5  # one stat() call each
 
 
 def run(settings: Settings, *, file: Path | None, line: bool, as_json: bool, window: str | None) -> int:
-    """Follow `file`, or the newest session in this folder, until ctrl+c. With `line` one line and the end."""
+    """Follow `file`, or the newest session in this folder, until ctrl+c. With `line` print one line and exit."""
     try:
         size = None if window is None else parse_tokens(window)
     except ValueError as error:
@@ -44,7 +44,7 @@ def run(settings: Settings, *, file: Path | None, line: bool, as_json: bool, win
 
 
 def _stream(follower: Follower, window: int | None) -> int:
-    """A line of JSON whenever something was written."""
+    """Print a line of JSON after every change."""
     while True:
         if follower.poll() and (followed := follower.state(window, time.time())) is not None:
             write(json.dumps(_entry(followed)))
@@ -69,7 +69,7 @@ def _entry(followed: Followed) -> dict[str, object]:
 
 
 def _panel(follower: Follower, window: int | None) -> int:
-    """The panel, drawn anew when something was written or the terminal has another size."""
+    """The panel, redrawn after every change of the file or of the terminal's size."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
