@@ -34,9 +34,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """One process where a single file or test is asked for: it is done before others have started."""
+    """One process more than there are processors: many tests wait for a server, a terminal or a timer.
+
+    None for a single file or test: it is done before others have started.
+    """
     chosen = [argument for argument in config.args if "::" in argument or argument.endswith(".py")]
-    return 0 if len(chosen) == len(config.args) == 1 else None
+    return 0 if len(chosen) == len(config.args) == 1 else (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -27,6 +27,8 @@ from tui.providers.openai_responses import wire as responses_wire
 from tui.providers.openai_responses.reader import ResponsesReader
 from tui.text.endings import ending_line, finish_kind
 
+pytestmark = pytest.mark.slow  # both SDKs are loaded
+
 README = Path(__file__).parents[2] / "tui/providers/README.md"
 
 
@@ -87,17 +89,17 @@ def built(reader: Any, *events: dict[str, Any]) -> PartsBuilder:
     return builder
 
 
-@pytest.mark.parametrize("kind", responses_items())
-def test_every_item_of_responses_becomes_something(kind: str) -> None:
-    item = responses_item(kind)
-    for events in (
-        [{"type": "response.output_item.added", "output_index": 0, "item": {"type": kind}}],
-        [{"type": "response.output_item.done", "output_index": 0, "item": item}],
-    ):
-        builder = read_responses(*events)
-    [part] = builder.parts()
-    assert type(part) is RESPONSES_ITEMS.get(kind, ProviderItem)
-    holds(builder, kind)
+def test_every_item_of_responses_becomes_something() -> None:
+    for kind in responses_items():
+        item = responses_item(kind)
+        for events in (
+            [{"type": "response.output_item.added", "output_index": 0, "item": {"type": kind}}],
+            [{"type": "response.output_item.done", "output_index": 0, "item": item}],
+        ):
+            builder = read_responses(*events)
+        [part] = builder.parts()
+        assert type(part) is RESPONSES_ITEMS.get(kind, ProviderItem), kind
+        holds(builder, kind)
 
 
 RESPONSES_EVENTS = {
@@ -200,22 +202,22 @@ def read_anthropic(*events: dict[str, Any], reason: str = "end_turn") -> PartsBu
     return built(AnthropicReader(), *events, end, {"type": "message_stop"})
 
 
-@pytest.mark.parametrize("kind", anthropic_blocks())
-def test_every_block_of_messages_becomes_something(kind: str) -> None:
-    builder = read_anthropic(
-        {"type": "content_block_start", "index": 0, "content_block": block(kind)},
-        {"type": "content_block_stop", "index": 0},
-    )
-    [part] = builder.parts()
-    assert type(part) is ANTHROPIC_BLOCKS.get(kind, ProviderItem)
-    if isinstance(part, ProviderItem):
-        body = anthropic_wire.to_wire(
-            request(user("x"), Message("assistant", (Text("a"), part), provider="p", model="m"), user("y")),
-            AnthropicStyle(),
-            cache=False,
+def test_every_block_of_messages_becomes_something() -> None:
+    for kind in anthropic_blocks():
+        builder = read_anthropic(
+            {"type": "content_block_start", "index": 0, "content_block": block(kind)},
+            {"type": "content_block_stop", "index": 0},
         )
-        assert body["messages"][1]["content"][1] == block(kind)
-    holds(builder, kind)
+        [part] = builder.parts()
+        assert type(part) is ANTHROPIC_BLOCKS.get(kind, ProviderItem), kind
+        if isinstance(part, ProviderItem):
+            body = anthropic_wire.to_wire(
+                request(user("x"), Message("assistant", (Text("a"), part), provider="p", model="m"), user("y")),
+                AnthropicStyle(),
+                cache=False,
+            )
+            assert body["messages"][1]["content"][1] == block(kind)
+        holds(builder, kind)
 
 
 def test_every_delta_of_messages_is_read() -> None:
@@ -277,12 +279,12 @@ def finishes() -> Iterator[str]:
     yield from literals(IncompleteDetails.model_fields["reason"].annotation)
 
 
-@pytest.mark.parametrize("reason", sorted(set(finishes())))
-def test_every_end_is_usual_or_said(reason: str) -> None:
-    message = Message("assistant", (Text("Hi"),), status="complete", finish_reason=reason)
-    line = ending_line(message)
-    assert (line is None) == (finish_kind(reason) in ("stop", "tool_calls"))
-    assert line is None or repr(reason) not in line  # it has words of its own
+def test_every_end_is_usual_or_said() -> None:
+    for reason in sorted(set(finishes())):
+        message = Message("assistant", (Text("Hi"),), status="complete", finish_reason=reason)
+        line = ending_line(message)
+        assert (line is None) == (finish_kind(reason) in ("stop", "tool_calls")), reason
+        assert line is None or repr(reason) not in line  # it has words of its own
 
 
 def test_the_sides_of_a_chat_delta_are_all_read() -> None:

@@ -259,6 +259,7 @@ async def test_prompts_are_remembered_for_later_runs() -> None:
         await run.until(lambda: run.workspace.store.prompts() == ["remember me"])
 
 
+@pytest.mark.slow
 async def test_the_draft_is_counted_and_its_cost_does_not_grow_with_what_was_pasted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
