@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 _TASK = re.compile(r"\[([ xX])\]\s+")
 _BULLETS = ("•", "◦", "▪")
-_LEAST_INNER = 16  # cells that must remain for a nested block, or it is not indented any further
+_LEAST_INNER = 16  # cells; narrower nested blocks are not indented further
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """How a block that continues an earlier piece of itself is drawn (only while it streams in).
+    """How a block that continues an earlier piece of itself is drawn (only while streaming).
 
     `carry`: runs of the last, unfinished line of a paragraph. `number`: of the first item of a list. `loose`: a list
-    that has blank lines between items. `layout`: of a table, with `head` False where its header is above. `label`:
-    False for a fence whose language line is above.
+    with blank lines between items. `layout`: of a table; `head` is False if its header was drawn already. `label`:
+    False for a fence whose language line was drawn already.
     """
 
     carry: tuple[Run, ...] = ()
@@ -126,7 +126,7 @@ def _code(token: Token, width: int, palette: Palette, piece: Piece) -> list[Row]
 
 
 def is_loose(tokens: Sequence[Token]) -> bool:
-    """Whether the list given by its tokens has blank lines between items (CommonMark 5.3)."""
+    """Whether the list in these tokens has blank lines between items (CommonMark 5.3)."""
     level = tokens[0].level + 2
     return any(token.type == "paragraph_open" and not token.hidden and token.level == level for token in tokens)
 
@@ -162,7 +162,7 @@ def _list(tokens: Sequence[Token], width: int, palette: Palette, piece: Piece, d
 
 
 def _marked(body: list[Row], mark: str, palette: Palette, rest: tuple[Segment, ...]) -> list[Row]:
-    """An item's rows behind its mark. The mark of the first row is copied: a list without marks is another text."""
+    """An item's rows after its mark. The first row's mark is copied: a list without marks is another text."""
     rows = prefixed(body, (Segment(mark, palette.bullet), Segment(" ", palette.base)), rest)
     if rows[0].start - len(mark) - 1 == 0:
         rows[0].start = 0
@@ -170,7 +170,7 @@ def _marked(body: list[Row], mark: str, palette: Palette, rest: tuple[Segment, .
 
 
 def _task(item: Sequence[Token]) -> tuple[Sequence[Token], bool | None]:
-    """An item without its task mark (GFM 5.3), and whether that was ticked; None when there is none."""
+    """An item without its task mark (GFM 5.3), and whether that was ticked; None if there is none."""
     if len(item) < 2 or item[0].type != "paragraph_open" or not item[1].children:
         return item, None
     lead = item[1].children[0]

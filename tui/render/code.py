@@ -1,4 +1,4 @@
-"""Code blocks: highlighted, every line kept, long lines continued under a mark."""
+"""Code blocks: highlighted, without dropping lines; long lines continue under a mark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tui.text.clean import TAB_SIZE, clean_line
 
 
 class Lexer(Protocol):
-    """What is used of a Pygments lexer."""
+    """The part of a Pygments lexer that is used."""
 
     def get_tokens(self, text: str) -> Iterable[tuple[object, str]]:
         """Pairs of token type and text."""
@@ -33,7 +33,7 @@ MAX_HIGHLIGHT = 200_000
 
 @lru_cache(maxsize=64)
 def find_lexer(language: str) -> Lexer | None:
-    """The lexer for a fence's language word, None where there is none."""
+    """The lexer for a fence's language, or None."""
     if not language:
         return None
     lexers, errors = import_module("pygments.lexers"), import_module("pygments.util")
@@ -45,13 +45,13 @@ def find_lexer(language: str) -> Lexer | None:
 
 
 def language_of(info: str) -> str:
-    """The language word of a fence's info string, fit to be shown: `python title=x` gives `python`."""
+    """The language in a fence's info string, cleaned for display: `python title=x` gives `python`."""
     word = clean_line(info).split(" ")[0].strip("{}.")
     return word[:24]
 
 
 def highlight(source: str, language: str, palette: Palette) -> Iterator[list[Segment]]:
-    """`source` line by line as styled segments; plain where the language is unknown or the block is huge."""
+    """The lines of `source` as styled segments; plain if the language is unknown or the block is huge."""
     lexer = find_lexer(language.lower()) if palette.syntax and len(source) <= MAX_HIGHLIGHT else None
     if lexer is None:
         for plain in source.split("\n"):
@@ -64,7 +64,7 @@ def highlight(source: str, language: str, palette: Palette) -> Iterator[list[Seg
         if style is None:
             style = styles[kind] = _style_of(str(kind), palette)
         if "\n" not in text:
-            if line and line[-1].style is style:  # as one: each segment is written to the terminal with its colours
+            if line and line[-1].style is style:  # merged: each segment is written to the terminal with its colours
                 line[-1] = Segment(line[-1].text + text, style)
             else:
                 line.append(Segment(text, style))
@@ -78,12 +78,12 @@ def highlight(source: str, language: str, palette: Palette) -> Iterator[list[Seg
     yield line
 
 
-# Token types whose newline is the end of a line, not a part of something longer.
+# Token types whose newline ends a line rather than being part of a longer token.
 _LINE_TOKENS = ("Token.Text", "Token.Comment.Single", "Token.Comment.Preproc", "Token.Generic")
 
 
 def safe_cuts(source: str, info: str) -> list[int]:
-    """Numbers of lines after which `source` can be cut without cutting a string or comment that spans lines."""
+    """Numbers of lines after which `source` can be cut without cutting a multi-line string or comment."""
     lexer = find_lexer(language_of(info).lower())
     if lexer is None:
         return list(range(1, source.count("\n") + 1))
@@ -111,8 +111,8 @@ def code_rows(
 ) -> list[Row]:
     """A code block of `width` cells.
 
-    `label`: begin with the line that names the language (none for a continued piece of a streamed block). `closed`:
-    end with the lower edge. `source` must be clean and without its final newline.
+    `label`: begin with the language line (none for a continued piece of a streamed block). `closed`: end with the lower
+    edge. `source` must be clean and without its final newline.
     """
     language = language_of(info)
     margin = [Segment(" ", palette.block)] if palette.boxed else [Segment("▏", palette.faint)]
@@ -130,7 +130,7 @@ def code_rows(
 
 
 def _top(language: str, width: int, margin: list[Segment], palette: Palette) -> list[Row]:
-    """The line that names the language, at the right; without a name half a line of ground."""
+    """The line with the language on the right; without one, half a line of background."""
     if not palette.boxed:
         return [Row((*margin, Segment(language, palette.block_muted)), 0, 0)] if language else []
     if not language:
@@ -158,7 +158,7 @@ def _line_rows(line: list[Segment], width: int, margin: list[Segment], palette: 
 
 
 def _pieces(line: list[Segment], width: int) -> Iterator[list[Segment]]:
-    """Cut a line into pieces: `width` cells, then `width` less the continuation mark."""
+    """Cut a line into pieces: `width` cells, then `width` minus the continuation mark."""
     room, piece = width, list[Segment]()
     for text, style, _ in line:
         position = 0

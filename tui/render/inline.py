@@ -22,9 +22,9 @@ NEWLINE = Run("\n", Style.null())
 
 
 def inline_runs(tokens: Sequence[Token], palette: Palette, base: Style | None = None) -> list[Run]:
-    """The runs of an inline token's children, on top of the style `base` (the palette's text when None).
+    """The runs of an inline token's children, on top of the style `base` (the palette's text if None).
 
-    A line break the model wrote is kept as one: chat answers use them for lists of facts and for verse.
+    The model's line breaks are kept: chat answers use them for lists of facts and for verse.
     """
     style = palette.base if base is None else base
     stack: list[Style] = []
@@ -66,7 +66,7 @@ def inline_runs(tokens: Sequence[Token], palette: Palette, base: Style | None = 
 
 
 def _weight(style: Style) -> Style:
-    """Bold and italic of `style` alone, to be laid over inline code."""
+    """Only bold and italic of `style`, to apply to inline code."""
     return Style(bold=style.bold or None, italic=style.italic or None, strike=style.strike or None)
 
 

@@ -1,4 +1,4 @@
-"""The reply that is arriving, as rows that only change at their end."""
+"""A streaming reply, as rows that change only at their end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DeltaKind: TypeAlias = Literal["text", "reasoning", "refusal", "tool_call"]
 
 @dataclass(slots=True)
 class LivePart:
-    """One part of the reply so far. `started` and `ended` are clock readings in seconds."""
+    """A part of the reply so far. `started` and `ended` are clock readings in seconds."""
 
     kind: DeltaKind
     name: str
@@ -34,12 +34,12 @@ class LivePart:
 
     @property
     def text(self) -> str:
-        """What arrived of it."""
+        """The text so far."""
         return "".join(self.chunks)
 
     @property
     def size(self) -> int:
-        """Characters that arrived of it."""
+        """The number of characters so far."""
         return sum(map(len, self.chunks))
 
 
@@ -50,25 +50,25 @@ class LiveReply:
         self.parts: list[LivePart] = []
         self.rows: list[Row] = []
         self.stable = 0
-        self.behind = False  # whether `update` has more to take in
-        self.stale = False  # whether later text makes rows untrue that were stable: `draw` puts that right
-        self._most = SLICE  # characters that the present update takes in
+        self.behind = False  # whether `update` has more to process
+        self.stale = False  # whether later text invalidated stable rows; `draw` corrects them
+        self._most = SLICE  # characters processed by the present update
         self._width = 0
         self._palette: Palette | None = None
         self._view = View()
         self._stream: StreamRenderer | None = None
         self._drawn = 0  # parts whose drawing has begun
-        self._fed = 0  # chunks of the last of them that were handed to the stream
+        self._fed = 0  # chunks of the last one passed to the stream
         self._summary = -1  # row of the unfolded reasoning's summary line
 
     def anew(self) -> LiveReply:
-        """The same reply, to be drawn otherwise while this one goes on: what arrives by either is in both."""
+        """The same reply with other options; deltas fed to either reach both."""
         other = LiveReply()
         other.parts = self.parts
         return other
 
     def feed(self, kind: DeltaKind, text: str, name: str, now: float) -> None:
-        """Take a delta; costs the same whatever came before. `now` is a clock reading in seconds."""
+        """Add a delta; the cost is independent of earlier ones. `now` is a clock reading in seconds."""
         last = self.parts[-1] if self.parts else None
         if last is None or last.kind != kind or (kind == "tool_call" and name and last.chunks):
             if last is not None:
@@ -88,7 +88,7 @@ class LiveReply:
         return sum(times) if times else None
 
     def draw(self, width: int, palette: Palette, view: View, now: float) -> None:
-        """Draw everything anew: the first time, after a change of width, colours or folds, and when `stale`."""
+        """Draw everything from the start: the first time, after a change of width, colours or folds, and if `stale`."""
         self._width, self._palette, self._view = width, palette, view
         self._stream, self._drawn, self._fed, self._summary = None, 0, 0, -1
         self.rows = head_rows("assistant", width, palette, view)
@@ -109,7 +109,7 @@ class LiveReply:
         if not self.parts:
             self.rows.append(text_row("…", self._palette.muted))
             return changed
-        last = len(self.parts) - 1  # as it is now: in a thread, another may begin meanwhile
+        last = len(self.parts) - 1  # a snapshot: in a thread, more may arrive meanwhile
         for index in range(max(0, self._drawn - 1), last + 1):
             if index >= self._drawn:
                 self._begin(index)
@@ -139,7 +139,7 @@ class LiveReply:
             self._stream = StreamRenderer(self._width - 2, dimmed(palette))
 
     def _draw_part(self, index: int, now: float) -> list[Row]:
-        """Append the rows that are final to `rows`, return the others."""
+        """Append final rows to `rows`, return the others."""
         part, palette = self.parts[index], self._palette
         assert palette is not None
         match part.kind:
@@ -178,7 +178,7 @@ class LiveReply:
         line.part = index
         if not opened:
             return [line]
-        # The summary line counts seconds while the rows below it are final already: it is replaced in place.
+        # The summary line counts seconds while the rows below it are final: it is replaced in place.
         if self._summary < 0:
             self._summary = len(self.rows)
             self.rows.append(line)

@@ -1,4 +1,4 @@
-"""Markdown to rows, whole documents at once. `stream.py` does the same for text that is still arriving."""
+"""Whole Markdown documents as rows. `stream.py` does the same for streaming text."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @cache
 def parser() -> MarkdownIt:
-    """The parser of all Markdown on screen, made on first use."""
+    """The parser for all Markdown on screen, created on first use."""
     return make_parser()
 
 
 def warm_up() -> None:
-    """Import the parser and the usual lexers; for a thread after the first frame, so that no reply waits for them."""
+    """Import the parser and the usual lexers, in a thread after the first frame, so that no reply waits for them."""
     from tui.render.code import find_lexer
 
     parser()
@@ -48,5 +48,5 @@ def markdown_rows(source: str, width: int, palette: Palette) -> list[Row]:
 
 
 def code_blocks(source: str) -> list[str]:
-    """The contents of the code blocks in `source`, in order, as they were written (for copying)."""
+    """The contents of the code blocks in `source`, in order, unchanged (for copying)."""
     return [token.content for token in parse(source) if token.type in ("fence", "code_block")]

@@ -29,7 +29,7 @@ LEAST_NAME = 14
 HEAD_LINES, HEAD_CHARS = 6, 600
 """How much of a long text stays visible."""
 
-_SET_ASIDE = {"excluded": "left out", "set aside": "set aside"}  # what is not sent without a divider that says so
+_SET_ASIDE = {"excluded": "left out", "set aside": "set aside"}  # messages that are not sent, without a divider
 _SUFFIX = re.compile(r"\.(\w{1,8})$")
 
 Count = tuple[int | None, str]
@@ -37,10 +37,10 @@ Count = tuple[int | None, str]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a message's rows depend on besides the message: all of it decided by who draws the conversation.
+    """What a message's rows depend on besides the message.
 
-    `label` "" continues the message above. `open` holds the indexes of unfolded parts. `results` are the answers to
-    this message's tool calls that stand in a message of their own, `calls` the calls a tool message answers.
+    `label` "" continues the message above. `open` has the indexes of unfolded parts. `results` are the answers to this
+    message's tool calls from another message, `calls` the calls that a tool message answers.
     """
 
     label: str = ""
@@ -74,7 +74,7 @@ def is_long(text: str) -> bool:
 
 
 def message_rows(message: Message, width: int, palette: Palette, view: View = NO_VIEW) -> list[Row]:
-    """All rows of a message, the separating line above it included."""
+    """All rows of a message, including the blank line above it."""
     colours = dimmed(palette) if view.not_sent else palette
     rows = head_rows(message.role, width, colours, view)
     for index, part in enumerate(message.parts):
@@ -96,7 +96,7 @@ def message_rows(message: Message, width: int, palette: Palette, view: View = NO
 
 
 def head_rows(role: str, width: int, palette: Palette, view: View) -> list[Row]:
-    """The blank line above a message and its label with the tokens; without a label the blank line carries them."""
+    """The blank line above a message and its label with the tokens; without a label the blank line has the tokens."""
     if role == "tool":
         return []
     notes = [_SET_ASIDE.get(view.not_sent, ""), view.when, tokens_labelled(view.count)]
@@ -121,7 +121,7 @@ def _right(left: str, style: Style, right: str, width: int, palette: Palette) ->
 
 
 def needs_air(before: Part | None, part: Part) -> bool:
-    """Whether a blank line separates two parts: text from folded lines, not folded lines from each other."""
+    """Whether a blank line separates two parts: text from folded lines, but not folded lines from each other."""
     if before is None or isinstance(part, ToolCall | Attachment):
         return False
     return isinstance(before, Text | Refusal) or isinstance(part, Text | Refusal)
@@ -162,10 +162,10 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
 
 
 def fold_row(pieces: list[str], opened: bool, width: int, style: Style) -> Row:
-    """The one line that stands for a folded part: its pieces joined by middle dots, the first cut where needed."""
+    """The line of a folded part: its pieces joined by middle dots, the first cut if needed."""
     first, *others = [f"{' · ' if number else ''}{piece}" for number, piece in enumerate(filter(None, pieces))]
     while len(others) > 1 and width - 2 - cell_len("".join(others)) < LEAST_NAME:
-        others.pop()  # too narrow for everything: what happened counts more than how long it is
+        others.pop()  # too narrow for everything: drop the size first
     tail = "".join(others)
     first = shortened(first, max(LEAST_NAME, width - 2 - cell_len(tail)))
     row = text_row(f"{UNFOLDED if opened else FOLDED}{shortened(first + tail, width - 2)}", style)
@@ -174,7 +174,7 @@ def fold_row(pieces: list[str], opened: bool, width: int, style: Style) -> Row:
 
 
 def shortened(text: str, cells: int) -> str:
-    """`text` in at most `cells` cells, with an ellipsis where something is missing."""
+    """`text` in at most `cells` cells, with an ellipsis if something was cut off."""
     return text if cell_len(text) <= cells else set_cell_size(text, max(0, cells - 1)).rstrip() + "…"
 
 
@@ -239,7 +239,7 @@ def _result_rows(
 
 
 def divider_row(text: str, width: int, palette: Palette) -> Row:
-    """`┄┄┄ text ┄┄┄`, shortened where it does not fit."""
+    """`┄┄┄ text ┄┄┄`, shortened if it does not fit."""
     if cell_len(text) + 8 > width:
         text = text.split(" (")[0]
     text = shortened(text, max(1, width - 4))

@@ -1,4 +1,4 @@
-"""A message's attachments and its end in words, and its text as copying gives it."""
+"""A message's attachments and status in words, and its text for copying."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tui.text.numbers import plural, size_text
 
 
 def copy_text(message: Message) -> str:
-    """What copying a message gives: its words as they were written; of a tool message what the tools returned."""
+    """The text for copying a message: its Markdown source; for a tool message the tools' output."""
     texts = [part.text for part in message.parts if isinstance(part, Text | Refusal | ToolResult)]
     return "\n\n".join([text for text in texts if text])
 
 
 def attachment_text(part: Attachment) -> str:
-    """A file that went along: its name, what it is, its size."""
+    """An attached file: its name, kind and size."""
     details = {
         "image": f"{part.width}×{part.height}" if part.width and part.height else "image",
         "pdf": plural(part.pages, "page") if part.pages else "PDF, ? pages",
@@ -25,7 +25,7 @@ def attachment_text(part: Attachment) -> str:
 
 
 def status_text(message: Message) -> str | None:
-    """What to say under a message that did not end well; None when it did."""
+    """The line under a message that did not end well; None if it did."""
     match message.status:
         case "cancelled" if not message.parts:
             return "■ stopped by you before anything arrived · /retry asks again"
@@ -36,7 +36,7 @@ def status_text(message: Message) -> str | None:
         case "interrupted" if not message.parts:
             return "■ the connection ended before anything arrived · /retry asks again"
         case "interrupted" if message.error and "/retry" in message.error:
-            return f"■ {clean_line(message.error)}"  # it says itself what happened, what is kept and what to do
+            return f"■ {clean_line(message.error)}"  # the error text says what happened, what is kept and what to do
         case "interrupted" if message.error and not message.error.startswith("the answer broke off"):
             return f"■ {clean_line(message.error).rstrip('.')} · what arrived is kept, /retry asks again"
         case "interrupted":

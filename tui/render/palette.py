@@ -1,4 +1,4 @@
-"""The colours of the transcript, as a table of styles made from a theme's variables. Knows no running app."""
+"""The colours of the transcript: a table of styles made from a theme's variables. Independent of the app."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ SYNTAX_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Every style the transcript draws with; each is complete (colour and background), none needs another below it.
+    """The styles of the transcript; each is complete (colour and background).
 
-    `boxed` tells whether code has a background of its own; where it hasn't (16 colours, no colour) it gets a bar.
+    `boxed`: code has its own background; otherwise (16 colours, no colour) it gets a bar.
     """
 
     base: Style
     muted: Style  # secondary words: summaries, tokens, language labels
-    faint: Style  # rules and marks that carry no words
+    faint: Style  # rules and marks without text
     strong: Style
     heading: Style
     link: Style
     code: Style  # inline code
     block: Style  # code blocks
     block_muted: Style
-    edge: Style  # half a line of a code block's ground
+    edge: Style  # half a line of a code block's background
     bullet: Style
     quote: Style
     you: Style
@@ -60,8 +60,8 @@ def make_palette(
 ) -> Palette:
     """A palette from a theme's CSS variables (`App.theme_variables`).
 
-    `background` names the variable the transcript lies on. `ansi`: use the terminal's own 16 colours. Missing or odd
-    variables fall back to readable ones, so that a half-written user theme still shows text.
+    `background` names the variable of the transcript's background. `ansi`: use the terminal's own 16 colours. Missing
+    or invalid variables have readable fallbacks, so that a half-written user theme still shows text.
     """
     if ansi:
         return _ansi_palette(variables, no_color)
@@ -119,7 +119,7 @@ def make_palette(
 
 
 def _ansi_palette(variables: Mapping[str, str], no_color: bool) -> Palette:
-    """The terminal's own colours: no backgrounds, nothing that depends on what "bright black" happens to be."""
+    """The terminal's own colours: no backgrounds, and no "bright black", which varies widely."""
 
     def named(name: str, default: str) -> Color:
         color = _color(variables, name, default)
@@ -199,7 +199,7 @@ def _syntax(
 
 
 def dimmed(palette: Palette) -> Palette:
-    """The same palette in one quiet tone: for what is not sent any more, and for reasoning."""
+    """The same palette in one subdued colour: for messages that are not sent any more, and for reasoning."""
     if palette.dimmed:
         return palette
     muted, block, bold = palette.muted, palette.block_muted, palette.muted + _BOLD
@@ -235,7 +235,7 @@ def contrast(one: Color, other: Color) -> float:
 
 
 def _readable(color: Color, behind: Color) -> Color:
-    """`color`, moved towards black or white until it reads on `behind`."""
+    """`color`, shifted towards black or white until it is readable on `behind`."""
     target = max(Color(0, 0, 0), Color(255, 255, 255), key=lambda end: contrast(end, behind))
     for step in range(21):
         moved = color.blend(target, step / 20)

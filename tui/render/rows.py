@@ -1,4 +1,4 @@
-"""A row: one terminal line of a message, with what a copy takes from it."""
+"""A row: one terminal line of a message, and its text for copying."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from textual.strip import Strip
 
 @dataclass(slots=True)
 class Row:
-    """One line of cells.
+    """A line of cells.
 
-    `segments` are the cells without the view's gutter. Characters `start:end` of their text are what a copy takes (no
-    borders, marks or padding); `joint` stands between this row and the next in a copy: a newline, or what wrapping
-    swallowed. `part` is the index of the message part the row belongs to (-1: none), `fold` is set on the line that
-    folds and unfolds that part. `strip` belongs to the view: its cache of the finished line.
+    `segments` are the cells without the view's gutter. Characters `start:end` of their text are copied (no borders,
+    marks or padding); `joint` is put between this row and the next in a copy: a newline, or the blank removed by
+    wrapping. `part` is the index of the message part (-1: none), `fold` is set on the line that folds and unfolds that
+    part. `strip` is the view's cache of the finished line.
     """
 
     segments: tuple[Segment, ...]
@@ -41,7 +41,7 @@ class Row:
 
     @property
     def copy(self) -> str:
-        """The characters a copy takes."""
+        """The characters that are copied."""
         return self.text[self.start : self.end]
 
     def link_at(self, index: int) -> str:
@@ -59,7 +59,7 @@ class Row:
 
 
 def clear_gradually(items: list[Any]) -> None:
-    """Empty a long list bit by bit: at once it holds up every thread, 30 to 60 ms for what a megabyte was made into."""
+    """Empty a long list in steps: at once it would block every thread for 30 to 60 ms, for a megabyte of text."""
     while items:
         del items[-1_000:]
 
@@ -70,7 +70,7 @@ def blank_row() -> Row:
 
 
 def text_row(text: str, style: Style, *, copy: bool = False) -> Row:
-    """A row of one style, by default nothing a copy would take."""
+    """A row of one style, by default not copied."""
     return Row((Segment(text, style),), 0, len(text) if copy else 0)
 
 
@@ -86,7 +86,7 @@ def prefixed(rows: Iterable[Row], first: Sequence[Segment], rest: Sequence[Segme
 
 
 def restyled(segments: Iterable[Segment], spans: Sequence[tuple[int, int]], style: Style) -> list[Segment]:
-    """`segments` with `style` laid over the character ranges `spans` (ascending, not overlapping)."""
+    """`segments` with `style` applied to the character ranges `spans` (ascending, not overlapping)."""
     result: list[Segment] = []
     position = 0
     for text, base, control in segments:
@@ -106,7 +106,7 @@ def restyled(segments: Iterable[Segment], spans: Sequence[tuple[int, int]], styl
 
 
 def rows_text(rows: Sequence[Row], start: tuple[int, int] = (0, 0), end: tuple[int, int] | None = None) -> str:
-    """What a copy of `rows` gives, between `start` and `end` (row, character; `end` exclusive, None for all of it)."""
+    """The text of `rows` for copying, between `start` and `end` (row, character; `end` exclusive, None: all)."""
     last, last_char = end if end is not None else (len(rows) - 1, 1 << 30)
     pieces: list[str] = []
     for number in range(max(0, start[0]), min(last, len(rows) - 1) + 1):

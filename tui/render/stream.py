@@ -1,10 +1,10 @@
-"""Markdown that is still arriving: finished blocks are frozen, only the last open one is drawn again.
+"""Streaming Markdown: finished blocks are frozen, only the last open one is drawn again.
 
 The cost of an update depends on the open block alone, and a long open block is cut: a paragraph between words, a list
-between items, a fence and a table between lines. What is frozen is as the whole text gives it. Where later text makes
-that untrue (a list turns out loose, a table gets a wider cell, a paragraph becomes a heading, a link is defined below
-its use), the renderer says that it is `stale`, and the caller draws what arrived from its beginning. Only the colours
-of a long code block may differ from those of the whole, where its lexer carries a state over a cut.
+between items, a fence and a table between lines. Frozen rows are those of the whole document. If later text invalidates
+them (a list turns out loose, a table gets a wider cell, a paragraph becomes a heading, a link is defined below its
+use), the renderer sets `stale`, and the caller draws from the beginning. Only the colours of a long code block may
+differ from those of the whole, if its lexer carries state across a cut.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ CUT_LINES = 24
 """Lines of an open block beyond which it is cut."""
 KEEP_LINES = 6
 """Lines of a cut fence or table that stay open."""
-_OPENERS = frozenset("`*_[<~$")  # may still pair up with something that follows
+_OPENERS = frozenset("`*_[<~$")  # may still be closed by something that follows
 _TEX_OPENER = re.compile(r"\\(?:[(\[]|begin\{)")
 _LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.){1,999})\]")
-# A last line that may be a link definition (CommonMark 4.7) once it is complete.
+# A last line that may become a link definition (CommonMark 4.7).
 _HALF_DEFINITION = re.compile(
     r"""[\s>*+\-\d.)]*+\[[^\[\]\n]*+\]:\s*+(?:<[^>\n]*+>?+|\S*+)\s*+(?:(?<=\s)["'(][^\n]*+)?$"""
 )
@@ -51,7 +51,7 @@ _LISTS = frozenset({"bullet_list_open", "ordered_list_open"})
 class StreamRenderer:
     """Draws one growing Markdown text at a fixed width.
 
-    Once `stale`, rows that were called final are not: a new renderer has to be given all of the text at once.
+    Once `stale`, earlier final rows are invalid: pass all of the text to a new renderer at once.
     """
 
     def __init__(self, width: int, palette: Palette) -> None:
@@ -62,17 +62,17 @@ class StreamRenderer:
         self._pending = ""  # clean source of the open block
         self._references: dict[str, Any] = {}  # link definitions above the open block
         self._defined: set[str] = set()  # labels of all definitions so far
-        self._used: set[str] = set()  # labels above the open block that may refer to a definition
+        self._used: set[str] = set()  # labels above the open block that may be references
         self._piece = WHOLE
         self._extents: Extents | None = None  # of a table that was cut
         self._glued = True  # no blank line before what comes next
 
     def feed(self, text: str) -> None:
-        """Take a piece of the text. Costs nothing until `update`."""
+        """Add a piece of the text. Costs nothing until `update`."""
         self._arrived.append(text)
 
     def update(self) -> tuple[list[Row], list[Row]]:
-        """Rows that are final now (to be appended to the earlier ones), and the rows of the open block."""
+        """Rows that are final now (to be appended to earlier ones), and the rows of the open block."""
         self._take()
         tokens = self._parse()
         self.stale = self.stale or not self._continues(tokens)
@@ -109,7 +109,7 @@ class StreamRenderer:
         return tokens
 
     def _continues(self, tokens: Sequence[Token]) -> bool:
-        """Whether the open block still is what its beginning was drawn as."""
+        """Whether the open block still is of the kind that its beginning was drawn as."""
         piece = self._piece
         if piece is WHOLE or not tokens:
             return True
@@ -151,7 +151,7 @@ class StreamRenderer:
         return rows if self._glued or not rows else [blank_row(), *rows]
 
     def _decided(self, tokens: Sequence[Token], starts: list[int]) -> list[int]:
-        """The blocks before which no line will become a part of a formula that is still open."""
+        """The blocks before which no line can become part of an open formula."""
         if not any(opener in self._pending for opener in ("$$", "\\[", "\\begin{")):
             return starts
         lines = self._pending.split("\n")
@@ -161,7 +161,7 @@ class StreamRenderer:
         return [start for start in starts if _first_line(tokens[start]) <= openers[0]] if openers else starts
 
     def _line_complete(self, token: Token) -> bool:
-        """Whether the block's first line has ended: before that it may still turn into something else."""
+        """Whether the block's first line is complete: before that the kind of block may change."""
         return _first_line(token) < self._pending.count("\n")
 
     def _drop_lines(self, count: int) -> None:
@@ -178,7 +178,7 @@ class StreamRenderer:
         self._pending = self._pending[position:]
 
     def _cut(self, tokens: Sequence[Token]) -> list[Row] | None:
-        """Freeze the first part of a long open block; None when it is short or has no safe place."""
+        """Freeze the first part of a long open block; None if it is short or can't be cut safely."""
         first = tokens[0]
         if first.type == "fence":
             return self._cut_fence(first)
@@ -203,7 +203,7 @@ class StreamRenderer:
         if safe:
             count = safe[-1]
         elif len(lines) < 4 * CUT_LINES:
-            return None  # inside a long string: wait for its end, but not for ever
+            return None  # inside a long string: wait for its end, up to a limit
         opener = _opening(self._pending)
         self._drop_lines(count + 1)
         self._pending = f"{opener}\n{self._pending}"
@@ -265,7 +265,7 @@ class StreamRenderer:
 
 
 def _unpaired(inline: Token) -> bool:
-    """Whether a mark in the text of a paragraph may still find its partner in what follows."""
+    """Whether a mark in a paragraph may still be closed by what follows."""
     if any(_OPENERS & set(token.content) for token in inline.children or () if token.type == "text"):
         return True
     return any(formula_end(inline.content, opener.start()) < 0 for opener in _TEX_OPENER.finditer(inline.content))

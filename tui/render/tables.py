@@ -1,4 +1,4 @@
-"""Tables: columns that shrink to the width; where they would become slivers, one record a row."""
+"""Tables: columns shrink to the width; if they would become too narrow, each row is drawn as a record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Cell: TypeAlias = list[Run]
 
 @dataclass(frozen=True, slots=True)
 class Extents:
-    """Cells each column would like to have, and the least it can do with."""
+    """The preferred and the minimal width of each column, in cells."""
 
     wanted: tuple[int, ...]
     least: tuple[int, ...]
@@ -34,7 +34,7 @@ class Extents:
 GAP = 3
 """Blanks between columns; one less where the screen is narrow."""
 _NARROW = 60
-_LONGEST_WORD = 20  # a column may be narrower than its longest word only beyond this
+_LONGEST_WORD = 20  # cells; words longer than this may be broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Layout:
 
 
 def table_layout(table: Table, extents: Extents, width: int, palette: Palette) -> Layout:
-    """The layout of a table whose cells, perhaps with those of other pieces of it, have these extents."""
+    """The layout for cells of these extents, including those of other pieces of the table."""
     widths = column_widths(extents, width)
     return Layout(widths, _airy(_cells_rows(cells, widths, table.aligns, 0, palette) for cells in table.body))
 
@@ -65,7 +65,7 @@ def table_rows(
 ) -> list[Row]:
     """`table` in at most `width` cells.
 
-    `layout` fixes the columns and `head` False leaves the header out: a later piece of a table that streams in.
+    `layout` fixes the columns and `head` False omits the header: for a later piece of a streaming table.
     """
     widths = column_widths(measure(table), width) if layout is None else layout.widths
     if not widths:
@@ -85,7 +85,7 @@ def table_rows(
 
 
 def _airy(bodies: Iterable[Sequence[Row]]) -> bool:
-    """Rows of several lines need air to be told apart."""
+    """Whether blank lines separate the rows: if some have several lines."""
     return any(len(body) > 1 for body in bodies)
 
 
@@ -106,7 +106,7 @@ def measure(table: Table) -> Extents:
 
 
 def column_widths(extents: Extents, width: int) -> tuple[int, ...]:
-    """Cells for each column; empty when the table cannot be shown in columns at this width."""
+    """Cells for each column; empty if the table does not fit into columns at this width."""
     room = width - _gap(width) * (len(extents.wanted) - 1)
     if sum(extents.wanted) <= room:
         return extents.wanted
@@ -116,7 +116,7 @@ def column_widths(extents: Extents, width: int) -> tuple[int, ...]:
 
 
 def _shrink(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Give narrow columns what they want and share the rest among the wide ones."""
+    """Give narrow columns their preferred width and divide the rest among the wide ones."""
     sizes = list(least)
     open_columns = set(range(len(wanted)))
     while open_columns:
@@ -175,7 +175,7 @@ def _aligned(line: Line, size: int, align: Align, palette: Palette) -> list[Segm
 
 
 def _records(table: Table, width: int, palette: Palette, *, head: bool) -> list[Row]:
-    """Every table row as a short list of `header: value` lines; for screens narrower than the table."""
+    """Every row as a short list of `header: value` lines; for screens narrower than the table."""
     bar = (Segment("▏", palette.bullet),)
     rows: list[Row] = []
     for cells in filter(any, table.body):
@@ -187,7 +187,7 @@ def _records(table: Table, width: int, palette: Palette, *, head: bool) -> list[
             name = table.head[index] if index < len(table.head) else []
             label = [*name, Run(": ", palette.strong)] if name else []
             rows += prefixed([line.row() for line in wrap([*label, *cell], width - 1)], bar, bar)
-    if not rows and head:  # a header still without rows
+    if not rows and head:  # a header without rows so far
         flat = [run for cell in table.head for run in (*cell, Run(" ", palette.base))]
         rows = [line.row() for line in wrap(flat, width)]
     return rows

@@ -1,4 +1,4 @@
-"""Breaking styled text into lines of a given width in cells: at blanks, around wide characters, inside long words."""
+"""Wraps styled text to a width in cells: at blanks, around wide characters, inside long words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tui.render.rows import Row
 MIN_WIDTH = 4
 """Cells below which nothing is wrapped any narrower."""
 
-# Scripts written without blanks: a line may break before and after each of these characters.
+# Scripts without blanks: a line may break before and after each of these characters.
 _WIDE = (
     "\u2e80-\u303f\u3041-\ua4cf\uac00-\ud7af\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\U00020000-\U0003fffd"
 )
@@ -29,7 +29,8 @@ _NO_END = frozenset("（「『【《〈〔")  # nor at its end
 
 @cache
 def _atoms() -> re.Pattern[str]:
-    """Blanks, wide characters one by one, everything else. Compiled when used: that takes as long as a small import."""
+    """Blanks, single wide characters, everything else. Compiled on first use, since that takes as long as a small
+    import."""
     return re.compile(f" +|[{_WIDE}]|[^ {_WIDE}]+")
 
 
@@ -51,14 +52,14 @@ class Run(NamedTuple):
 
 @dataclass(slots=True)
 class Line:
-    """One wrapped line: its runs, its width in cells, and what a copy puts before the next line."""
+    """A wrapped line: its runs, its width in cells, and what is copied before the next line."""
 
     runs: list[Run] = field(default_factory=list)
     cells: int = 0
     joint: str = "\n"
 
     def add(self, runs: Iterable[Run]) -> None:
-        """Append `runs`, those of one style as one: each run is written to the terminal with its colours."""
+        """Append `runs`, merging those of one style: each run is written to the terminal with its colours."""
         line = self.runs
         for run in runs:
             if line and line[-1].style is run.style:
@@ -72,7 +73,7 @@ class Line:
 
 
 def wrap(runs: Iterable[Run], width: int) -> list[Line]:
-    """Break `runs` into lines of at most `width` cells. There is always at least one line."""
+    """Break `runs` into lines of at most `width` cells; at least one line."""
     width = max(MIN_WIDTH, width)
     lines: list[Line] = []
     part: list[Run] = []
@@ -108,7 +109,7 @@ def _wrap_line(runs: Sequence[Run], width: int) -> list[Line]:
             line.joint = "".join([run.text for run in space])
             lines.append(line)
             line = Line()
-        elif gap:  # the indent of a line that begins with blanks stays, if it leaves room
+        elif gap:  # keep the indent of a line if it leaves enough width
             line = Line([Run(" " * min(gap, width // 2), space[0].style)], min(gap, width // 2))
         if line.cells + cells <= width:
             line.add(word)
@@ -120,7 +121,7 @@ def _wrap_line(runs: Sequence[Run], width: int) -> list[Line]:
 
 
 def _words(runs: Sequence[Run]) -> Iterable[tuple[list[Run], list[Run], int]]:
-    """Split into unbreakable words: the blanks before each, its runs, its cells."""
+    """Split into unbreakable words: the preceding blanks, the runs, the cells."""
     space: list[Run] = []
     word: list[Run] = []
     cells = 0
@@ -166,7 +167,7 @@ def _chop(word: Sequence[Run], width: int, line: Line, lines: list[Line]) -> Lin
             room = width - line.cells
             piece = first_piece(text, position, room)
             if not piece or cell_len(piece) > room:
-                if not line.cells:  # a single grapheme wider than the line: let it stick out rather than loop
+                if not line.cells:  # a single grapheme wider than the line: let it overflow rather than loop
                     line.runs.append(Run(text[position:], style))
                     break
                 line.joint = ""
@@ -180,9 +181,9 @@ def _chop(word: Sequence[Run], width: int, line: Line, lines: list[Line]) -> Lin
 
 
 def first_piece(text: str, position: int, room: int) -> str:
-    """What fits into `room` cells of `text` from `position` on; one grapheme where even that is too wide.
+    """The part of `text` from `position` on that fits into `room` cells; at least one grapheme.
 
-    Looks only at the characters that may fit (some are no cell wide), however long the text is.
+    Inspects only the characters that may fit (some have no width), however long the text is.
     """
     if room <= 0:
         return ""
@@ -191,5 +192,5 @@ def first_piece(text: str, position: int, room: int) -> str:
 
 
 def plain_rows(text: str, style: Style, width: int) -> list[Row]:
-    """Plain text, its own line breaks kept, as rows. `text` must be clean."""
+    """Plain text as rows, keeping its line breaks. `text` must be clean."""
     return [line.row() for line in wrap([Run(text.expandtabs(4), style)], width)]

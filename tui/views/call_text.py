@@ -1,4 +1,4 @@
-"""A tool call for a person who has to judge it: its arguments as they are, readable, without power over the screen."""
+"""A tool call for a person to judge: its arguments readable and complete, without control characters."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tui.text.numbers import plural
 
 MOST_LINES = 2_000
 MOST_CHARACTERS = 200_000
-LONG_VALUE = 60  # characters of a list or object, from which it gets lines of its own
+LONG_VALUE = 60  # characters; longer lists and objects get lines of their own
 
 
-# What takes no cell, though a program reads it: soft hyphens, joiners, direction marks, variation selectors, Hangul
-# fillers, tags. In a transcript they are part of scripts and emoji; a command is judged by what can be seen.
+# Characters without width that programs read: soft hyphens, joiners, direction marks, variation selectors, Hangul
+# fillers, tags. In a transcript they are part of scripts and emoji, but a command is judged by what is visible.
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -26,12 +26,12 @@ _UNSEEN = re.compile(
 
 
 def _seen(text: str) -> str:
-    """`text` without power over the screen, and with a mark where something in it would not be seen."""
+    """`text` without control characters, and with a mark for characters that would be invisible."""
     return _UNSEEN.sub("\ufffd", clean_text(text))
 
 
 def readable_arguments(arguments: Mapping[str, Any]) -> Content:
-    """One argument a line; long text in lines of its own behind a bar, so that it can't pass for another argument.
+    """One argument per line; long text on lines of its own behind a bar, so that it can't pass for another argument.
 
     Of more than `MOST_LINES` lines or `MOST_CHARACTERS` the middle is left out, which is said there.
     """
@@ -86,7 +86,7 @@ def _line(label: str, text: str) -> Content:
 
 
 def said_of_itself(origin: str, description: str, width: int) -> str:
-    """What a tool's source says of it, on one line of at most `width` characters, marked as its own word."""
+    """A tool's own description on one line of at most `width` characters, marked as such."""
     text = clean_output(clean_line(description))
     words = f"{clean_line(origin)} says of it: {text}" if text else f"from {clean_line(origin)}"
     return words if len(words) <= width else words[: width - 1] + "…"

@@ -1,4 +1,4 @@
-"""Stored conversations to choose from, and what is found in one."""
+"""Stored conversations to choose from, and search results in one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SessionMenu(Menu):
 
 
 def session_menu(workspace: Workspace, session: ChatSession, words: str = "") -> SessionMenu:
-    """The conversations that contain `words`, or what is searched for instead."""
+    """The conversations that contain `words`; the words can be changed in the menu."""
 
     async def source(query: str) -> Sequence[Option]:
         infos = await workspace.sessions(query or words)
@@ -50,7 +50,7 @@ def session_menu(workspace: Workspace, session: ChatSession, words: str = "") ->
 
 
 def session_options(infos: Sequence[SessionInfo], present: str, now: float) -> list[Option]:
-    """A line for each; `present` is the id of the one in use."""
+    """One line each; `present` is the id of the current one."""
     options = []
     for info in infos:
         label = (FORK if info.parent else "") + (info.title or "(no title)")
@@ -69,7 +69,7 @@ class FindView:
     title = "Found"
 
     async def lines(self, width: int) -> Sequence[Content]:
-        """Each behind the role of who wrote it, then how many there are."""
+        """Each after the role of its author, then their number."""
         wanted = self.words.lower()
         matches = [
             f"{message.role}: {plain(line)}"

@@ -1,4 +1,4 @@
-"""What `/help` shows: commands, then keys by section."""
+"""The content of `/help`: commands, then keys by section."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMN = 36
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key as the help lists it; `id` is its name in the `[keys]` table of the config file."""
+    """A key in the help; `id` is its name in the `[keys]` table of the config file."""
 
     keys: str
     what: str
@@ -25,18 +25,18 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class HelpView:
-    """The commands that work here: how each is written, and what it does. A screen adds its keys."""
+    """The commands available here: syntax and purpose. A screen adds its keys."""
 
     commands: Sequence[tuple[str, str]]
     title = "Help"
 
     async def lines(self, width: int) -> Sequence[Content]:
-        """A line a command."""
+        """One line per command."""
         return help_lines(self.commands, {}, width)
 
 
 def help_lines(commands: Sequence[tuple[str, str]], keys: Mapping[str, Sequence[Key]], width: int) -> list[Content]:
-    """Commands, then keys by section, no line wider than `width` cells; narrow, what they do has its own line."""
+    """Commands, then keys by section, no line wider than `width` cells; if narrow, descriptions get their own line."""
     lines = [Content.styled("Commands", "bold $foreground")]
     for usage, what in commands:
         lines += _row(usage, what, "", width)

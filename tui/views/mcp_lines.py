@@ -1,4 +1,4 @@
-"""What `/mcp` shows: servers and their tools. Everything a server says is shown as plain text."""
+"""The content of `/mcp`: servers and their tools. Everything from a server is shown as plain text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STATES = {"off": "switched off"}
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """What is not sent: how many tools, how many tokens, and their names."""
+    """Tools that are not sent: how many, how many tokens, and their names."""
 
     names: AbstractSet[str] = frozenset()
     tokens: int = 0
@@ -45,7 +45,7 @@ NOTHING_DEFERRED = Deferred()
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line. `key` is "server:NAME", "tool:NAME", "project" or "" for text that can't be chosen."""
+    """A line. `key` is "server:NAME", "tool:NAME", "project" or "" for text that can't be chosen."""
 
     content: Content
     key: str = ""
@@ -53,14 +53,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class McpView:
-    """The MCP servers, and what their tools cost the session."""
+    """The MCP servers, and the cost of their tools in the session."""
 
     servers: Servers
     session: ChatSession
     title = "MCP servers"
 
     async def lines(self, width: int) -> Sequence[Content]:
-        """All servers with all that is known of them."""
+        """All servers with all details."""
         servers, project = self.servers.lines, self.servers.project
         tools = await listed_tools(self.session)
         deferred = deferred_tools(self.session)
@@ -71,7 +71,7 @@ class McpView:
 
 
 async def listed_tools(session: ChatSession) -> Sequence[ToolLine]:
-    """Every tool with its cost in the latest measure."""
+    """Every tool with its cost in the latest measurement."""
     await session.tools.prepare()
     usage = session.usage
     items = next((row.items for row in usage.rows if row.key == "tools"), ()) if usage is not None else ()
@@ -79,7 +79,7 @@ async def listed_tools(session: ChatSession) -> Sequence[ToolLine]:
 
 
 def deferred_tools(session: ChatSession) -> Deferred:
-    """What is not sent until the model searches for it."""
+    """The tools that are not sent until the model searches for them."""
     plan = session.tools.plan
     return Deferred(frozenset(tool.name for tool in plan.deferred), plan.tokens)
 
@@ -93,7 +93,7 @@ def mcp_rows(
     deferred: Deferred = NOTHING_DEFERRED,
     project: ProjectFile | None = None,
 ) -> list[Row]:
-    """Everything the panel lists, no line wider than `width` cells."""
+    """The lines of the panel, no wider than `width` cells."""
     by_server: dict[str, list[ToolLine]] = {}
     for tool in tools:
         by_server.setdefault(tool.origin, []).append(tool)
@@ -113,7 +113,7 @@ def mcp_rows(
 
 
 def summary(tools: Iterable[ToolLine], servers: Sequence[ServerLine], deferred: Deferred) -> str:
-    """One line: what is sent for servers with every request, and what is not."""
+    """One line: what servers add to every request, and what is deferred."""
     names = {server.status.name for server in servers}
     sent = [t for t in tools if t.origin in names and t.on and t.name not in deferred.names]
     line = f"{_count(len(sent), 'tool')}, ~{tokens_short(sum(t.tokens or 0 for t in sent))} tokens with every request"
@@ -123,7 +123,7 @@ def summary(tools: Iterable[ToolLine], servers: Sequence[ServerLine], deferred: 
 
 
 def deferred_words(count: int, tokens: int) -> str:
-    """What waits until the model searches for it."""
+    """The tools deferred until the model searches for them."""
     return f"{count:,} deferred, ~{tokens_short(tokens)} not sent"
 
 
@@ -149,7 +149,7 @@ def _server(server: ServerLine, tools: list[ToolLine], width: int, unfolded: boo
         (pad(plain(status.name), max(8, min(20, width // 4))), "$foreground"),
         (f" {sign} ", "$text-muted"),
     )
-    if width >= NARROW or status.state != "ready":  # else the glyph says it
+    if width >= NARROW or status.state != "ready":  # otherwise the glyph shows it
         line = Content.assemble(line, (pad(state, 13), colour))
     cost = sum(t.tokens or 0 for t in tools if t.on)
     share = "" if not tools else f"~{tokens_short(cost)}" if any(t.on for t in tools) else "off"
@@ -212,9 +212,9 @@ def _tool(tool: ToolLine, width: int, deferred: Deferred) -> Row:
 
 
 def project_text(project: ProjectFile) -> str:
-    """All that a person has to know before the programs of a project's file are started: nothing of it is left out.
+    """Everything a person has to know before the programs in a project's file are started.
 
-    What may be a secret is shown too: it stands in the project's file, and what is hidden could be what does harm.
+    Possible secrets are shown too: they are in the project's file, and hidden parts could be the harmful ones.
     """
     lines = [f"{project.path}", "comes with this folder and would start, on this machine and as you:", ""]
     for server in project.servers:

@@ -1,4 +1,4 @@
-"""Models to choose from, and what is known of one. Unknown is "?"."""
+"""Models to choose from, and what is known about them. Unknown is "?"."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def window_text(limits: ModelLimits | None) -> str:
 
 
 def price_text(price: tuple[float, float] | None) -> str:
-    """Dollars for a million tokens of input and of output: "$3/$15", "free", "?"."""
+    """Dollars per million tokens of input and of output: "$3/$15", "free", "?"."""
     if price is None:
         return "?"
     return f"${list_price(price[0])}/${list_price(price[1])}" if any(price) else "free"
 
 
 def effort_text(effort: str | None, sent: str | None) -> str:
-    """What `/thinking` says of the wanted effort and of what is `sent` for it."""
+    """The line of `/thinking`: the requested effort and the one that is `sent`."""
     if effort is None:
         return "Reasoning effort: provider default."
     if sent == effort:
@@ -47,7 +47,7 @@ def effort_text(effort: str | None, sent: str | None) -> str:
 
 
 def about_model(info: ModelInfo, able: Capabilities, used: str) -> str:
-    """One line on what the model takes and how it is counted."""
+    """One line on what the model accepts and how it is counted."""
     kinds = (("images", info.images), ("PDFs", info.pdfs), ("tools", info.tools))
     takes = [name for name, supported in kinds if supported]
     lacks = [name for name, supported in kinds if supported is False]
@@ -71,14 +71,14 @@ def about_model(info: ModelInfo, able: Capabilities, used: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelMenu(Menu):
-    """The models that can be talked to."""
+    """The models to choose from."""
 
     models: ModelList
-    present: str  # full name of the one in use
+    present: str  # full name of the current one
 
 
 def model_menu(models: ModelList, session: ChatSession) -> ModelMenu:
-    """Every model with its window and price, as the servers have them now."""
+    """Every model with its window and price, as the servers report them now."""
     present = f"{session.provider}/{session.model}"
 
     async def source(query: str) -> Sequence[Option]:

@@ -1,4 +1,4 @@
-"""Summaries to read and change: of a compaction that is not made yet, and of one in force."""
+"""Summaries to read and change: of a pending compaction, and of one in force."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class SummaryText(ABC):
-    """A summary while a person edits it. What its methods raise (`FAILURES`) has one line for a person."""
+    """A summary while a person edits it. Its methods raise `FAILURES`, each with one line for a person."""
 
     title: ClassVar[str]
-    accept: ClassVar[str]  # what accepting is called
+    accept: ClassVar[str]  # label for accepting
     can_ask: ClassVar[bool] = False  # whether the model can write another one
 
     def __init__(self, session: ChatSession) -> None:
@@ -32,31 +32,31 @@ class SummaryText(ABC):
 
     @abstractmethod
     def about(self, weight: Weight) -> str:
-        """A line on what the summary stands for."""
+        """A line on what the summary replaces."""
 
     @abstractmethod
     async def weigh(self, text: str) -> Weight:
-        """What the next request would take with this text."""
+        """The size of the next request with this text."""
 
     @abstractmethod
     async def put(self, text: str) -> None:
         """Accept the text."""
 
     async def ask(self, instructions: str) -> None:
-        """Have the model write another one, which is in `text` then."""
+        """Let the model write another one, which is in `text` afterwards."""
         raise NotImplementedError
 
     def stop(self) -> None:
-        """End a call to the model that is under way."""
+        """Cancel a running call to the model."""
         self.session.cancel()
 
     async def keep(self, text: str) -> None:
-        """Store what the person has written so far, for after a crash; "" forgets it."""
+        """Save the person's text for after a crash; "" deletes it."""
         await self.session.summaries.save_draft(text)
 
 
 class SummaryPreview(SummaryText):
-    """The summary of a compaction that is not made yet."""
+    """The summary of a pending compaction."""
 
     title = "Compaction, not made yet"
     accept = "compact with this"
@@ -69,7 +69,7 @@ class SummaryPreview(SummaryText):
 
     @property
     def text(self) -> str:
-        """What the model wrote."""
+        """The model's text."""
         return self._draft.text
 
     def about(self, weight: Weight) -> str:
@@ -82,11 +82,11 @@ class SummaryPreview(SummaryText):
         return f"This takes the place of {what}, {tokens_exact(weight.replaced)} tokens{stay}."
 
     async def weigh(self, text: str) -> Weight:
-        """By the numbers that decide."""
+        """Measured like every request."""
         return await self.session.summaries.weigh(self._draft, text)
 
     async def ask(self, instructions: str) -> None:
-        """Another call, billed like the first."""
+        """Request another one, which is billed too."""
         self._draft = await self.session.summaries.draft(instructions)
 
     async def put(self, text: str) -> None:
@@ -95,7 +95,7 @@ class SummaryPreview(SummaryText):
 
 
 class SummaryInForce(SummaryText):
-    """A summary that goes out with every request."""
+    """A summary that is part of every request."""
 
     title = "Summary"
     accept = "keep this"
@@ -107,15 +107,15 @@ class SummaryInForce(SummaryText):
 
     @property
     def text(self) -> str:
-        """As it goes out now."""
+        """The current text."""
         return self._standing.text
 
     def about(self, weight: Weight) -> str:
-        """What it stands for."""
+        """What it replaces."""
         return f"It stands for {plural(self._standing.record.messages, 'message')}. /undo takes a change back."
 
     async def weigh(self, text: str) -> Weight:
-        """By the numbers that decide."""
+        """Measured like every request."""
         return await self.session.summaries.weigh(self._standing, text)
 
     async def put(self, text: str) -> None:

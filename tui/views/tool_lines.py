@@ -1,4 +1,4 @@
-"""What `/tools` shows: tools, what each costs and whether it asks first. What a server says is shown as plain text."""
+"""The content of `/tools`: tools, their cost, and whether they ask first. Text from servers is shown as plain text."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
     from tui.tools.approval import Remembered
 
-ASIDE = 70  # cells from which a line has room for when a tool was used last
+ASIDE = 70  # cells; wider lines also show when a tool was last used
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line. `key` is "source:NAME", "tool:NAME", "answer:NAME", or "" for text that can't be chosen."""
+    """A line. `key` is "source:NAME", "tool:NAME", "answer:NAME", or "" for text that can't be chosen."""
 
     content: Content
     key: str = ""
@@ -47,7 +47,7 @@ class ToolsView:
 
 
 def tools_summary(session: ChatSession, tools: Sequence[ToolLine]) -> str:
-    """`summary` of a session's tools, by the latest measure."""
+    """`summary` of a session's tools, by the latest measurement."""
     row = next((row for row in session.usage.rows if row.key == "tools"), None) if session.usage is not None else None
     return summary(
         tools,
@@ -66,7 +66,7 @@ def tool_rows(
     now: float,
     waiting: AbstractSet[str] = frozenset(),
 ) -> list[Row]:
-    """Tools under their sources, then answers that hold for tools which are not there now.
+    """Tools under their sources, then stored answers for tools that are not available now.
 
     `waiting` are deferred tools: not sent until the model searches for them.
     """
@@ -124,10 +124,10 @@ def _rule(rule: str, by_user: bool) -> str:
 def summary(
     lines: Sequence[ToolLine], tokens: int | None, source: str, waiting: int, *, takes: bool, small: bool
 ) -> str:
-    """One line over the list: what the tools cost with every request, and why there may be none.
+    """One line above the list: what the tools add to every request, and why there may be none.
 
-    `tokens` of the tools' row and how they are known; `takes`: whether the model calls tools; `small`: they are off
-    unless one is switched on.
+    `tokens` of the tools row and their source; `takes`: whether the model supports tools; `small`: they are off unless
+    one is switched on.
     """
     if not takes:
         return "This model calls no tools, as far as is known: none are offered."

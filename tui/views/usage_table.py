@@ -1,4 +1,4 @@
-"""What `/usage` shows: what was used, by time and by model."""
+"""The content of `/usage`: tokens and cost by time and by model."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _WIDE = 76
 
 @dataclass(frozen=True, slots=True)
 class UsageView:
-    """What the conversation, today and all conversations used."""
+    """The usage of the conversation, of today and of all conversations."""
 
     workspace: Workspace
     session: ChatSession
     title = "Usage"
 
     async def lines(self, width: int) -> Sequence[Content]:
-        """All but the chart, read and added up now."""
+        """Everything but the chart, read and summed now."""
         figures = await self.added_up()
         return replace(figures, days=()).lines(width)
 
@@ -54,7 +54,7 @@ class UsageView:
 
 @dataclass(frozen=True, slots=True)
 class UsageFigures:
-    """All that `/usage` shows; see `usage_lines`."""
+    """The figures of `/usage`; see `usage_lines`."""
 
     columns: Sequence[Totals]
     models: Sequence[Totals]
@@ -63,7 +63,7 @@ class UsageFigures:
     before: Totals
 
     def lines(self, width: int) -> Sequence[Content]:
-        """At `width` cells."""
+        """Drawn at `width` cells."""
         return usage_lines(self.columns, self.models, self.days, width, trims=self.trims, before=self.before)
 
 
@@ -88,9 +88,9 @@ def usage_lines(
     trims: TrimLog = NO_TRIMS,
     before: Totals | None = None,
 ) -> list[Content]:
-    """Totals side by side, then what rolling context did, then models, then days.
+    """Totals side by side, then the effect of rolling context, then models, then days.
 
-    `before` is what a fork was given: calls that count in the conversation it came from.
+    `before` are the calls a fork inherited; they count in the original conversation.
     """
     lines = _totals(columns, width)
     if before is not None and before.calls:
@@ -175,7 +175,7 @@ def _models(models: Sequence[Totals], width: int) -> list[Content]:
 
 
 def _days(days: Sequence[tuple[date, int]], width: int) -> list[Content]:
-    """Three lines of bars, one day a column (two cells where there is room), and what the largest is."""
+    """Three lines of bars, one column per day (two cells if possible), and the maximum."""
     step = 3 if width >= 3 * len(days) else 2 if width >= 2 * len(days) else 1
     shown = days[-(width // step) :]
     most = max(tokens for _, tokens in shown) or 1

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class View(Protocol):
-    """Something to look at. A screen may have a panel of its own for it; without one it shows the lines."""
+    """Something to look at. A screen may have a panel for it; otherwise it shows the lines."""
 
     @property
     def title(self) -> str:
@@ -27,24 +27,24 @@ class View(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One offer of a completion: `text` replaces what the completion covers, `label` and `help` are shown."""
+    """A completion: `text` replaces the completed part, `label` and `help` are shown."""
 
     text: str
     label: str
     help: str = ""
-    cursor: int | None = None  # where the cursor goes in `text`; None is its end
+    cursor: int | None = None  # cursor position in `text`; None is its end
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One thing to choose. `key` is the result; `label` and `detail` are shown and searched."""
+    """An entry to choose. `key` is the result; `label` and `detail` are shown and searched."""
 
     key: str
     label: str
     detail: str = ""
     current: bool = False
-    brief: str = ""  # what is left of `detail` on a narrow screen
-    name: str = ""  # what a person types for it after a command, if that isn't `key`
+    brief: str = ""  # `detail` on a narrow screen
+    name: str = ""  # what is typed for it after a command, if not `key`
 
 
 Source: TypeAlias = Callable[[str], Awaitable[Sequence[Option]]]
@@ -53,30 +53,30 @@ Source: TypeAlias = Callable[[str], Awaitable[Sequence[Option]]]
 
 @dataclass(frozen=True)
 class Menu:
-    """A list to choose from. `usage` says how an option is named on a command line: "/theme NAME"."""
+    """A list to choose from. `usage` names an option on a command line: "/theme NAME"."""
 
     title: str
     source: Source
     usage: str
     placeholder: str = "type to search"
     empty: str = "no matches"
-    preview: Callable[[str], None] | None = None  # called with the key under the cursor
+    preview: Callable[[str], None] | None = None  # called with the highlighted key
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with a few answers. `otherwise` is said where nobody can be asked, and nothing is done."""
+    """A question with a few answers. If nobody can be asked `otherwise` is shown, and nothing is done."""
 
     title: str
     text: str
     answers: Sequence[Option]
     otherwise: str = ""
-    default: str | None = None  # the answer where nobody can be asked
+    default: str | None = None  # the answer if nobody can be asked
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One line of a form. `hint` stands in it while it is empty."""
+    """A line of a form. `hint` is its placeholder."""
 
     name: str
     label: str
@@ -86,7 +86,7 @@ class Field:
 
 
 class RejectedError(Exception):
-    """What was filled into a form does not do. `str()` is one line; the fields named in `clear` are emptied."""
+    """A form's input was rejected. `str()` is one line; the fields named in `clear` are emptied."""
 
     def __init__(self, text: str, clear: Sequence[str] = ()) -> None:
         super().__init__(text)
@@ -99,19 +99,19 @@ Submit: TypeAlias = Callable[[Mapping[str, str]], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A few lines to fill in. `action` is what sending it is called; `submit` may refuse what was filled in."""
+    """A few lines to fill in. `action` is the label for submitting; `submit` may reject the input."""
 
     title: str
     text: str
     fields: Sequence[Field]
     action: str
-    otherwise: str  # is said where nobody can be asked
+    otherwise: str  # shown if nobody can be asked
     submit: Submit | None = None
     waiting: str = ""  # shown while `submit` runs
 
 
 def filtered(load: Callable[[], Awaitable[Sequence[Option]]]) -> Source:
-    """A source that loads once and filters by the letters typed."""
+    """A source that loads once and is filtered by what is typed."""
     loaded: list[Option] = []
 
     async def source(query: str) -> Sequence[Option]:

@@ -1,4 +1,4 @@
-"""What `chatctx watch` shows of another program's session. Pure: a `Followed` in, lines out."""
+"""The content of `chatctx watch` for another program's session. Pure: a `Followed` in, lines out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def watch_lines(followed: Followed, width: int) -> list[Content]:
 
 
 def status_text(followed: Followed) -> str:
-    """The session in one line, for the status line of another program."""
+    """The session on one line, for another program's status line."""
     usage = followed.usage
     parts = [f"{approx(usage.source)}{tokens_short(usage.total)}/{tokens_short(usage.limits.context, strip=True)}"]
     if usage.percent is not None:
@@ -88,7 +88,7 @@ def _sentences(followed: Followed) -> list[str]:
 
 
 def _filled(sentences: list[str], width: int) -> list[str]:
-    """`sentences` in lines of `width` cells: as many on one as fit."""
+    """`sentences` on lines of `width` cells, as many per line as fit."""
     lines: list[str] = []
     for sentence in sentences:
         joined = f"{lines[-1]}   ·   {sentence}" if lines else sentence

@@ -1,4 +1,4 @@
-"""A list of one-line rows of which only the visible ones are made: ten thousand cost what ten cost."""
+"""A list of one-line rows of which only the visible ones are created: ten thousand cost as much as ten."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LineList(ScrollView, can_focus=True):
         self._draw: Draw = lambda _index, _width: Content("")
 
     def show(self, count: int, draw: Draw, cursor: int) -> None:
-        """Show `count` rows from now on, the cursor on one of them."""
+        """Show `count` rows, with the cursor on one of them."""
         self.count, self._draw = count, draw
         self.virtual_size = Size(0, count)
         self.refresh(layout=True)
@@ -62,11 +62,11 @@ class LineList(ScrollView, can_focus=True):
         self.cursor = min(max(cursor, 0), max(0, count - 1))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many lines as there are rows."""
+        """The number of rows."""
         return max(1, self.count)
 
     def go(self, index: int) -> None:
-        """Put the cursor on a row (-1 is the last) and bring it into view."""
+        """Put the cursor on a row (-1 is the last) and scroll it into view."""
         self.cursor = min(max(index if index >= 0 else self.count + index, 0), max(0, self.count - 1))
         self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
         self.refresh()
@@ -89,18 +89,18 @@ class LineList(ScrollView, can_focus=True):
             self.action_choose()
 
     def action_move(self, step: int) -> None:
-        """The cursor up or down."""
+        """Move the cursor up or down."""
         self.go(max(0, self.cursor + step))
 
     def action_page(self, pages: int) -> None:
-        """A screenful up or down."""
+        """Move a screenful up or down."""
         self.go(max(0, self.cursor + pages * max(1, self.size.height - 1)))
 
     def action_go(self, index: int) -> None:
-        """To a row."""
+        """Go to a row."""
         self.go(index)
 
     def action_choose(self) -> None:
-        """Choose the cursor's row."""
+        """Choose the row under the cursor."""
         if self.count:
             self.post_message(self.Chosen(self.cursor))

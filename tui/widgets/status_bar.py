@@ -1,4 +1,4 @@
-"""The line at the bottom: the context bar, the number, and what can be done about it. Reads one `ContextUsage`."""
+"""The status line: the context bar, the number, and what can be done about it. Shows one `ContextUsage`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GAP = 3
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the line shows besides the usage. `cost` is in dollars, None where no price is known."""
+    """What the line shows besides the usage. `cost` is None if no price is known."""
 
     usage: ContextUsage | None = None
     cost: Cost | None = None
@@ -32,7 +32,7 @@ class Status:
 
 
 def number(usage: ContextUsage | None) -> Content:
-    """The number in short: `~52.1k / 200k · 26 %`, `52.1k / ?` where the window is unknown, `…` before there is one."""
+    """The number in short: `~52.1k / 200k · 26 %`, `52.1k / ?` if the window is unknown, `…` before there is one."""
     if usage is None:
         return Content.styled("…", "$text-muted")
     style = urgency(usage)
@@ -46,7 +46,7 @@ def number(usage: ContextUsage | None) -> Content:
 
 
 def status_line(status: Status, width: int) -> Content:
-    """The line for `width` cells. What matters least goes first: the hint, the cost, "until compaction", the bar."""
+    """The line for `width` cells. Dropped first: the hint, the cost, "until compaction", the bar."""
     usage = status.usage
     bar = context_bar(usage, 20 if width >= 106 else 12 if width >= 60 else 8)
     pieces: dict[str, Content] = {"bar": bar, "number": number(usage)}
@@ -56,7 +56,7 @@ def status_line(status: Status, width: int) -> Content:
         pieces["until"] = Content.assemble(
             ("until compaction ", "$text-muted"), (tokens_short(usage.until_compaction), "$foreground")
         )
-    if status.cost is not None and status.cost.priced:  # a model that costs nothing needs no figure
+    if status.cost is not None and status.cost.priced:  # free models need no figure
         total, priced, estimated = status.cost
         pieces["cost"] = Content.styled(spent(total, priced, estimated=estimated), "$text-muted")
     if usage is not None:
@@ -80,7 +80,7 @@ def _width(pieces: dict[str, Content]) -> int:
 
 
 class StatusBar(Widget):
-    """Shows a `Status`; a click asks for the panel."""
+    """Shows a `Status`; a click opens the panel."""
 
     DEFAULT_CSS = """
     StatusBar { height: 1; padding: 0 1; color: $text-muted; }
@@ -94,7 +94,7 @@ class StatusBar(Widget):
         self.status = Status()
 
     def show(self, status: Status) -> None:
-        """Draw `status` from now on; the layout stays."""
+        """Draw `status` from now on."""
         if status != self.status:
             self.status = status
             self.refresh()
@@ -104,6 +104,6 @@ class StatusBar(Widget):
         return status_line(self.status, self.content_size.width)
 
     def on_click(self, event: events.Click) -> None:
-        """A click anywhere on the line is a wish for more."""
+        """A click anywhere on the line."""
         event.stop()
         self.post_message(self.Pressed())

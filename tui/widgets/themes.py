@@ -1,7 +1,7 @@
 """Themes as files: `themes/*.toml` of the program, and the person's own beside the config file.
 
-A file has `dark`, a table `[colors]`, and if it likes `[context]` (the colours of `/context`) and `[variables]`
-(Textual's). Its name is the file's.
+A file has `dark`, a table `[colors]`, and optionally `[context]` (the colours of `/context`) and `[variables]`
+(Textual's). The theme is named after the file.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ _STYLES = {"none", "not", "bold", "dim", "italic", "underline", "reverse", "stri
 
 
 class ThemeError(Exception):
-    """A theme file that can't be used. `str()` is one line: which file, what, and what to do."""
+    """An unusable theme file. `str()` is one line: which file, what, and what to do."""
 
 
 def shipped_dir() -> Path:
-    """Where the program's themes are: inside the installed package, or beside it in a checkout."""
+    """The folder of the program's themes: in the installed package, or beside it in a checkout."""
     package = Path(__file__).parent.parent
     inside = package / "themes"
     return inside if inside.is_dir() else package.parent / "themes"
 
 
 def find_theme(name: str, user_dir: Path) -> Theme | None:
-    """The theme called `name`, the person's own before the program's; None if no file has that name.
+    """The theme called `name`, the person's own before the program's; None if there is no such file.
 
-    Raises `ThemeError` if the file is there and bad.
+    Raises `ThemeError` if the file is invalid.
     """
     for folder in (user_dir, shipped_dir()):
         path = folder / f"{name}.toml"
@@ -69,7 +69,7 @@ def find_theme(name: str, user_dir: Path) -> Theme | None:
 
 
 def load_themes(user_dir: Path) -> tuple[list[Theme], list[str]]:
-    """All themes of both directories (the person's replace the program's), and a line for each file that is bad."""
+    """All themes of both directories (the person's replace the program's), and a line for each invalid file."""
     themes: dict[str, Theme] = {}
     complaints: list[str] = []
     for path in _files(user_dir):
@@ -101,7 +101,7 @@ def read_theme(path: Path) -> Theme:
 
 
 def parse_theme(name: str, data: Mapping[str, Any]) -> Theme:
-    """A theme from the tables of its file. Raises `ThemeError` naming the setting."""
+    """A theme from the tables of its file. Raises `ThemeError` that names the setting."""
     if unknown := sorted(set(data) - set(_TABLES)):
         raise ThemeError(f"unknown setting {unknown[0]}; known: {', '.join(_TABLES)}")
     dark, ansi = data.get("dark", True), data.get("ansi", False)
@@ -150,7 +150,7 @@ def parse_theme(name: str, data: Mapping[str, Any]) -> Theme:
 
 
 def _cursor(background: str, primary: str, foreground: str, *, ansi: bool) -> dict[str, str]:
-    """The chosen row of a list: a shade behind the text, which keeps its colours; without shades, a line under it.
+    """The highlighted row of a list: a background shade, or an underline if there are no shades.
 
     (Textual 8.2.8 leaves "reverse" out of the style of a list's row.)
     """
@@ -166,7 +166,7 @@ def _cursor(background: str, primary: str, foreground: str, *, ansi: bool) -> di
 def context_variables(
     *, dark: bool, ansi: bool, background: str, overrides: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The variables `context-<colour>` and `context-<colour>-back` (a shade of it to lie behind) of a theme."""
+    """The variables `context-<colour>` and `context-<colour>-back` (a background shade of it) of a theme."""
     base = _ANSI if ansi else _DARK if dark else _LIGHT
     colours = {**base, **(overrides or {})}
     result = {f"context-{key}": value for key, value in colours.items()}
@@ -177,7 +177,7 @@ def context_variables(
 
 
 def _table(data: Mapping[str, Any], name: str, allowed: tuple[str, ...] | None) -> dict[str, str]:
-    """A table of colours with known names; without names, any variables of Textual: colours or text styles."""
+    """A table of colours with `allowed` names; without names, any of Textual's variables: colours or text styles."""
     table = data.get(name, {})
     if not isinstance(table, dict):
         raise ThemeError(f"{name} is a table: write it as [{name}]")

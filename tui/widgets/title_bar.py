@@ -1,4 +1,4 @@
-"""The line at the top: what this conversation is called, and who answers."""
+"""The title line: the conversation's title and the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tui.text.cells import clip, plain
 
 
 def title_line(title: str, model: str, width: int) -> Content:
-    """`title ──────── model` in `width` cells; the model keeps its end where both don't fit."""
+    """`title ──────── model` in `width` cells; the model's end stays visible if both don't fit."""
     left, right = plain(title), plain(model)
     if cell_len(left) + cell_len(right) + 4 > width and "/" in right:
         right = right.rsplit("/", 1)[1]
@@ -25,7 +25,7 @@ def title_line(title: str, model: str, width: int) -> Content:
 
 
 class TitleBar(Widget):
-    """Shows title and model; a click asks for the model picker."""
+    """Shows title and model; a click opens the model picker."""
 
     DEFAULT_CSS = """
     TitleBar { height: 1; padding: 0 1; }
@@ -40,7 +40,7 @@ class TitleBar(Widget):
         self.model = model
 
     def show(self, title: str, model: str) -> None:
-        """Name the conversation and its model."""
+        """Set the conversation's title and model."""
         if (title, model) != (self.title, self.model):
             self.title, self.model = title, model
             self.refresh()
@@ -50,6 +50,6 @@ class TitleBar(Widget):
         return title_line(self.title, self.model, self.content_size.width)
 
     def on_click(self, event: events.Click) -> None:
-        """A click is a wish to change the model."""
+        """A click to change the model."""
         event.stop()
         self.post_message(self.Pressed())

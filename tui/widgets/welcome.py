@@ -1,4 +1,4 @@
-"""What an empty conversation says: who answers, where that runs, and three things to try."""
+"""The text of an empty conversation: the model, where it runs, and three things to try."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GLYPHS = {category.colour: category.glyph for category in CATEGORIES.values()}
 
 
 def welcome(provider: str, model: str, usage: ContextUsage | None, where: str) -> Content:
-    """The static text of an empty conversation. No markup is read from the model's name."""
+    """The static text of an empty conversation. The model's name is not parsed as markup."""
     window = usage.limits.context if usage is not None else None
     unknown = "asking for its window …" if usage is None else "window unknown"
     size = f"{tokens_short(window, strip=True)} token window" if window else unknown

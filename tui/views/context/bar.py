@@ -1,4 +1,4 @@
-"""How full the window is, for the status line: the small bar, a sign and a colour. Pure."""
+"""The fill level of the window for the status line: a small bar, a sign and a colour. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def context_bar(usage: ContextUsage | None, width: int) -> Content:
-    """A bar of exactly `width` cells, heavy where the input is, thin elsewhere, dotted where the window is unknown.
+    """A bar of exactly `width` cells: heavy for the input, thin elsewhere, dotted if the window is unknown.
 
-    Always between empty and full, whatever the numbers say. The upright mark is where compaction starts.
+    Always between empty and full. The upright mark is where compaction starts.
     """
     width = max(0, width)
     window = usage.limits.context if usage is not None else None
@@ -32,7 +32,7 @@ def context_bar(usage: ContextUsage | None, width: int) -> Content:
 
 
 def filled_halves(used: int, window: int, width: int) -> int:
-    """Half cells of a bar of `width` cells: at least one when anything is used, full only when all is."""
+    """Half cells of a bar of `width` cells: at least one if anything is used, full only if all is."""
     if window <= 0 or width <= 0 or used <= 0:
         return 0
     halves = int(2 * width * used / window)
@@ -40,7 +40,7 @@ def filled_halves(used: int, window: int, width: int) -> int:
 
 
 def urgency(usage: ContextUsage) -> str:
-    """The theme colour of how near a compaction, a trim or a refusal is: amber from 75 %, red from 90 %, else ""."""
+    """The theme colour for nearing a compaction, a trim or a refusal: amber from 75 %, red from 90 %, else ""."""
     match fullness(usage):
         case None:
             return ""
@@ -52,13 +52,15 @@ def urgency(usage: ContextUsage) -> str:
 
 
 def alarm(usage: ContextUsage) -> str:
-    """ " !" where `urgency` is red: it reads without colour."""
+    """ " !" if `urgency` is red: readable without colour."""
     share = fullness(usage)
     return " !" if share is not None and share >= 90 else ""
 
 
 def fullness(usage: ContextUsage) -> float | None:
-    """The next request in percent of what it may be before something happens: the compaction threshold, or the input
-    budget where there is none. None where the window is unknown."""
+    """The next request in percent of the compaction threshold, or of the input budget if there is none.
+
+    None if the window is unknown.
+    """
     limit = usage.budget.max_input if usage.budget.compaction_at is None else usage.budget.compaction_at
     return 100 * usage.total / limit if limit else None

@@ -1,4 +1,4 @@
-"""The "fits where?" view of `/context`: this conversation in the windows of other models. Pure."""
+"""The "fits where?" view of `/context`: this conversation in other models' windows. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A model and this conversation in it. `too_much` is what would have to go, in tokens; None where unknown.
+    """A model and this conversation in it. `too_much` is the excess in tokens; None if unknown.
 
     `sure`: the tokens are this model's own, and measured.
     """
@@ -32,9 +32,9 @@ class Fit:
 
 
 def fits(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | None]]) -> list[Fit]:
-    """This conversation in each model ("provider/model", limits), roomiest first, unknown windows last.
+    """This conversation in each model ("provider/model", limits), largest window first, unknown ones last.
 
-    Tokens are those of the present model: another tokenizer may count some percent more or less.
+    Tokens are those of the current model: another tokenizer may count some percent more or less.
     """
     present = f"{usage.provider}/{usage.model}"
     all_limits = {**dict(models), present: usage.limits}
@@ -53,7 +53,7 @@ def fits(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | None]]) 
 
 
 def fit_line(fit: Fit, width: int) -> Content:
-    """One line: name, window, percentage, and what would have to go."""
+    """One line: name, window, percentage, and the excess."""
     wide = width >= 64
     room = max(8, width - (2 + 9 + 8 + (30 if wide else 2)))
     about = "" if fit.sure else "~"

@@ -1,4 +1,4 @@
-"""The history view of `/context`: how the conversation grew, call by call, as a stepped area. Pure."""
+"""The history view of `/context`: the growth of the conversation, call by call, as a stepped area. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One answered call: tokens in the window after it, and what happened just before it."""
+    """An answered call: tokens in the window after it, and what happened just before."""
 
     tokens: int
     event: Event = ""
@@ -29,7 +29,7 @@ class Call:
 
 
 def calls_of(messages: Iterable[Message]) -> list[Call]:
-    """The calls of a conversation, from the usage that came with its answers, oldest first."""
+    """The calls of a conversation, from the usage of its answers, oldest first."""
     calls: list[Call] = []
     last_input, summary = 0, False
     for message in messages:
@@ -55,7 +55,7 @@ def chart_lines(calls: Sequence[Call], width: int, height: int, *, window: int |
     columns = _columns(calls, room)
     top = _top(max(call.tokens for call in columns), window)
     rows = max(2, height - 1)
-    middle = rows - 1 - rows // 2  # the row that holds half of the top
+    middle = rows - 1 - rows // 2  # the row at half the height
     lines = []
     for row in range(rows):
         level = rows - row - 1
@@ -90,7 +90,7 @@ def legend(calls: Sequence[Call], window: int | None) -> str:
 
 
 def _top(largest: int, window: int | None) -> int:
-    """The upper end of the scale: the window where the conversation fills a fair part of it, else a round figure."""
+    """The upper end of the scale: the window if the conversation fills a fair part of it, else a round figure."""
     if window and largest >= 0.3 * window:
         return max(window, largest)
     size = int(10 ** max(0, len(str(max(1, largest))) - 1))

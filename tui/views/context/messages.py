@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MessageLine:
-    """One message of the list. `tokens` is None where it is not part of the next request (`left_out` says why)."""
+    """A message in the list. `tokens` is None if it is not part of the next request (`left_out` says why)."""
 
     id: str
     key: str  # category, for glyph and colour
@@ -41,7 +41,7 @@ def message_lines(
     pinned: AbstractSet[str] = frozenset(),
     by_size: bool = False,
 ) -> list[MessageLine]:
-    """All messages in order, or those that cost most first."""
+    """All messages in order, or the most expensive first."""
     counts = dict(usage.messages) if usage is not None else {}
     lines = []
     for message in messages:
@@ -66,7 +66,7 @@ def _key(message: Message) -> str:
 
 
 def preview(message: Message, length: int = 200) -> str:
-    """The beginning of a message in one line."""
+    """The beginning of a message on one line."""
     for part in message.parts:
         match part:
             case Text(text) | Refusal(text) if text.strip():
@@ -89,7 +89,7 @@ def _start(text: str, length: int) -> str:
 
 
 def message_line(line: MessageLine, width: int, now: float) -> Content:
-    """One line: glyph, what it says, tokens, where the figure is from, age. Narrow: without the last two."""
+    """One line: glyph, text, tokens, source of the figure, age. If narrow, without the last two."""
     look = category(line.key)
     wide = width >= 72
     tokens = "" if line.tokens is None else approx(line.source) + tokens_exact(line.tokens)
@@ -106,6 +106,6 @@ def message_line(line: MessageLine, width: int, now: float) -> Content:
 
 
 def listed(lines: Sequence[MessageLine]) -> str:
-    """What the list holds, for its title."""
+    """A summary of the list, for its title."""
     out = sum(1 for line in lines if line.left_out)
     return f"{len(lines):,} messages" + (f", {out:,} not sent any more" if out else "")

@@ -1,7 +1,7 @@
-"""The picture of the window: one band, one stretch a category, each with its own glyph and colour.
+"""The picture of the window: a band with a segment for each category, each with its own glyph and colour.
 
-Pure: `ContextUsage` in, lines of `Content` out. Colours are theme variables (`$context-system`), so that a change of
-theme needs nothing here; the glyphs alone tell the categories apart where there is no colour.
+Pure: `ContextUsage` in, lines of `Content` out. Colours are theme variables (`$context-system`), so themes can change
+without redrawing; without colour the glyphs tell the categories apart.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """How a category looks: one cell, a theme variable `context-<colour>`, and its short label in the band."""
+    """The look of a category: a cell, a theme variable `context-<colour>`, and its short label in the band."""
 
     glyph: str
     colour: str
@@ -52,19 +52,19 @@ COLOURS = tuple(category.colour for category in CATEGORIES.values())
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of the band: `key` of `CATEGORIES`, size in tokens."""
+    """A segment of the band: `key` of `CATEGORIES`, size in tokens."""
 
     key: str
     tokens: int
 
 
 def category(key: str) -> Category:
-    """The look of a row key; an unknown key looks like "unattributed"."""
+    """The look of a row key; unknown keys look like "unattributed"."""
     return CATEGORIES.get(key, CATEGORIES["unattributed"])
 
 
 def segments_of(usage: ContextUsage) -> tuple[Segment, ...]:
-    """The band's stretches in the order of the table, empty ones left out."""
+    """The band's segments in the order of the table, without empty ones."""
     rows: list[UsageRow] = sorted(usage.rows, key=lambda row: _order(row.key))
     parts = [Segment(row.key if row.key in CATEGORIES else "unattributed", row.tokens) for row in rows]
     parts += [
@@ -81,9 +81,9 @@ def _order(key: str) -> int:
 
 
 def cells(sizes: Sequence[int], width: int) -> list[int]:
-    """Share `width` cells out by size: largest remainders, at least one cell for what is there, in sum exactly `width`.
+    """Divide `width` cells by size: largest remainders, at least one cell for each, in sum exactly `width`.
 
-    Sizes are positive. Where there are more sizes than cells, the smallest get none.
+    Sizes are positive. If there are more sizes than cells, the smallest get none.
     """
     total = sum(sizes)
     if width <= 0 or total <= 0:
@@ -102,10 +102,10 @@ def cells(sizes: Sequence[int], width: int) -> list[int]:
 
 
 def picture_lines(usage: ContextUsage, width: int, rows: int = 3) -> list[Content]:
-    """The band, `rows` lines of `width` cells. With three rows wide stretches carry their name in the middle one.
+    """The band, `rows` lines of `width` cells. With three rows, wide segments have their label in the middle one.
 
-    Where the request is larger than the window a further line marks where the window ends. An empty window (nothing
-    known, nothing used) is one stretch of free cells.
+    If the request is larger than the window, a further line marks the end of the window. An empty window is one segment
+    of free cells.
     """
     parts = segments_of(usage) or (Segment("free", 1),)
     whole = sum(part.tokens for part in parts)

@@ -1,4 +1,4 @@
-"""What `/context` shows: headline, picture, rows, and how the total came about."""
+"""The content of `/context`: headline, picture, rows, and how the total was obtained."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the panel. `key` names the row it stands for ("" for text that can't be chosen), `item` its item."""
+    """A line of the panel. `key` names its row ("" for text that can't be chosen), `item` its item."""
 
     content: Content
     key: str = ""
@@ -47,21 +47,21 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class ContextView:
-    """What fills the context window of a session."""
+    """The contents of a session's context window."""
 
     session: ChatSession
     workspace: Workspace
     title = "Context"
 
     async def lines(self, width: int) -> Sequence[Content]:
-        """Everything but the picture, measured now."""
+        """Everything except the picture, measured now."""
         usage = await self.session.refresh_usage()
         rows = table_lines(usage, width, expanded={"messages"}, hints=deferred_hint(self.session))
         return [*headline(usage, width), *(row.content for row in rows), *basis_lines(usage, width)]
 
 
 def deferred_hint(session: ChatSession) -> dict[str, str]:
-    """What the row of the tools says of those that are not sent."""
+    """The hint in the tools row about tools that are not sent."""
     plan = session.tools.plan
     return {"tools": deferred_words(len(plan.deferred), plan.tokens)} if plan.deferred else {}
 
@@ -74,7 +74,7 @@ def context_lines(
     hints: Mapping[str, str] | None = None,
     picture_rows: int = 3,
 ) -> list[Line]:
-    """Everything the panel shows, in order, no line wider than `width` cells (60 or more show every column)."""
+    """The whole panel in order, no line wider than `width` cells (60 or more show every column)."""
     blank = Line(Content(""))
     lines = [Line(content) for content in headline(usage, width)]
     lines.append(blank)
@@ -87,7 +87,7 @@ def context_lines(
 
 
 def headline(usage: ContextUsage, width: int) -> list[Content]:
-    """Two lines: whose window it is, and the number."""
+    """Two lines: the model, and the number."""
     window = f"{tokens_short(usage.limits.context, strip=True)} window"
     source = usage.limits.detail or _SOURCES.get(usage.limits.source, "")
     if usage.limits.context is None:
@@ -115,7 +115,7 @@ def headline(usage: ContextUsage, width: int) -> list[Content]:
 
 
 def table_lines(usage: ContextUsage, width: int, *, expanded: AbstractSet[str], hints: Mapping[str, str]) -> list[Line]:
-    """The rows, messages grouped, with what is free at the end."""
+    """The rows, messages grouped, and the free space at the end."""
     table = _Table(usage, width, expanded, hints)
     messages = [row for row in usage.rows if row.key in MESSAGE_ROWS]
     before = [row for row in usage.rows if row.key in ("system", "memory", "tools")]
@@ -132,7 +132,7 @@ def table_lines(usage: ContextUsage, width: int, *, expanded: AbstractSet[str], 
 
 
 class _Table:
-    """Column widths of one table, and the rows drawn to them."""
+    """Column widths of a table, and the rows drawn to them."""
 
     def __init__(self, usage: ContextUsage, width: int, expanded: AbstractSet[str], hints: Mapping[str, str]) -> None:
         self.usage = usage
@@ -161,7 +161,7 @@ class _Table:
         return lines
 
     def group(self, rows: list[UsageRow]) -> list[Line]:
-        """The line "messages" and, unfolded, its parts."""
+        """The line "messages" and, if unfolded, its parts."""
         tokens = sum(row.tokens for row in rows)
         sources = {row.source for row in rows if row.tokens} or {row.source for row in rows}
         how = sources.pop() if len(sources) == 1 else ("mixed" if sources else "")
@@ -177,7 +177,7 @@ class _Table:
         return lines
 
     def rest(self) -> list[Line]:
-        """What no message takes: free, compaction buffer, output reserve; and what does not fit."""
+        """Everything but messages: free, compaction buffer, output reserve; and the excess."""
         usage = self.usage
         if usage.limits.context is None:
             unknown = clip("? the window is unknown: /window 128k sets it", self.width)
@@ -269,7 +269,7 @@ class _Table:
 
 
 def _item_name(item: UsageItem) -> str:
-    """A tool of a server is named with it."""
+    """The item's name; for a server's tool including the server."""
     return item.name if item.group in ("", "built-in") else f"{item.group}: {item.name}"
 
 
@@ -279,12 +279,12 @@ def _spread(left: Content, right: Content, width: int) -> Content:
 
 
 def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
-    """How the total came about, how good the last estimate was, and what compactions saved."""
+    """How the total was obtained, how accurate the last estimate was, and what compactions saved."""
     basis = usage.basis
     facts = []
     if basis.last_error_percent is not None:
         facts.append(f"last estimate off by {signed_percent(basis.last_error_percent)}")
-    if basis.factor is not None and (basis.measured_calls or basis.factor != 1.0):  # 1.00 of nothing says nothing
+    if basis.factor is not None and (basis.measured_calls or basis.factor != 1.0):  # a factor on nothing is meaningless
         learned = (
             f", 95 % of estimates within {percent(basis.error_p95_percent, digits=1)}"
             if basis.error_p95_percent
@@ -301,14 +301,14 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
 
 
 def _by_class(basis: Basis) -> str:
-    """The factors of the conversation's classes of text where they differ."""
+    """The factors of the conversation's classes of text, if they differ."""
     if len({f"{item.factor:.2f}" for item in basis.classes}) < 2:
         return ""
     return f" ({', '.join(f'{item.name} {item.factor:.2f}' for item in basis.classes)})"
 
 
 def _sum(usage: ContextUsage) -> str:
-    """The total as a sum, each part as far as the next request has it."""
+    """The total as a sum of measured and estimated parts."""
     basis = usage.basis
     if basis.last_input is None:
         return "estimated: no call to this model has measured it yet"
@@ -330,7 +330,7 @@ def _sum(usage: ContextUsage) -> str:
 
 
 def _fill(sentences: Iterable[str], width: int) -> list[str]:
-    """The first sentence on its own line, the rest joined by dots; a line breaks between two facts."""
+    """The first sentence on its own line, the rest joined by dots and wrapped between facts."""
     first, *rest = sentences
     lines = textwrap.wrap(first, width) or [""]
     line = ""

@@ -1,4 +1,4 @@
-"""The list that offers endings for what is being typed. It lies over the transcript and never takes the focus."""
+"""The list of completions for what is being typed. It overlays the transcript and never takes the focus."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ class CompletionList(OptionList):
 
     @property
     def open(self) -> bool:
-        """Whether there is something to choose."""
+        """Whether it has choices."""
         return bool(self.choices)
 
     @property
     def current(self) -> Choice | None:
-        """The choice under the cursor."""
+        """The highlighted choice."""
         return self.choices[self.highlighted] if self.choices and self.highlighted is not None else None
 
     def current_for(self, words: str) -> Choice | None:
-        """The choice under the cursor, if the list was made for `words`: after quick typing it may not be yet."""
+        """The highlighted choice, if the list was made for `words`: it may lag behind fast typing."""
         return self.current if words == self.words else None
 
     def offer(self, choices: Sequence[Choice], words: str = "") -> None:
-        """Show the choices for `words`, the first one chosen; none hides the list."""
-        chosen = self.current if words == self.words else None  # what was chosen for other words says nothing here
+        """Show the choices for `words`, the first one highlighted; an empty list hides it."""
+        chosen = self.current if words == self.words else None  # forget the choice made for other words
         self.words = words
         self.choices = tuple(choices)
         self.display = self.open
@@ -77,6 +77,6 @@ class CompletionList(OptionList):
         self.styles.offset = (2, -min(len(choices), ROWS))
 
     def move(self, step: int) -> None:
-        """Go `step` choices down, round the ends."""
+        """Move down by `step` choices, wrapping around."""
         if self.open:
             self.highlighted = ((self.highlighted or 0) + step) % len(self.choices)

@@ -1,4 +1,4 @@
-"""Where a person writes: a prompt that grows, a line above it with what the draft costs, a list of completions."""
+"""Where a person writes: a growing prompt, a line above it with the draft's cost, a list of completions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _IN_TURN = ("submit", "newline", "complete", "close_list", "cursor_up", "cursor_
 
 
 class PromptArea(TextArea):
-    """The text itself. Big pastes become chips; deleting back into a chip takes it whole."""
+    """The text area. Big pastes become chips; deleting back into a chip removes it entirely."""
 
     DEFAULT_CSS = """
     PromptArea, PromptArea:focus {
@@ -64,9 +64,9 @@ class PromptArea(TextArea):
         self.chips = owner.chips
 
     async def on_key(self, event: events.Key) -> None:
-        """The composer's keys take their turn among the letters, so that enter sends all that was typed before it.
+        """Handle the composer's keys in order with the letters, so that enter sends all that was typed before it.
 
-        As priority bindings they would run ahead of letters still on their way here, as plain ones behind later ones.
+        Priority bindings would run ahead of letters that are still queued, plain ones behind later ones.
         """
         bound = None if event.is_printable else self.screen.active_bindings.get(event.key)
         if bound is None or bound.node is not self or bound.binding.action not in _IN_TURN:
@@ -76,7 +76,7 @@ class PromptArea(TextArea):
             event.stop()
 
     def action_submit(self) -> None:
-        """Send, or take the chosen completion."""
+        """Send, or accept the highlighted completion."""
         self.owner.submit()
 
     def action_newline(self) -> None:
@@ -84,28 +84,28 @@ class PromptArea(TextArea):
         self.insert("\n", maintain_selection_offset=False)
 
     def action_complete(self) -> None:
-        """Take the chosen completion without sending; without a list, go to the next widget."""
+        """Accept the highlighted completion without sending; without a list, go to the next widget."""
         if not self.owner.complete():
             self.screen.focus_next()
 
     def action_close_list(self) -> None:
-        """Close the completions; without a list the key belongs to the screen."""
+        """Close the completions; without a list the screen handles the key."""
         if not self.owner.completions.open:
             raise SkipAction
         self.owner.completions.offer(())
 
     def action_cursor_up(self, select: bool = False) -> None:
-        """Up: in the list, to an earlier prompt from the first line, else in the text."""
+        """Up in the list, or from the first line to an earlier prompt, else in the text."""
         if select or not self.owner.up():
             super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:
-        """Down: in the list, to a later prompt from the last line, else in the text."""
+        """Down in the list, or from the last line to a later prompt, else in the text."""
         if select or not self.owner.down():
             super().action_cursor_down(select)
 
     def on_paste(self, event: events.Paste) -> None:
-        """What the terminal pastes: text, the paths of files that were dropped, or nothing where it has a picture."""
+        """A paste from the terminal: text, paths of dropped files, or nothing if it has an image."""
         event.prevent_default()
         event.stop()
         if event.text:
@@ -114,11 +114,11 @@ class PromptArea(TextArea):
             self.action_paste()
 
     def action_paste(self) -> None:
-        """The key for pasting what the terminal doesn't."""
+        """Paste what the terminal can't."""
         self.post_message(Composer.PasteWanted())
 
     def insert_paste(self, text: str) -> None:
-        """Insert a paste: fold what is large, attach dropped files."""
+        """Insert a paste: fold large text, attach dropped files."""
         text = clean_text(text)
         if files := dropped_files(text):
             for path in files:
@@ -127,33 +127,33 @@ class PromptArea(TextArea):
             self.insert(self.chips.fold(text) if self.chips.wanted(text) else text, maintain_selection_offset=False)
 
     def mention(self, path: str) -> None:
-        """Attach a file: its name goes into the text, apart from the words around it."""
+        """Attach a file: its name goes into the text, separated from the words around it."""
         row, column = self.cursor_location
         before = self.document[row][:column]
         blank = " " if before and not before[-1].isspace() else ""
         self.insert(f"{blank}{clean_text(mention_of(path))} ", maintain_selection_offset=False)
 
     def get_cursor_left_location(self) -> Location:
-        """A whole character to the left: an emoji of several people is one."""
+        """One grapheme to the left."""
         row, column = self.cursor_location
         return (row, cluster_start(self.document[row], column)) if column else super().get_cursor_left_location()
 
     def get_cursor_right_location(self) -> Location:
-        """A whole character to the right."""
+        """One grapheme to the right."""
         row, column = self.cursor_location
         line = self.document[row]
         return (row, cluster_end(line, column)) if column < len(line) else super().get_cursor_right_location()
 
     def get_cursor_up_location(self) -> Location:
-        """Above, never inside a character."""
+        """Above, never inside a grapheme."""
         return self._at_boundary(super().get_cursor_up_location())
 
     def get_cursor_down_location(self) -> Location:
-        """Below, never inside a character."""
+        """Below, never inside a grapheme."""
         return self._at_boundary(super().get_cursor_down_location())
 
     def get_target_document_location(self, event: events.MouseEvent) -> Location:
-        """Under the mouse, never inside a character."""
+        """Under the mouse, never inside a grapheme."""
         return self._at_boundary(super().get_target_document_location(event))
 
     def _at_boundary(self, location: Location) -> Location:
@@ -171,17 +171,17 @@ class PromptArea(TextArea):
 
     @property
     def on_first_line(self) -> bool:
-        """Whether the cursor is on the topmost line, as wrapped."""
+        """Whether the cursor is on the first wrapped line."""
         return self.wrapped_document.location_to_offset(self.cursor_location).y == 0
 
     @property
     def on_last_line(self) -> bool:
-        """Whether the cursor is on the last line, as wrapped."""
+        """Whether the cursor is on the last wrapped line."""
         return self.wrapped_document.location_to_offset(self.cursor_location).y >= self.wrapped_document.height - 1
 
 
 class RuleLine(Widget):
-    """The line above the prompt: what is going on at the left, what the draft costs at the right."""
+    """The line above the prompt: activity on the left, the draft's cost on the right."""
 
     DEFAULT_CSS = """
     RuleLine { height: 1; padding: 0 1; }
@@ -193,7 +193,7 @@ class RuleLine(Widget):
         self.right: Sequence[str] = ()
 
     def show(self, *, left: Content | None = None, right: Sequence[str] | None = None) -> None:
-        """Change either end; the layout stays. `right` are ways to say the same, the longest first."""
+        """Change either side. `right` are variants of the same text, longest first."""
         self.left = self.left if left is None else left
         self.right = self.right if right is None else right
         self.refresh()
@@ -213,7 +213,7 @@ class RuleLine(Widget):
 
 
 def queue_lines(texts: Sequence[str], width: int) -> list[Content]:
-    """One line for each of the first messages, and how many more wait."""
+    """One line for each of the first messages, and how many more are waiting."""
     lines = [
         Content.assemble(("queued  ", "$text-accent"), (clip(plain(text), max(1, width - 8)), "$text-muted"))
         for text in texts[:QUEUE_SHOWN]
@@ -224,7 +224,7 @@ def queue_lines(texts: Sequence[str], width: int) -> list[Content]:
 
 
 class QueueList(Static):
-    """The waiting messages, between transcript and composer; not there while none waits."""
+    """The waiting messages, between transcript and composer; hidden if there are none."""
 
     DEFAULT_CSS = """
     QueueList { height: auto; padding: 0 1; display: none; }
@@ -233,18 +233,18 @@ class QueueList(Static):
     texts: Sequence[str] = ()
 
     def show(self, texts: Sequence[str]) -> None:
-        """Show these."""
+        """Show these messages."""
         self.texts = texts
         self.display = bool(texts)
         self.on_resize()
 
     def on_resize(self) -> None:
-        """One line each, at this width."""
+        """Draw one line for each at this width."""
         self.update(Content("\n").join(queue_lines(self.texts, max(10, self.app.size.width - 2))))
 
 
 class Composer(Widget):
-    """Prompt, cost line and completions. Posts what was written; knows nothing of a session."""
+    """Prompt, cost line and completions. Posts what was written; independent of the session."""
 
     DEFAULT_CSS = """
     Composer { height: auto; layout: vertical; }
@@ -253,14 +253,14 @@ class Composer(Widget):
     """
 
     class Submitted(Message):
-        """Enter was pressed on `text` (pastes unfolded), which the draft holds no more: see `Composer.give_back`."""
+        """Enter was pressed on `text` (pastes unfolded), which has left the draft: see `Composer.give_back`."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
     class Changed(Message):
-        """The draft changed. `typed` is without pastes, `pasted` are they; completion goes by `words` and `cursor`."""
+        """The draft changed. `typed` is without pastes, `pasted` are these; completion uses `words` and `cursor`."""
 
         def __init__(self, typed: str, pasted: Sequence[str], words: str, cursor: int) -> None:
             super().__init__()
@@ -270,23 +270,23 @@ class Composer(Widget):
             self.cursor = cursor
 
     class Recall(Message):
-        """Up was pressed in an empty draft: the last queued message may come back."""
+        """Up was pressed in an empty draft: the last queued message may return to it."""
 
     class PasteWanted(Message):
-        """What the system's clipboard holds is wanted."""
+        """The content of the system clipboard is requested."""
 
     def __init__(self, placeholder: str = "ask, or / for commands") -> None:
         super().__init__()
         self.chips = PasteChips()
         self.history = PromptHistory()
-        self.outgoing: list[str] = []  # what was submitted and nobody has yet
+        self.outgoing: list[str] = []  # submitted texts that were not handled yet
         self.area = PromptArea(self, placeholder)
         self.rule = RuleLine()
         self.completions = CompletionList()
-        self.queued = False  # whether `Recall` has something to bring back
+        self.queued = False  # whether there is a message for `Recall`
 
     def compose(self) -> ComposeResult:
-        """The list lies over what is above; rule and prompt stand below one another."""
+        """The list overlays what is above; below it are rule and prompt."""
         yield self.completions
         yield self.rule
         with Horizontal():
@@ -307,30 +307,32 @@ class Composer(Widget):
         self.area.move_cursor(self.area.document.end)
 
     def clear(self) -> None:
-        """Empty the draft."""
+        """Clear the draft."""
         self.completions.offer(())
         self.chips.clear()
         self.area.load_text("")
 
     def give_back(self, text: str) -> None:
-        """What was submitted and can't be sent, before whatever was written since."""
+        """Put a submitted text that can't be sent before whatever was written since."""
         self.value = text + self.value
 
     def taken(self, text: str) -> None:
-        """Who was told that `text` is submitted has it now."""
+        """`text`, which was submitted, has been handled."""
         if text in self.outgoing:
             self.outgoing.remove(text)
 
     def fit(self, height: int) -> None:
-        """Leave room for the rest in a window of `height` lines: the prompt scrolls where it is longer."""
-        self.area.styles.max_height = max(2, min(10, height - 8))  # title, a line of talk, four that wait, rule, status
+        """Leave space for the other widgets in a window of `height` lines: a longer prompt scrolls."""
+        self.area.styles.max_height = max(
+            2, min(10, height - 8)
+        )  # title, a line of conversation, four waiting messages, rule, status
 
     def focus_prompt(self) -> None:
-        """Take the keys."""
+        """Focus the prompt."""
         self.area.focus()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Tell the screen, once for each change."""
+        """Notify the screen once for each change."""
         event.stop()
         text = self.area.text
         typed, pasted = self.chips.split(text)
@@ -338,7 +340,7 @@ class Composer(Widget):
         self.post_message(self.Changed(typed, pasted, text, cursor))
 
     def submit(self) -> None:
-        """Take the chosen completion if it changes anything, else send."""
+        """Accept the highlighted completion if it changes anything, else send."""
         choice = self.completions.current_for(self.area.text)
         if choice is not None and choice.text.strip() != self.area.text.strip():
             self._take(choice)
@@ -346,12 +348,12 @@ class Composer(Widget):
                 return
         self.completions.offer(())
         if (text := self.value).strip():
-            self.clear()  # here and not by who gets it: the keys that wait behind enter begin the next message
+            self.clear()  # here rather than in the handler: keys queued behind enter begin the next message
             self.outgoing.append(text)
             self.post_message(self.Submitted(text))
 
     def up(self) -> bool:
-        """The list's cursor up, the last waiting message back, or an earlier prompt. False: the key is the text's."""
+        """Move up in the list, recall the last waiting message, or an earlier prompt. False: not handled here."""
         if self.completions.open:
             self.completions.move(-1)
         elif not self.area.on_first_line:
@@ -364,7 +366,7 @@ class Composer(Widget):
         return True
 
     def down(self) -> bool:
-        """The list's cursor down, or a later prompt. False: the key is the text's."""
+        """Move down in the list, or to a later prompt. False: not handled here."""
         if self.completions.open:
             self.completions.move(1)
         elif not self.area.on_last_line:
@@ -374,14 +376,14 @@ class Composer(Widget):
         return True
 
     def complete(self) -> bool:
-        """Take the chosen completion without sending. False where there is none."""
+        """Accept the highlighted completion without sending. False if there is none."""
         choice = self.completions.current
         if choice is not None:
             self._take(choice)
         return choice is not None
 
     def on_option_list_option_selected(self, event: CompletionList.OptionSelected) -> None:
-        """A click on a completion takes it."""
+        """Accept a clicked completion."""
         event.stop()
         if choice := self.completions.current:
             self._take(choice)

@@ -1,4 +1,4 @@
-"""Big pastes: kept whole, shown in the draft as one short chip."""
+"""Big pastes: stored entirely, shown in the draft as a short chip."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FILE = re.compile(r"(?:/|~/|file:///).*\.(?:png|jpe?g|gif|webp|pdf)", re.IGNORE
 
 
 def dropped_files(text: str) -> list[str]:
-    """The pictures and PDFs whose paths are all of `text`: what terminals paste when files are dropped on them."""
+    """The images and PDFs if `text` consists of paths only, as terminals paste them when files are dropped."""
     if len(text) > 4_000 or not text.strip() or "\n" in text.strip():
         return []
     import shlex  # not before the first frame
@@ -21,7 +21,7 @@ def dropped_files(text: str) -> list[str]:
 
     try:
         words = shlex.split(text)
-    except ValueError:  # a quotation mark without its partner
+    except ValueError:  # an unbalanced quotation mark
         return []
     if not all(_FILE.fullmatch(word) and '"' not in word for word in words):
         return []
@@ -29,18 +29,18 @@ def dropped_files(text: str) -> list[str]:
 
 
 class PasteChips:
-    """The texts behind the chips of one draft. A chip whose label was edited is plain text."""
+    """The texts behind the chips of one draft. A chip with an edited label is plain text."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
 
     @staticmethod
     def wanted(text: str) -> bool:
-        """Whether a paste is so large that it is better folded."""
+        """Whether a paste is large enough to be folded."""
         return len(text) > FOLD_CHARACTERS or text.count("\n") >= FOLD_LINES
 
     def fold(self, text: str) -> str:
-        """Keep `text`, return the label that stands for it."""
+        """Store `text` and return its label."""
         lines = text.count("\n") + 1
         size = size_text(len(text.encode("utf-8", "surrogatepass")))
         label = f"[paste {len(self._texts) + 1}: {plural(lines, 'line')}, {size}]"
@@ -54,19 +54,19 @@ class PasteChips:
         return self._pattern().sub(lambda match: self._texts[match.group()], draft)
 
     def split(self, draft: str) -> tuple[str, list[str]]:
-        """What was typed, and the pasted texts in it: counted apart, so that a keystroke costs what was typed."""
+        """The typed text, and the pasted texts in it: counted separately, so that a key costs only the typed text."""
         if not self._texts:
             return draft, []
         pattern = self._pattern()
         return pattern.sub("", draft), [self._texts[label] for label in pattern.findall(draft)]
 
     def label_before(self, line: str, column: int) -> str | None:
-        """The label that ends at `column` of `line`, if one does."""
+        """The label that ends at `column` of `line`, if any."""
         before = line[:column]
         return next((label for label in self._texts if before.endswith(label)), None)
 
     def clear(self) -> None:
-        """Forget every text: the draft was sent or thrown away."""
+        """Forget every text: the draft was sent or discarded."""
         self._texts.clear()
 
     def _pattern(self) -> re.Pattern[str]:

@@ -1,4 +1,4 @@
-"""Going back and forth through what was asked before, with the draft kept at the end."""
+"""Going back and forth through earlier prompts, with the draft kept at the end."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ LIMIT = 1_000
 
 
 class PromptHistory:
-    """A cursor over earlier prompts, oldest first. The place after the last one is the draft."""
+    """A cursor over earlier prompts, oldest first. The position after the last one is the draft."""
 
     def __init__(self, prompts: Iterable[str] = ()) -> None:
         self._prompts: list[str] = []
         self._draft = ""
-        self._edited: dict[int, str] = {}  # what earlier prompts were changed to, by their place
+        self._edited: dict[int, str] = {}  # edits of earlier prompts, by their position
         self.load(prompts)
 
     def load(self, prompts: Iterable[str]) -> None:
@@ -24,9 +24,9 @@ class PromptHistory:
         self._edited.clear()
 
     def add(self, prompt: str) -> None:
-        """Remember a prompt and go to the end. A repetition of the last one is one entry.
+        """Add a prompt and go to the end. Repetitions of the last one are merged.
 
-        What is `left` becomes an entry too: an earlier prompt went out in its stead.
+        Texts in `left` become entries too: an earlier prompt was sent instead of them.
         """
         for text in filter(None, (*self.left, prompt)):
             if not self._prompts or self._prompts[-1] != text:
@@ -37,12 +37,12 @@ class PromptHistory:
 
     @property
     def left(self) -> list[str]:
-        """What was written and is out of sight: the draft, while an earlier prompt is shown, and changes to others."""
+        """Texts that are out of sight: the draft, while an earlier prompt is shown, and edits of others."""
         draft = [self._draft] if self._draft and self._at < len(self._prompts) else []
         return [*(text for at, text in self._edited.items() if at != self._at), *draft]
 
     def _leave(self, current: str) -> None:
-        """Keep `current`, which stands where we are, before going elsewhere."""
+        """Keep `current`, the text at the present position, before moving."""
         if self._at == len(self._prompts):
             self._draft = current
         elif current.strip() and current != self._prompts[self._at]:
@@ -56,7 +56,7 @@ class PromptHistory:
         return self._edited.get(self._at, self._prompts[self._at])
 
     def back(self, current: str) -> str | None:
-        """The prompt before the current place, None at the beginning. `current` is kept: the draft, or a change."""
+        """The prompt before the present position, None at the beginning. `current` is kept: the draft, or an edit."""
         if self._at == 0:
             return None
         self._leave(current)
@@ -64,7 +64,7 @@ class PromptHistory:
         return self._here()
 
     def forward(self, current: str) -> str | None:
-        """The prompt after the current place, the draft after the last one, None if that is where we are.
+        """The prompt after the present position, the draft after the last one, None at the draft.
 
         `current` is kept as by `back`.
         """

@@ -1,4 +1,4 @@
-"""What the transcript shows, apart from any screen: entries, their rows at one width, their heights."""
+"""The content of the transcript, independent of the screen: entries, their rows at one width, their heights."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ LARGE = 6_000
 
 
 class Document:
-    """The entries in order. Rows are made on demand (`draw`); until then heights are estimates.
+    """The entries in order. Rows are created on demand (`draw`); until then heights are estimates.
 
-    With `later`, large messages are not drawn on demand: it is called with their index, to run `job` elsewhere and
-    bring the rows back with `accept`.
+    With `later`, large messages are not drawn on demand: it is called with their index, to run `job` in a thread and
+    pass the rows to `accept`.
     """
 
     def __init__(self, palette: Palette, later: Callable[[int], None] | None = None) -> None:
@@ -62,13 +62,13 @@ class Document:
         self._now = 0.0
 
     def show_times(self, on: bool, now: float) -> None:
-        """Show when each message was written, as seen from `now` (seconds since the epoch)."""
+        """Show when each message was written, relative to `now` (seconds since the epoch)."""
         self._times, self._now = on, now
         for index in list(self._drawn):
             self.redraw(index)
 
     def set_messages(self, messages: Sequence[Message], not_sent: Mapping[str, str]) -> None:
-        """Show these messages. Folds opened before stay open where the message is still there."""
+        """Show these messages. Open folds stay open if the message is still there."""
         opened = {entry.message.id: entry for entry in self.entries if entry.message}
         self.entries, self.index, self._calls, self._answered = [], {}, {}, set()
         self._drawn = set()
@@ -91,7 +91,7 @@ class Document:
                 self._answered.add(part.call_id)
 
     def append(self, message: Message) -> None:
-        """Add a message. A tool's results take the place of the calls they answer."""
+        """Add a message. A tool's results replace the calls they answer."""
         self._register(message, len(self.entries))
         self._add(Entry(message))
         answers = {part.call_id for part in message.parts if isinstance(part, ToolResult)}
@@ -103,24 +103,24 @@ class Document:
                     break
 
     def add_notice(self, level: Level, text: str) -> None:
-        """Add a notice, which is no message and vanishes with the next `set_messages`."""
+        """Add a notice, which is not a message and is removed by the next `set_messages`."""
         self._add(Entry(notice=(level, clean_text(text))))
 
     def start_reply(self, message_id: str, provider: str, model: str) -> LiveReply:
-        """Add the reply that begins now, or begin it anew."""
+        """Add a reply that begins now, or restart it."""
         live = LiveReply()
         shell = Message("assistant", (), message_id, status="streaming", provider=provider, model=model)
         index = self.index.get(message_id)
         if index is None:
             self.index[message_id] = len(self.entries)
             self._add(Entry(shell, live))
-        else:  # tried again: what had arrived gives way
+        else:  # a retry: drop what had arrived
             self.entries[index].message, self.entries[index].live = shell, live
             self.redraw(index)
         return live
 
     def finish_reply(self, message: Message) -> None:
-        """The reply as stored replaces the one that was arriving, drawn once more from its source."""
+        """Replace the streaming reply by the stored one, drawn from its source."""
         index = self.index.get(message.id)
         if index is None:
             self.append(message)
@@ -132,7 +132,7 @@ class Document:
         self.redraw(index)
 
     def drop_last(self, message_id: str) -> bool:
-        """Take a reply away again, if it is the last entry."""
+        """Remove a reply if it is the last entry."""
         index = self.index.get(message_id)
         if index is None or index != len(self.entries) - 1:
             return False
@@ -148,13 +148,13 @@ class Document:
 
     @property
     def counts(self) -> Mapping[str, Count]:
-        """Tokens by message id, as far as they are known."""
+        """Tokens by message id, as far as known."""
         return self._counts
 
     def set_counts(self, counts: Mapping[str, Count]) -> None:
-        """Tokens by message id, with where each figure comes from. Only those of drawn entries are looked up.
+        """Set tokens by message id, with the source of each figure.
 
-        What is not sent any more has none among them: it keeps what it took last, as an estimate.
+        Messages that are not sent any more have none: they keep their last figure, as an estimate.
         """
         if counts is self._counts:
             return
@@ -165,7 +165,7 @@ class Document:
                 self.redraw(index)
 
     def set_not_sent(self, not_sent: Mapping[str, str]) -> None:
-        """Which messages don't go out any more, and why: trimmed, compacted, excluded."""
+        """Set the messages that are not sent any more, and why: trimmed, compacted, excluded."""
         changed = [index for index in self._drawn if self._reason(index) != not_sent.get(self._id(index), "")]
         self._note_not_sent(not_sent)
         for index in changed:
@@ -199,7 +199,7 @@ class Document:
         return self._not_sent.get(self._id(index), "")
 
     def view(self, index: int) -> View:
-        """What entry `index` depends on besides its message."""
+        """What the rows of entry `index` depend on besides its message."""
         entry = self.entries[index]
         return View(
             label=entry_label(self.entries, index),
@@ -214,7 +214,7 @@ class Document:
         )
 
     def draw(self, index: int, now: float = 0.0) -> int:
-        """Make the rows of entry `index`; returns by how much its height changed."""
+        """Draw the rows of entry `index`; returns the change of its height."""
         entry = self.entries[index]
         if entry.rows is None:
             large = self._later is not None and drawn_size(entry) > LARGE
@@ -235,7 +235,7 @@ class Document:
         return self.heights.set(index, len(entry.rows or ()))
 
     def draw_more(self, index: int, live: LiveReply, now: float) -> int:
-        """Draw what arrived of a reply since; returns the first of its rows that may differ."""
+        """Draw what arrived of a reply since; returns the first row that may differ."""
         entry = self.entries[index]
         if entry.rows is not live.rows:
             self.draw(index, now)
@@ -249,7 +249,7 @@ class Document:
         return first
 
     def job(self, index: int) -> Job | None:
-        """What is to be drawn elsewhere of entry `index`; None where nothing is, or not any more."""
+        """The drawing of entry `index` that is to run in a thread, or None."""
         entry = self.entries[index] if index < len(self.entries) else None
         if entry is None or entry.job is None or entry.message is None:
             return None
@@ -257,7 +257,7 @@ class Document:
         return Job(index, entry.job, entry.message, self.width, self.palette, self.view(index), live)
 
     def accept(self, job: Job, rows: list[Row]) -> int | None:
-        """The rows of a job; returns by how much the height changed, None if they are not wanted any more."""
+        """Take the rows of a job; returns the change of the height, None if they are outdated."""
         entry = self.entries[job.index] if job.index < len(self.entries) else None
         if entry is None or entry.job is not job.key:
             return None
@@ -265,26 +265,26 @@ class Document:
         return self.heights.set(job.index, len(rows))
 
     def draw_now(self, index: int) -> None:
-        """Make the rows of entry `index`, however long that takes: for a copy, which has to be of the text."""
+        """Draw the rows of entry `index`, however long that takes: for copying, which needs the text."""
         self.draw(index)
         job = self.job(index)
         if job is not None:
             self.accept(job, job.run())
 
     def redraw(self, index: int) -> None:
-        """Drop the rows of an entry; its height serves on until it is drawn again."""
+        """Drop the rows of an entry; its height is kept until it is drawn again."""
         entry = self.entries[index]
         entry.before, entry.rows, entry.job = entry.rows or entry.before, None, None
         self._drawn.discard(index)
 
     def restyle(self, palette: Palette) -> None:
-        """Other colours, same heights."""
+        """Change the colours; heights stay the same."""
         self.palette = palette
         for index in list(self._drawn):
             self.redraw(index)
 
     def resize(self, width: int, place: Place | None = None) -> Place | None:
-        """Another width: all heights become estimates. Returns `place` at that width, by its share of the entry."""
+        """Change the width: heights become estimates. Returns `place` at the new width, by its share of the entry."""
         share = place[1] / max(1, self.heights[place[0]]) if place else 0.0
         self.width = width
         for index in list(self._drawn):
@@ -299,7 +299,7 @@ class Document:
         self.heights = Heights([estimate(entry, self.width) if self.width else 1 for entry in self.entries])
 
     def evict(self, first: int, last: int) -> None:
-        """Keep the rows of entries `first` to `last`; let others go when too many are held."""
+        """Keep the rows of entries `first` to `last`; drop others if there are too many."""
         if sum(len(self.entries[index].rows or ()) for index in self._drawn) <= KEPT_ROWS:
             return
         for index in list(self._drawn):
@@ -308,7 +308,7 @@ class Document:
                 self.entries[index].before = None
 
     def message_place(self, place: Place) -> MessagePlace | None:
-        """`place` by its message's id. Of a notice, the message before it: notices are gone next time."""
+        """`place` by its message's id. For a notice, the message before it, since notices don't last."""
         index, row = place
         while index > 0 and self.entries[index].message is None:
             index, row = index - 1, 0
@@ -316,9 +316,9 @@ class Document:
         return (message.id, row) if message is not None else None
 
     def next_message(self, index: int | None, step: int) -> int | None:
-        """The entry of the next (1) or previous (-1) message; from nowhere the last one, and only upwards.
+        """The entry of the next (1) or previous (-1) message; from no entry the last one, and only upwards.
 
-        The number of entries where there is none below; None where there is none above.
+        The number of entries if there is none below; None if there is none above.
         """
         if index is None and step > 0:
             return None
@@ -327,10 +327,10 @@ class Document:
             index += step
         return index if index >= 0 else None
 
-    # --- drawing what a view needs
+    # --- drawing what is visible
 
     def draw_end(self, height: int) -> int:
-        """Make the rows of the last entries, at least `height` of them; returns the first entry made."""
+        """Draw the last entries, at least `height` rows; returns the first entry drawn."""
         covered, index = 0, len(self.entries)
         while index > 0 and covered < height:
             index -= 1
@@ -339,8 +339,8 @@ class Document:
         return index
 
     def draw_window(self, top: int, height: int) -> tuple[int, int]:
-        """Make the rows of lines `top` to `top + height`; returns the top line, corrected, and the first entry."""
-        while True:  # heights that become known may move the last possible top line up
+        """Draw lines `top` to `top + height`; returns the corrected top line and the first entry."""
+        while True:  # actual heights may lower the last possible top line
             first = self.heights.find(top)
             if first < 0:
                 return 0, 0
@@ -356,7 +356,7 @@ class Document:
             top = last_top
 
     def draw_above(self, line: int, rows: int) -> int:
-        """Make at least `rows` rows above `line`; returns by how much that moved `line` down."""
+        """Draw at least `rows` rows above `line`; returns by how much that moved `line` down."""
         index = self.heights.find(line)
         if index < 0:
             return 0
@@ -370,7 +370,7 @@ class Document:
     # --- folds
 
     def foldable(self, index: int) -> set[int]:
-        """The parts of entry `index` that fold."""
+        """The parts of entry `index` that can be folded."""
         return foldable(self.entries[index])
 
     def fold(self, index: int, open_parts: set[int]) -> None:
@@ -380,7 +380,7 @@ class Document:
             self.redraw(index)
 
     def toggle_folds(self, indexes: Sequence[int], part: int | None = None) -> None:
-        """Fold `part` of these entries, or all their parts, if one of them is unfolded; else unfold them."""
+        """Fold `part` of these entries (or all their parts) if one of them is unfolded, else unfold."""
         parts = {index: {part} if part is not None else self.foldable(index) for index in indexes}
         close = any(self.entries[index].open & parts[index] for index in indexes)
         for index in indexes:

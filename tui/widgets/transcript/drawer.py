@@ -1,4 +1,4 @@
-"""What is large in the transcript is drawn in a thread: a megabyte takes seconds, and a frame is 16 ms."""
+"""Draws large messages of the transcript in a thread: a megabyte takes seconds, and a frame is 16 ms."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from tui.render.rows import Row
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """No garbage collection while the body makes objects that stay, and none over them afterwards. From any thread.
+    """Pause garbage collection while the body creates long-lived objects, and freeze them afterwards. Thread-safe.
 
-    Messages and rows hold no cycles: they go when nobody needs them any more, without the collector. Its full passes
-    would look through them again and again, and stop the screen each time: 50 ms for 10,000 messages, 400 ms for the
-    rows of a megabyte.
+    Messages and rows have no cycles: reference counting frees them. The collector's full passes would scan them again
+    and again, and stop the screen each time: 50 ms for 10,000 messages, 400 ms for the rows of a megabyte.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -36,9 +35,9 @@ def gc_paused() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A message to draw, as it was when this was asked for. `key` says whether that still holds.
+    """A message to draw, in the state when this was requested. `key` tells whether that is still current.
 
-    `live` is the reply that is still arriving, drawn here for the first time; None for a message that is whole.
+    `live` is a streaming reply that is drawn for the first time; None for a complete message.
     """
 
     index: int
@@ -59,7 +58,7 @@ class Job:
 
 
 class Drawer:
-    """One thread's worth of drawing for one view; what was wanted last comes first, because that is on screen."""
+    """A drawing thread for one view; the latest request comes first, since it is on screen."""
 
     def __init__(
         self,
@@ -72,7 +71,7 @@ class Drawer:
         self._running = False
 
     def want(self, index: int) -> None:
-        """Have entry `index` drawn."""
+        """Request the drawing of entry `index`."""
         self._wanted.pop(index, None)
         self._wanted[index] = None
         if not self._running:

@@ -1,4 +1,4 @@
-"""One entry of the transcript, and what can be said of entries without drawing them."""
+"""An entry of the transcript, and what can be determined without drawing it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ _GLYPHS: dict[Level, str] = {"info": "·", "warning": "!", "error": "✗"}
 
 @dataclass(slots=True)
 class Entry:
-    """A message, the reply that is arriving, or a notice; `rows` once it was drawn at the present width.
+    """A message, a streaming reply, or a notice; `rows` once it was drawn at the present width.
 
-    While a large message is drawn elsewhere `job` is what is awaited, and `rows` are `before` (how it looked last) or
-    blank.
+    While a large message is drawn in a thread `job` is set, and `rows` are `before` (its previous rows) or blank.
     """
 
     message: Message | None = None
@@ -49,7 +48,7 @@ def foldable(entry: Entry) -> set[int]:
 
 
 def estimate(entry: Entry, width: int) -> int:
-    """Rows an entry will probably take; only scrolling far through messages never drawn relies on it."""
+    """The probable number of rows; used only when scrolling far through messages that were never drawn."""
     message = entry.message
     if message is None:
         return 2
@@ -67,7 +66,7 @@ def estimate(entry: Entry, width: int) -> int:
 
 
 def entry_label(entries: Sequence[Entry], index: int) -> str:
-    """The label of an entry, or "" where the same model goes on after a tool call."""
+    """The label of an entry, or "" if the same model goes on after a tool call."""
     message = entries[index].message
     if message is None:
         return ""
@@ -88,7 +87,7 @@ def entry_label(entries: Sequence[Entry], index: int) -> str:
 
 
 def drawn_size(entry: Entry) -> int:
-    """Characters of a message that have to be laid out: all but what is folded."""
+    """Characters of a message that have to be laid out: all but the folded ones."""
     if entry.live is not None:
         return sum(
             part.size for number, part in enumerate(entry.live.parts) if part.kind == "text" or number in entry.open
@@ -105,13 +104,13 @@ def drawn_size(entry: Entry) -> int:
 
 
 def waiting_rows(height: int, palette: Palette) -> list[Row]:
-    """What stands for a large message until it is drawn."""
+    """Placeholder rows of a large message until it is drawn."""
     line = text_row("drawing …", palette.muted)
     return [blank_row(), line, *[blank_row()] * max(0, height - 3), line][: max(2, height)]
 
 
 def notice_rows(level: Level, text: str, follows: bool, width: int, palette: Palette) -> list[Row]:
-    """A notice; `follows` another one, so that no blank line separates them."""
+    """The rows of a notice; if it `follows` another one no blank line separates them."""
     style = {"info": palette.info, "warning": palette.warning, "error": palette.error}[level]
     mark, rest = text_row(f"{_GLYPHS[level]} ", style).segments, text_row("  ", style).segments
     rows = prefixed(plain_rows(text, style, width - 2), mark, rest)
@@ -119,9 +118,9 @@ def notice_rows(level: Level, text: str, follows: bool, width: int, palette: Pal
 
 
 def find_dividers(entries: Sequence[Entry], not_sent: Mapping[str, str], counts: Mapping[str, Count]) -> dict[int, str]:
-    """Lines that end stretches of messages that are not sent, by the index of the last entry of each.
+    """Lines that end runs of messages that are not sent, by the index of the last entry of each.
 
-    A stretch of tool results alone gets none: they are marked on their own lines.
+    A run of tool results only gets none: they are marked on their own lines.
     """
     dividers: dict[int, str] = {}
     run: list[Message] = []

@@ -1,4 +1,4 @@
-"""Heights of the transcript's entries, and which entry a line belongs to."""
+"""Heights of the transcript's entries, and the entry at a line."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Place: TypeAlias = tuple[int, int]
 class Heights:
     """A list of heights in rows with their running sums.
 
-    A change costs what lies below it, so growth at the end (a reply that streams in) costs nothing.
+    A change costs as much as there is below it, so growth at the end (a streaming reply) is free.
     """
 
     def __init__(self, heights: Iterable[int] = ()) -> None:
         self._heights = list(heights)
         self._tops = [0]
-        self._valid = 0  # tops up to this index are right
+        self._valid = 0  # tops are valid up to this index
 
     def __len__(self) -> int:
         return len(self._heights)
@@ -34,13 +34,13 @@ class Heights:
         self._heights.append(height)
 
     def pop(self) -> None:
-        """Take the last entry away."""
+        """Remove the last entry."""
         self._heights.pop()
         self._valid = min(self._valid, len(self._heights))
         del self._tops[len(self._heights) + 1 :]
 
     def set(self, index: int, height: int) -> int:
-        """Change one height; returns by how much it grew."""
+        """Change one height; returns the difference."""
         change = height - self._heights[index]
         if change:
             self._heights[index] = height
@@ -48,7 +48,7 @@ class Heights:
         return change
 
     def top(self, index: int) -> int:
-        """The first line of entry `index`; of the one after the last: the total."""
+        """The first line of entry `index`; for the index after the last one, the total."""
         if self._valid < len(self._heights):
             del self._tops[self._valid + 1 :]
             last = self._tops.pop()
@@ -62,20 +62,20 @@ class Heights:
         return self.top(len(self._heights))
 
     def find(self, line: int) -> int:
-        """The entry that `line` lies in; the first or the last one where it lies outside. -1 without entries."""
+        """The entry at `line`; the first or the last one if it lies outside. -1 without entries."""
         self.top(0)
         return min(max(0, bisect_right(self._tops, line) - 1), len(self._heights) - 1)
 
     def place(self, line: int) -> Place:
-        """The entry that `line` lies in, and the row in it. There has to be an entry."""
+        """The entry at `line`, and the row in it. There must be an entry."""
         index = self.find(line)
         return index, line - self.top(index)
 
 
 def thumb_eighths(height: int, total: int, top: float) -> tuple[int, int, int]:
-    """What a scroll bar of `height` cells shows: its height, and the eighths of cells above the thumb and to its end.
+    """The scroll bar's thumb for a view of `height` cells: its height, and its start and end in eighths of a cell.
 
-    As Textual's `ScrollBarRender.render_bar` draws it.
+    As drawn by Textual's `ScrollBarRender.render_bar`.
     """
     cells = max(1.0, height * height / max(1, total))
     start = int(8 * (height - cells) * top / max(1, total - height))

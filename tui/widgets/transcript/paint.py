@@ -1,4 +1,4 @@
-"""From a row to the finished line of the view: gutter, cursor, search hits, selection, offsets for selecting."""
+"""From a row to the finished line of the view: gutter, cursor, search hits, selection, selection offsets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def paint_row(
     spans: Sequence[tuple[int, int, bool]] = (),
     selected: tuple[int, int] | None = None,
 ) -> Strip:
-    """The line for `row` at `place` (entry, row), `width` cells wide. Undecorated lines are kept in `row.strip`."""
+    """The line for `row` at `place` (entry, row), `width` cells wide. Undecorated lines are cached in `row.strip`."""
     plain = not cursor and not spans and selected is None
     if plain and row.strip is not None and row.strip.cell_length == width:
         return row.strip
@@ -54,7 +54,7 @@ def paint_row(
 
 
 class LinePainter:
-    """Draws lines of a view, as it is now, from `top` on. `mark` stands at the right end of the last line."""
+    """Draws lines of a view from `top` on. `mark` is shown at the right end of the last line."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class LinePainter:
 
 
 class StaticText:
-    """A text in place of a conversation, wrapped when it is first drawn at a size and in a palette."""
+    """A text shown instead of a conversation, wrapped at its first drawing for a size and palette."""
 
     def __init__(self, widget: Widget, content: Content) -> None:
         self._widget, self._content = widget, content
@@ -105,13 +105,13 @@ class StaticText:
         self._blank = Strip.blank(0)
 
     def fitted(self, size: Size, palette: Palette) -> StaticText:
-        """This text, laid out for the view."""
+        """The text, laid out for the view."""
         if self._fitted != (size, palette):
             self._fitted = size, palette
             edge = Strip.blank(min(size.width, GUTTER), palette.base)
             room = max(1, size.width - 2 * GUTTER)
             strips = Visual.to_strips(self._widget, self._content, room, None, self._widget.visual_style, pad=True)
-            if len(strips) > size.height:  # what it says goes before the air around it
+            if len(strips) > size.height:  # the text matters more than the margin
                 strips = [strip for strip in strips if strip.text.strip()]
             self._strips = [Strip.join([edge, strip, edge]).adjust_cell_length(size.width) for strip in strips]
             self._blank = Strip.blank(size.width, palette.base)

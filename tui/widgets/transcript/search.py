@@ -1,4 +1,4 @@
-"""Finding text in the transcript: hits by message and part, their places in drawn rows."""
+"""Finding text in the transcript: hits by message and part, their positions in drawn rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Hit:
 
 
 class Search:
-    """One search. `current` is the index of the hit the reader stands on, None before the first step."""
+    """One search. `current` is the index of the current hit, None before the first step."""
 
     def __init__(self, text: str, entries: Iterable[Entry]) -> None:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
@@ -41,7 +41,7 @@ class Search:
                 self.hits += [Hit(number, index, nth) for nth in range(count)]
 
     def step(self, forward: bool, from_entry: int) -> Hit | None:
-        """The next or previous hit, round the end; the first step starts at entry `from_entry`."""
+        """The next or previous hit, wrapping around; the first step starts at entry `from_entry`."""
         if not self.hits:
             return None
         if self.current is not None:
@@ -53,7 +53,7 @@ class Search:
         return self.hits[self.current]
 
     def row_hits(self, entry: int, rows: Sequence[Row], row: int) -> Sequence[tuple[int, int, bool]]:
-        """Characters to mark in one row of an entry; True for the hit the reader stands on."""
+        """Characters to mark in one row of an entry; True for the current hit."""
         key = (entry, id(rows[-1]) if rows else 0, len(rows), self.current)
         if key != self._cached:
             self._cached, self._rows = key, {}
@@ -66,7 +66,7 @@ class Search:
         return self._rows.get(row, ())
 
     def place(self, rows: Sequence[Row]) -> list[Span]:
-        """Where the current hit is in its entry's rows; empty where only the source has it (in markup, in a URL)."""
+        """Spans of the current hit in its entry's rows; empty if only the source has it (in markup, in a URL)."""
         if self.current is None:
             return []
         hit = self.hits[self.current]
@@ -74,7 +74,7 @@ class Search:
         return occurrences[min(hit.nth, len(occurrences) - 1)] if occurrences else []
 
     def spans(self, rows: Sequence[Row], part: int | None = None) -> list[list[Span]]:
-        """Every occurrence in the drawn rows (of one part, or all): a list of spans, several where a line wraps."""
+        """Every occurrence in the drawn rows (of one part, or all): a list of spans, several if a line wraps."""
         text: list[str] = []
         places: list[tuple[int, int, int]] = []  # position in the joined text, row, first character
         position = 0
@@ -102,7 +102,7 @@ class Search:
 
 
 def searchable(part: Part) -> str:
-    """The text of a part that a search looks through."""
+    """The text of a part that a search covers."""
     match part:
         case Text(text) | Refusal(text) | Reasoning(text):
             return text

@@ -1,4 +1,4 @@
-"""Selections in the transcript: positions that stay right while heights above them change, and the text they cover."""
+"""Selections in the transcript: positions that remain valid while heights above them change, and their text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORD = re.compile(r"[\w./:@~+#%-]+")
 
 
 def line_number(entry: int, row: int) -> int:
-    """The number that stands for a row of an entry in a selection's offsets."""
+    """The number of a row of an entry in a selection's offsets."""
     return entry * ROWS_PER_ENTRY + row
 
 
@@ -33,9 +33,9 @@ def row_span(selection: Selection, entry: int, row: int, length: int) -> tuple[i
 
 
 def selected_text(document: Document, selection: Selection) -> str:
-    """What a copy of the selection gives: wrapped lines joined, without borders, marks, labels or padding.
+    """The text of a selection: wrapped lines joined, without borders, marks, labels or padding.
 
-    A message that lies wholly inside and isn't drawn is taken from its source, so that "all" stays quick.
+    A message that lies entirely inside and is not drawn is copied from its source, so that "all" is quick.
     """
     last = len(document.entries) - 1
     first_entry, first_row = divmod(selection.start.y, ROWS_PER_ENTRY) if selection.start else (0, 0)
@@ -58,7 +58,7 @@ def selected_text(document: Document, selection: Selection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """A character of a drawn row: its entry, the row's number in it, the row, and the character's index."""
+    """A character of a drawn row: its entry, the row's number in the entry, the row, and the character's index."""
 
     entry: int
     number: int
@@ -67,7 +67,7 @@ class Character:
 
 
 def character_at(document: Document, line: int, cell: int) -> Character | None:
-    """What is at a cell of a line; None where no row is drawn."""
+    """The character at a cell of a line; None if no row is drawn there."""
     if line >= document.heights.total:
         return None
     entry, number = document.heights.place(line)
@@ -87,7 +87,7 @@ def _index_at(text: str, cell: int) -> int:
 
 
 def word_selection(at: Character) -> Selection:
-    """The word around a character; the character itself where there is none."""
+    """The word around a character; the character itself if there is none."""
     start, end = at.character, at.character + 1
     for match in _WORD.finditer(at.row.text):
         if match.start() <= at.character < match.end():
@@ -96,7 +96,7 @@ def word_selection(at: Character) -> Selection:
 
 
 def entry_selection(document: Document, entry: int) -> Selection:
-    """All of an entry that is drawn."""
+    """The whole drawn entry."""
     rows = document.entries[entry].rows or []
     return _selection(entry, (0, 0), (len(rows) - 1, len(rows[-1].text) if rows else 0))
 

@@ -1,4 +1,4 @@
-"""The conversation on screen: messages, the reply that arrives, notices; keys to work with them."""
+"""The conversation on screen: messages, the streaming reply, notices; keys to work with them."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ MANY = 500
 
 
 class Transcript(ScrollView, can_focus=True):
-    """The one view of a conversation. Its own entries, rows and heights; no widget for a message.
+    """The view of a conversation, with its own entries, rows and heights instead of a widget for each message.
 
     Follows the end unless the reader has scrolled up; then a running reply is stored but not drawn.
     """
 
-    FOCUS_ON_CLICK = False  # a click unfolds or selects; the next letters still belong to the prompt
+    FOCUS_ON_CLICK = False  # a click unfolds or selects; letters typed next go to the prompt
 
     DEFAULT_CSS = """
     Transcript {
@@ -90,9 +90,9 @@ class Transcript(ScrollView, can_focus=True):
     ]
 
     class ActionRequested(TextualMessage):
-        """The reader wants something done with a message. `text` is what to copy, for the two kinds of copying.
+        """An action on a message is requested. `text` is the text to copy, for the two copy actions.
 
-        `detail` says which of several code blocks it is, for a toast; "" where there is nothing to say.
+        `detail` names one of several code blocks, for a toast; "" for none.
         """
 
         def __init__(self, message_id: str, action: Action, text: str = "", detail: str = "") -> None:
@@ -100,14 +100,14 @@ class Transcript(ScrollView, can_focus=True):
             self.message_id, self.action, self.text, self.detail = message_id, action, text, detail
 
     class LinkClicked(TextualMessage):
-        """A link in a message was clicked. Only http, https and mailto addresses get here."""
+        """A link in a message was clicked. Only http, https and mailto addresses are passed on."""
 
         def __init__(self, url: str) -> None:
             super().__init__()
             self.url = url
 
     class CursorMoved(TextualMessage):
-        """The block cursor stands on another message, or (None) on none."""
+        """The block cursor moved to another message, or (None) was removed."""
 
         def __init__(self, message_id: str | None) -> None:
             super().__init__()
@@ -118,21 +118,21 @@ class Transcript(ScrollView, can_focus=True):
         self._document: Document | None = None
         self._static: StaticText | None = None
         self._follow = True
-        self._placing = False  # whether the program scrolls, not the reader
-        self._unseen = False  # whether something arrived below what the reader sees
-        self._thumb = (0, 0, 0)  # of the scroll bar, as it was drawn last
-        self._cursor: int | None = None  # entry of the block cursor
-        self._code_block = 0  # of the cursor's message that was copied last, counted from its end
+        self._placing = False  # whether the program is scrolling, not the reader
+        self._unseen = False  # whether something arrived below the visible part
+        self._thumb = (0, 0, 0)  # the scroll bar as it was last drawn
+        self._cursor: int | None = None  # entry under the block cursor
+        self._code_block = 0  # code block of the cursor's message that was copied last, counted from its end
         self._search: Search | None = None
-        self._awaited: Hit | None = None  # found in a message that is still being drawn
-        self._live_index = -1  # entry of the reply that arrives
+        self._awaited: Hit | None = None  # hit in a message that is still being drawn
+        self._live_index = -1  # entry of the streaming reply
         self._flush_timer: Timer | None = None
-        self._flush_cost = 0.0  # seconds the last drawing of the reply took
+        self._flush_cost = 0.0  # seconds taken by the last drawing of the reply
         self._warm = False
 
     @property
     def document(self) -> Document:
-        """The entries; made when first asked for, because colours need the app."""
+        """The entries; created on first use, because colours need the app."""
         if self._document is None:
             drawer = Drawer(lambda index: self.document.job(index), self._job_done, self.run_worker)
             self._document = Document(self._palette(), drawer.want)
@@ -160,15 +160,15 @@ class Transcript(ScrollView, can_focus=True):
         self._lay_out()
         self.refresh()
 
-    # --- what is shown
+    # --- content
 
     def show_static(self, content: Content | None) -> None:
-        """What to show while there are no messages."""
+        """Set the text shown while there are no messages."""
         self._static = StaticText(self, content) if content is not None else None
         self.refresh()
 
     def set_messages(self, messages: Sequence[Message], *, not_sent: Mapping[str, str] | None = None) -> None:
-        """Show these messages instead of the present ones; the reader's place is kept where it is still there."""
+        """Show these messages; the reader's position is kept if it is still there."""
         document = self.document
         place = self._place_of_reader()
         message = document.entries[place[0]].message if place else None
@@ -183,24 +183,24 @@ class Transcript(ScrollView, can_focus=True):
 
     def append(self, message: Message) -> None:
         """Add a message at the end."""
-        if not self._warm:  # an answer will follow: what draws it is imported while it is awaited
+        if not self._warm:  # an answer will follow: import the modules that draw it in the meantime
             self._warm = True
             self.run_worker(warm_up, thread=True, exit_on_error=False)
         self.document.append(message)
         self._grown()
 
     def add_notice(self, level: Level, text: str) -> None:
-        """Add a line that is no message: something the reader should know. Gone with the next `set_messages`."""
+        """Add a line that is not a message. Removed by the next `set_messages`."""
         self.document.add_notice(level, text)
         self._grown()
 
     def set_not_sent(self, mapping: Mapping[str, str]) -> None:
-        """Message ids that don't go out any more, and why: `trimmed`, `compacted` or `excluded`."""
+        """Set message ids that are not sent any more, and why: `trimmed`, `compacted` or `excluded`."""
         with self._place_kept():
             self.document.set_not_sent(mapping)
 
     def set_counts(self, counts: Mapping[str, Count]) -> None:
-        """Tokens of each message id, with the source of the figure (`measured`, `derived`, `counted`, `estimated`)."""
+        """Set the tokens of messages, each with its source (`measured`, `derived`, `counted`, `estimated`)."""
         with self._place_kept():
             self.document.set_counts(counts)
 
@@ -214,11 +214,11 @@ class Transcript(ScrollView, can_focus=True):
         self._lay_out()
         self.refresh()
 
-    # --- the reply that arrives
+    # --- the streaming reply
 
     @property
     def _live(self) -> LiveReply | None:
-        """The reply that arrives, None while none does. Drawn in a thread, another takes its place in the document."""
+        """The streaming reply, or None. It changes when a thread has drawn it for the first time."""
         return self.document.entries[self._live_index].live if self._live_index >= 0 else None
 
     def start_reply(self, message_id: str, provider: str, model: str) -> None:
@@ -228,7 +228,7 @@ class Transcript(ScrollView, can_focus=True):
         self._grown()
 
     def delta(self, message_id: str, kind: DeltaKind, text: str, name: str = "") -> None:
-        """A piece of the reply. Costs the same however long the conversation is; drawing follows at its own pace."""
+        """Add a piece of the reply. The cost is independent of the conversation's length; drawing is throttled."""
         if self._live is None or self.document.index.get(message_id) != self._live_index:
             return
         self._live.feed(kind, text, name, monotonic())
@@ -239,13 +239,13 @@ class Transcript(ScrollView, can_focus=True):
             self.refresh()
 
     def finish_reply(self, message: Message) -> None:
-        """The reply is over; it is drawn once more, whole, from its source."""
+        """End the reply; it is drawn once more from its source."""
         self._stop_live()
         self.document.finish_reply(message)
         self._grown()
 
     def drop_reply(self, message_id: str) -> None:
-        """The reply came to nothing and is asked for again: it leaves no trace."""
+        """Remove the reply without a trace: it came to nothing and will be requested again."""
         self._stop_live()
         with self._place_kept():
             if self.document.drop_last(message_id) and self._cursor == len(self.document.entries):
@@ -282,7 +282,7 @@ class Transcript(ScrollView, can_focus=True):
             self._flush_later()
         self.refresh_lines(heights.top(index) + first, max(1, heights[index] - first))
 
-    # --- place and scrolling
+    # --- position and scrolling
 
     def _place_of_reader(self) -> Place | None:
         """Entry and row at the top of the view; None while the end is followed."""
@@ -296,7 +296,7 @@ class Transcript(ScrollView, can_focus=True):
         return self.document.message_place(place) if place is not None else None
 
     def return_to(self, place: MessagePlace | None) -> None:
-        """Go to where `reader_place` was; None is the end."""
+        """Return to a `reader_place`; None is the end."""
         if place is None or place[0] not in self.document.index:
             self.scroll_end()
         else:
@@ -304,14 +304,14 @@ class Transcript(ScrollView, can_focus=True):
 
     @contextmanager
     def _place_kept(self) -> Iterator[None]:
-        """Keep the top line where it is while entries above it change."""
+        """Keep the top line in place while entries above it change."""
         place = self._place_of_reader()
         yield
         self._lay_out(place)
         self.refresh()
 
     def scroll_to(self, *args: Any, **kwargs: Any) -> None:
-        """Scroll at once: an animation would fight with heights that become known on the way."""
+        """Scroll at once: an animation would conflict with heights that become known on the way."""
         super().scroll_to(*args, **{**kwargs, "animate": False})
 
     def scroll_end(self, *_args: Any, **_kwargs: Any) -> None:
@@ -322,7 +322,7 @@ class Transcript(ScrollView, can_focus=True):
         self.refresh()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """The reader scrolled: draw what came into view, without moving what is in view already."""
+        """The reader scrolled: draw what came into view, without moving what is visible."""
         if round(old_value) != round(new_value):
             self.refresh(self.size.region)
         if self._placing:
@@ -340,14 +340,14 @@ class Transcript(ScrollView, can_focus=True):
         self._lay_out()
 
     def _show(self, place: Place) -> None:
-        """Bring a place to the top of the view, as far as what is below it allows."""
+        """Bring a position to the top of the view, if enough follows it."""
         self._follow = False
         self._lay_out(place)
         self._follow = round(self.scroll_y) >= self.max_scroll_y
         self.refresh()
 
     def _lay_out(self, place: Place | None = None) -> None:
-        """Draw what the view shows, and set heights and scroll position accordingly. `place` goes to the top."""
+        """Draw what is visible, and set heights and scroll position accordingly. `place` goes to the top."""
         document = self.document
         size = self.view_size
         width = min(MAX_WIDTH, size.width - GUTTER - 1)
@@ -371,7 +371,9 @@ class Transcript(ScrollView, can_focus=True):
         self._placing = True
         try:
             if self.virtual_size != (width, total):
-                self.set_reactive(Widget.virtual_size, Size(width, total))  # else the whole screen is laid out again
+                self.set_reactive(
+                    Widget.virtual_size, Size(width, total)
+                )  # otherwise the whole screen would be laid out again
             self.scroll_target_y = top
             self.scroll_y = top
             self._move_thumb(total, top)
@@ -379,7 +381,7 @@ class Transcript(ScrollView, can_focus=True):
             self._placing = False
 
     def _move_thumb(self, total: int, top: float) -> None:
-        """Tell the scroll bar; draw it only where that shows: it costs as much as the text."""
+        """Update the scroll bar, but only if its thumb moves: drawing it costs as much as the text."""
         bar = self.vertical_scrollbar
         bar.set_reactive(ScrollBar.window_virtual_size, total)
         bar.set_reactive(ScrollBar.position, top)
@@ -389,19 +391,19 @@ class Transcript(ScrollView, can_focus=True):
             bar.refresh()
 
     def _job_done(self, job: Job, rows: list[Row]) -> None:
-        """A large message was drawn: it takes the place of what stood for it, the reader's place stays."""
+        """A large message was drawn: it replaces its placeholder; the reader's position is kept."""
         document, place, height = self.document, self._place_of_reader(), self.document.heights[job.index]
         before = document.entries[job.index].rows if job.index < len(document.entries) else None
         change = document.accept(job, rows)
         if change is not None:
-            if before:  # a partial would be written out in the log
+            if before:  # a partial would be printed in full in the log
                 self.run_worker(lambda: clear_gradually(before), thread=True, exit_on_error=False)
             if place is not None and place[0] == job.index and place[1] > height // 2:
-                place = job.index, max(0, place[1] + change)  # nearer to its end, which is where the reader came from
+                place = job.index, max(0, place[1] + change)  # nearer to its end, since the reader came from below
             self._lay_out(place)
             self.refresh()
         if job.index == self._live_index:
-            self._flush_later()  # what arrived meanwhile
+            self._flush_later()  # draw what arrived meanwhile
         hit, self._awaited = self._awaited, None
         if hit is not None and self._search is not None and hit in self._search.hits:
             self._show_hit(self._search, hit)
@@ -409,10 +411,10 @@ class Transcript(ScrollView, can_focus=True):
     # --- drawing
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The lines of the view, as they are kept with their rows.
+        """The lines of the view, as cached with their rows.
 
-        The view has no border, padding, tint or opacity, so Textual's styles would only copy each line, and with the
-        copy lose what Textual keeps of a line that it has cut and written before: half the cost of a frame.
+        The view has no border, padding, tint or opacity, so Textual's styles would only copy each line, and lose its
+        cached cropping and output with the copy: half the cost of a frame.
         """
         background = self.background_colors[1]
         filters = self.get_line_filters()
@@ -431,7 +433,7 @@ class Transcript(ScrollView, can_focus=True):
         return self._painter().line(y)
 
     def _painter(self) -> LinePainter | StaticText:
-        """What draws the view as it is now."""
+        """The painter for the present state of the view."""
         if not self.document.entries and self._static is not None:
             return self._static.fitted(self.view_size, self.document.palette)
         mark = MORE_MARK if self._unseen and not self._follow else ""
@@ -447,23 +449,23 @@ class Transcript(ScrollView, can_focus=True):
 
     @property
     def cursor_id(self) -> str | None:
-        """The id of the message the block cursor stands on."""
+        """The id of the message under the block cursor."""
         message = self._cursor_message
         return message.id if message else None
 
     @property
     def on_result(self) -> bool:
-        """Whether the block cursor stands on what tools returned."""
+        """Whether the block cursor is on tool results."""
         message = self._cursor_message
         return message is not None and message.role == "tool"
 
     @property
     def folds(self) -> bool:
-        """Whether something of the message that the block cursor stands on can be folded."""
+        """Whether the message under the block cursor has anything to fold."""
         return self._cursor is not None and bool(self.document.foldable(self._cursor))
 
     def choose(self, message_id: str, *, unfold: bool = False) -> bool:
-        """Put the block cursor on a message and show it, with `unfold` all of it. False where it is not here."""
+        """Put the block cursor on a message and show it, unfolded with `unfold`. False if it is not here."""
         index = self.document.index.get(message_id)
         if index is None:
             return False
@@ -476,14 +478,14 @@ class Transcript(ScrollView, can_focus=True):
         return True
 
     def clear_cursor(self) -> None:
-        """Take the block cursor away."""
+        """Remove the block cursor."""
         if self._cursor is not None:
             self._cursor = None
             self.post_message(self.CursorMoved(None))
             self.refresh()
 
     def action_cursor(self, step: int) -> None:
-        """Move the block cursor down (1) or up (-1) a message, from nowhere to the last one."""
+        """Move the block cursor down (1) or up (-1) a message; without a cursor to the last one."""
         self._code_block = 0
         index = self.document.next_message(self._cursor, step)
         if index is None:
@@ -496,7 +498,7 @@ class Transcript(ScrollView, can_focus=True):
         self.post_message(self.CursorMoved(self.cursor_id))
 
     def _reveal(self, index: int) -> None:
-        """Scroll so that entry `index` can be seen, its beginning above all."""
+        """Scroll entry `index` into view, its beginning first."""
         self.document.draw(index)
         heights, height, line = self.document.heights, self.view_size.height, round(self.scroll_y)
         top, bottom = heights.top(index), heights.top(index + 1)
@@ -509,7 +511,7 @@ class Transcript(ScrollView, can_focus=True):
     def toggle_fold(self, message_id: str | None = None, part: int | None = None) -> None:
         """Fold or unfold a part of a message, or all of it; without an id the cursor's message, else everything.
 
-        What is on screen stays where it is.
+        What is on screen stays in place.
         """
         document = self.document
         if message_id is not None:
@@ -524,11 +526,11 @@ class Transcript(ScrollView, can_focus=True):
     # --- search
 
     def find(self, text: str) -> int:
-        """Search all messages without regard to case and mark the hits; returns their number. "" ends the search."""
+        """Search all messages, ignoring case, and mark the hits; returns their number. "" ends the search."""
         return self._searched(Search(text, self.document.entries) if text else None)
 
     async def look_for(self, text: str) -> int:
-        """`find` in a thread: ten thousand messages take 50 ms."""
+        """Like `find`, in a thread: ten thousand messages take 50 ms."""
         return self._searched(await asyncio.to_thread(Search, text, list(self.document.entries)))
 
     def _searched(self, search: Search | None) -> int:
@@ -553,7 +555,7 @@ class Transcript(ScrollView, can_focus=True):
         return search.current + 1, len(search.hits)
 
     def _show_hit(self, search: Search, hit: Hit) -> None:
-        """Bring a hit into view; once its message is drawn, where that is still to come."""
+        """Scroll a hit into view, once its message is drawn."""
         document = self.document
         if hit.part in document.foldable(hit.entry):
             document.fold(hit.entry, document.entries[hit.entry].open | {hit.part})
@@ -569,17 +571,17 @@ class Transcript(ScrollView, can_focus=True):
     # --- selection and clicks
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text, as it was written rather than as it was wrapped."""
+        """The selected text, as written rather than as wrapped."""
         return selected_text(self.document, selection), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
-        """Show the selection."""
+        """Redraw with the new selection."""
         del selection
         self.refresh()
 
     def on_click(self, event: Click) -> None:
-        """Fold lines fold, links open, two clicks choose a word, three a message; the mark below leads to the end."""
-        event.prevent_default()  # the base class would select the whole conversation on a double click
+        """A click toggles folds, opens links, selects a word (twice), a message (three times), or goes to the end."""
+        event.prevent_default()  # the base class selects the whole conversation on a double click
         width, height = self.view_size
         if self._unseen and not self._follow and event.y == height - 1 and event.x >= width - len(MORE_MARK) - 2:
             self.scroll_end()
@@ -600,7 +602,7 @@ class Transcript(ScrollView, can_focus=True):
     # --- keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A letter is a key only where it has something to act on; else it belongs to the prompt."""
+        """Letters are keys only if they have something to act on; otherwise they go to the prompt."""
         match action:
             case "request":
                 return self._cursor is not None
@@ -609,7 +611,7 @@ class Transcript(ScrollView, can_focus=True):
         return super().check_action(action, parameters)
 
     def action_leave(self) -> None:
-        """Take the block cursor away; without one, leave the key to the screen."""
+        """Remove the block cursor; without one, leave the key to the screen."""
         if self.cursor_id is None:
             raise SkipAction
         self.clear_cursor()
@@ -627,7 +629,7 @@ class Transcript(ScrollView, can_focus=True):
         self.find_previous()
 
     def action_request(self, action: Action) -> None:
-        """Ask for something to be done with the cursor's message."""
+        """Request an action on the cursor's message."""
         message = self._cursor_message
         if message is None:
             return
@@ -635,7 +637,7 @@ class Transcript(ScrollView, can_focus=True):
         if action == "copy":
             text = copy_text(message)
         elif action == "copy_code" and (blocks := code_blocks(message.text)):
-            self._code_block = self._code_block % len(blocks) + 1  # the last block first, then the ones before it
+            self._code_block = self._code_block % len(blocks) + 1  # the last block first, then earlier ones
             text = blocks[-self._code_block].removesuffix("\n")  # a command pasted into a shell waits for enter
             detail = f"code block {len(blocks) - self._code_block + 1} of {len(blocks)}"
         self.post_message(self.ActionRequested(message.id, action, text, detail))
