@@ -131,6 +131,7 @@ class ScriptedProvider(Provider):
         return [ModelInfo("m"), ModelInfo("small")]
 
     async def count_tokens(self, request: Request) -> int | None:
+        assert request.messages, "no provider counts a request without messages"
         self.counted += 1
         return real_tokens(request) if self.able.count_endpoint else None
 

@@ -181,8 +181,12 @@ class ProviderConfig:
         )
 
     def adjust(self, capabilities: Capabilities) -> Capabilities:
-        """`capabilities` without what this server is known to lack."""
-        return replace(capabilities, images=False) if self.name in ("local", "cerebras") else capabilities
+        """`capabilities` of a Chat server with what this one is known to have or to lack."""
+        if self.name in ("local", "cerebras"):
+            return replace(capabilities, images=False)
+        # Any server of a person's own may be vLLM, which counts; others answer that they have no such route.
+        counts = self.name == "gemini" or not (self.needs_key or self.official)
+        return replace(capabilities, count_endpoint=counts or capabilities.count_endpoint)
 
 
 _EFFORT_STYLES: Mapping[str, EffortStyle] = {

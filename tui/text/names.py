@@ -12,6 +12,7 @@ ROW_NAMES = {
     "system": "system prompt",
     "memory": "memory files",
     "tools": "tools",
+    "hidden": "added by the server",
     "user": "you",
     "assistant": "assistant",
     "reasoning": "reasoning sent back",

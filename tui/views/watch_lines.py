@@ -11,7 +11,7 @@ from tui.text.numbers import approx, money, percent, plural, tokens_exact, token
 from tui.views.context.picture import picture_lines
 
 _GROUPS = (
-    ("tools and system", ("system", "memory", "tools", "unattributed")),
+    ("tools and system", ("system", "memory", "tools", "hidden", "unattributed")),
     ("messages", ("user", "assistant", "reasoning", "tool_calls", "attachments", "summaries")),
     ("results", ("tool_results",)),
 )

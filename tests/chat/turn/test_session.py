@@ -17,6 +17,7 @@ from tests.chat.fakes import (
     of,
     open_workspace,
     real_tokens,
+    tokens_of,
 )
 from tui.chat.conversation.events import (
     CompactionFinished,
@@ -165,6 +166,30 @@ async def test_the_number_goes_by_a_count_that_was_asked_for(tmp_path: Path) -> 
         tokens = await session.count_exactly()
         assert session.usage is not None and tokens == session.usage.total
         assert session.usage.basis.counted
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["begun", "new"])
+async def test_an_exact_count_makes_the_rows_exact_and_is_asked_for_once(tmp_path: Path, begun: bool) -> None:
+    provider = ScriptedProvider(able=Capabilities(count_endpoint=True))
+    prompt = "Be brief and to the point."
+    async with open_workspace(tmp_path, provider, tools=Tools()) as workspace:
+        session = await workspace.new_session()
+        await session.set_system(prompt)
+        if begun:
+            await drain(session.send("hello"))
+        total = await session.count_exactly()
+        usage = session.usage
+        assert usage is not None and usage.total == total
+        rows = {row.key: (row.tokens, row.source) for row in usage.rows}
+        tool = Tools().tools()[0].schema
+        assert rows["system"] == (tokens_of(prompt) + 3, "counted")
+        assert rows["tools"] == (tokens_of(tool.description + tool.parameters) + 10, "counted")
+        assert provider.counted == 3 + begun
+        await session.count_exactly()
+        assert provider.counted == 3 + 2 * begun
+        await session.set_system("Be verbose.")
+        rows = {row.key: (row.tokens, row.source) for row in (await session.refresh_usage()).rows}
+        assert rows["system"][1] != "counted"
 
 
 async def test_an_answer_without_usage_is_priced_by_its_estimate_and_says_so(tmp_path: Path) -> None:

@@ -8,13 +8,17 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.context.helpers import MODEL, WordTokenizer, answer, call, estimator, registered, request, user
+from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.ledger import Ledger
+from tui.context.estimate.preamble import preamble_steps
 from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.rows import UsageRow, make_rows
-from tui.context.usage.usage import calculate_context_usage
+from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Message, Part, Reasoning, Request, Text, ToolResult, ToolSchema, Usage
 from tui.text.names import MESSAGE_ROWS
 
@@ -32,10 +36,14 @@ def _words() -> Iterator[None]:
         yield
 
 
-def rows(known: HybridTokenEstimator, asked: Request) -> dict[str, UsageRow]:
-    usage = calculate_context_usage(
+def usage_of(known: HybridTokenEstimator, asked: Request) -> ContextUsage:
+    return calculate_context_usage(
         asked, estimator=known, limits=ModelLimits(100_000, source="probe"), settings=BudgetSettings()
     )
+
+
+def rows(known: HybridTokenEstimator, asked: Request) -> dict[str, UsageRow]:
+    usage = usage_of(known, asked)
     assert sum(row.tokens for row in usage.rows) == usage.total
     for row in usage.rows:
         assert not row.items or sum(item.tokens for item in row.items) == row.tokens
@@ -64,8 +72,9 @@ def test_a_call_with_the_tools_and_one_without_tell_what_they_cost(tools_first: 
     asked = replace(measure(known, asked), tools=() if tools_first else TOOLS)
     asked = replace(measure(known, asked), tools=TOOLS)
     found = rows(known, asked)
-    assert (found["tools"].source, found["system"].source) == ("derived", "estimated")
+    assert (found["tools"].source, found["system"].source) == ("derived", "derived")
     assert found["tools"].tokens == pytest.approx(TRUE_TOOLS, abs=12)
+    assert found["system"].tokens == pytest.approx(TRUE_SYSTEM, abs=12)
     assert [(item.name, item.group, item.source) for item in found["tools"].items] == [
         ("read_file", "built-in", "derived"),
         ("gh__issue", "gh", "derived"),
@@ -141,3 +150,95 @@ def _any_message(chance: Random, ident: str) -> Message:
             Message("tool", (ToolResult(ident, "look", text),), ident),
         )
     )
+
+
+def message_items(found: dict[str, UsageRow]) -> list[tuple[str, int]]:
+    """Source and tokens of the messages, in order of their ids."""
+    items = [item for key in MESSAGE_ROWS if key in found for item in found[key].items]
+    return [(item.source, item.tokens) for item in sorted(items, key=lambda item: item.ref)]
+
+
+@given(st.floats(0.3, 2.4), st.integers(1, 40), st.integers(0, 3))
+def test_what_is_measured_of_messages_stays_and_the_preamble_is_what_is_left(
+    share: float, words: int, turns: int
+) -> None:
+    """Whatever the estimate of the tools is off by: no message gets more or less for it."""
+    known = estimator()
+    asked = request(user("hello", "0"), tools=TOOLS)
+    preamble = round(share * rows(known, asked)["tools"].tokens)
+    expected = []
+    for turn in range(turns + 1):
+        size = preamble + 5 + sum(len(message.text.split()) + 4 for message in asked.messages[1:])
+        reply = answer("word " * words, ident=f"{turn}a")
+        known.record(asked, reply, Usage(size, words + 4), at=1.0)
+        asked = replace(asked, messages=(*asked.messages, reply, user("go on", f"{turn}b")))
+        expected.append(("measured", words + 4))
+    found = rows(known, asked)
+    replies = [item for item in message_items(found) if item[0] == "measured"]
+    assert replies == expected
+    assert found["tools"].tokens == pytest.approx(preamble, abs=3)
+    assert found["tools"].source in ("derived", "estimated")
+    assert "unattributed" not in found
+
+
+def test_what_no_row_explains_has_a_row_of_its_own_and_is_said() -> None:
+    known = estimator()
+    asked = request(user("hello"), tools=TOOLS)
+    reply = answer("Certainly.")
+    known.record(asked, reply, Usage(9_000, 6), at=1.0)
+    usage = usage_of(known, asked)
+    found = {row.key: row.tokens for row in usage.rows}
+    assert found["unattributed"] > 8_000
+    assert found["tools"] < 600
+    assert usage.warnings == (f"{found['unattributed']:,} tokens are in no message, prompt or tool that is known",)
+
+
+def test_contradicting_measurements_leave_no_row_empty_and_are_said() -> None:
+    known = estimator()
+    asked = request(user("hello"), tools=TOOLS)
+    reply = answer("word " * 400)
+    known.record(asked, reply, Usage(300, 404), at=1.0)
+    asked = replace(asked, messages=(*asked.messages, reply))
+    known.record(asked, answer("Well."), Usage(200, 4), at=2.0)  # the server cut it; recorded all the same
+    usage = usage_of(known, asked)
+    assert {row.key for row in usage.rows if row.tokens > 0} == {"tools", "user", "assistant"}
+    assert {row.source for row in usage.rows} == {"estimated"}
+    assert usage.warnings[0].endswith("they were scaled down")
+
+
+def test_what_the_server_adds_has_a_row_of_its_own() -> None:
+    known = estimator()
+    asked = request(user("hello"), tools=TOOLS)
+    learned = Calibration().learn_excess(3_000, sure=True)
+    known.calibrations.put("p", MODEL, learned)
+    size = usage_of(known, replace(asked, session="before")).total
+    before = rows(known, replace(asked, session="before"))
+    assert (before["hidden"].tokens, before["hidden"].source) == (3_000, "derived")
+    known.record(asked, answer("Certainly."), Usage(size, 6), at=1.0)
+    found = rows(known, asked)
+    assert (found["hidden"].tokens, found["hidden"].name) == (3_000, "added by the server")
+    assert "unattributed" not in found
+
+
+@pytest.mark.parametrize("talk", [(), (user("hello"),)])
+def test_the_parts_that_a_provider_counts_are_shown_as_counted(talk: tuple[Message, ...]) -> None:
+    known = estimator()
+    asked = request(*talk, system=SYSTEM, tools=TOOLS)
+    known.note_parts(asked, [real(step) for step in preamble_steps(asked)])
+    found = rows(known, asked)
+    assert (found["system"].tokens, found["tools"].tokens) == (TRUE_SYSTEM, TRUE_TOOLS)
+    assert (found["system"].source, found["tools"].source) == ("counted", "counted")
+    changed = replace(asked, tools=TOOLS[:1])
+    assert rows(known, changed)["tools"].source == "estimated"
+    assert rows(known, replace(asked, session="another"))["tools"].tokens == TRUE_TOOLS
+
+
+def test_a_first_message_that_costs_twice_its_estimate_is_not_booked_as_tools() -> None:
+    known = estimator()
+    asked = request(user("word " * 1_000), tools=TOOLS)
+    before = rows(known, asked)
+    known.record(asked, answer("Certainly."), Usage(2_000 + before["tools"].tokens, 6), at=1.0)
+    found = rows(known, asked)
+    assert found["user"].tokens > 1_700
+    assert found["tools"].tokens <= 2.5 * before["tools"].tokens
+    assert "unattributed" not in found

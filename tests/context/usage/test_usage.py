@@ -121,11 +121,12 @@ def test_measured_messages_are_shown_as_such() -> None:
 def test_estimates_larger_than_the_total_are_scaled_down_and_said() -> None:
     known = estimator()
     asked = request(user("hi"), system="word " * 5_000)
-    known.record(asked, answer("a"), Usage(100, 4), learn=False, at=0.0)
+    known.record(asked, answer("a"), Usage(1_000, 4), learn=False, at=0.0)
     usage = usage_of(asked, known)
     check(usage)
-    assert usage.total == 100
-    assert [row.key for row in usage.rows] == ["system"]
+    assert usage.total == 1_000
+    assert [row.key for row in usage.rows] == ["system", "user"]
+    assert all(row.tokens > 0 for row in usage.rows)
     assert len(usage.warnings) == 1
     assert "scaled down" in usage.warnings[0]
 

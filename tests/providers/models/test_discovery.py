@@ -153,20 +153,23 @@ async def test_anthropics_list_says_how_thinking_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "path", "family"),
+    ("dialect", "path", "config", "key"),
     [
-        ("openai-chat", "/v1/chat/completions/input_tokens", "local"),
-        ("openai-responses", "/v1/responses/input_tokens", "plain"),
-        ("anthropic", "/v1/messages/count_tokens", "plain"),
+        ("openai-chat", "/v1/chat/completions/input_tokens", {"family": "local"}, "input_tokens"),
+        ("openai-chat", "/tokenize", {}, "count"),
+        ("openai-chat", "/models/m:countTokens", {"name": "gemini"}, "totalTokens"),
+        ("openai-responses", "/v1/responses/input_tokens", {}, "input_tokens"),
+        ("anthropic", "/v1/messages/count_tokens", {}, "input_tokens"),
     ],
 )
-async def test_counting_endpoints(dialect: Dialect, path: str, family: Any) -> None:
+async def test_counting_endpoints(dialect: Dialect, path: str, config: dict[str, Any], key: str) -> None:
     request = Request("p", "m", (Message("user", (Text("Hi"),)),), max_output=100)
     async with replay_server() as server:
-        provider = make_provider("p", ProviderConfig("p", dialect, f"{server.url}/v1", family=family))
+        base = f"{server.url}/openai" if config.get("name") == "gemini" else f"{server.url}/v1"
+        provider = make_provider("p", ProviderConfig(**{"name": "p", "dialect": dialect, "base_url": base, **config}))
         try:
             assert await provider.count_tokens(request) is None  # no such route
-            server.json({"input_tokens": 37}, path=path)
+            server.json({key: 37}, path=path)
             assert await provider.count_tokens(request) == 37
             body = server.asked[-1].body
         finally:

@@ -8,11 +8,13 @@ import logging
 import time
 from typing import Any
 
+from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.projection import Target, build_request, trimmed_request
 from tui.chat.runtime.services import Services
 from tui.config.settings import ModelSettings, Settings
 from tui.context.counting.digests import preamble_digest
+from tui.context.estimate.preamble import preamble_steps
 from tui.context.reduction.trimming import TrimLog, TrimRecord
 from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.snapshot import snapshot_from_json, snapshot_to_json
@@ -76,8 +78,12 @@ class Meter:
         request = await self._next()
         inputs = self._inputs(request)
         if self.latest is None or self._measured is None or not _same(self._measured, inputs):
+            before = self.latest.warnings if self.latest is not None else ()
             self.latest = await asyncio.to_thread(self.measure, request)
             self._measured = inputs
+            for warning in self.latest.warnings:
+                if warning not in before:
+                    log.warning("context of %s: %s", self.full_name, warning)
         return self.latest
 
     def _inputs(self, request: Request) -> tuple[Request, object]:
@@ -158,10 +164,50 @@ class Meter:
         if not self.target.capabilities.count_endpoint:
             return None
         request = await self._next()
-        tokens = await self._services.provider(self.target.provider).count_tokens(request)
+        if not request.messages:  # which no provider counts
+            return None
+        tokens = await self._counted(request)
         if tokens:
             await asyncio.to_thread(self._services.estimator.note_count, request, tokens, at=time.time())
         return tokens
+
+    async def ask_counts(self) -> int | None:
+        """As `ask_count`, and of the parts before the messages that were not counted yet, so that rows are exact too.
+
+        A conversation without messages has these parts alone.
+        """
+        if not self.target.capabilities.count_endpoint:
+            return None
+        request = await self._next()
+        if not request.messages:
+            return (await self.usage()).total if await self._count_parts(request) else None
+        tokens = await self.ask_count()
+        try:
+            if tokens:
+                await self._count_parts(request)
+        except ProviderError as error:  # the whole is what matters
+            log.warning("exact count of the parts failed: %s", error)
+        return tokens
+
+    async def _count_parts(self, request: Request) -> bool:
+        """Count what stands before the messages. False where the provider can't. Raises `ProviderError`."""
+        estimator = self._services.estimator
+        if await asyncio.to_thread(estimator.counted_parts, request) is not None:
+            return True
+        steps = preamble_steps(request)
+        counts: dict[Request, int] = {}
+        for step in dict.fromkeys(steps):  # without memory files two of them are the same
+            count = await self._counted(step)
+            if count is None:
+                return False
+            counts[step] = count
+        await asyncio.to_thread(estimator.note_parts, request, [counts[step] for step in steps])
+        return True
+
+    async def _counted(self, request: Request) -> int | None:
+        """The provider's count, the bytes of attachments included. Raises `ProviderError`."""
+        whole = await asyncio.to_thread(with_bytes, request, self._services.store.blob)
+        return await self._services.provider(self.target.provider).count_tokens(whole)
 
     def note_trim(self, utilisation: float, trim: TrimRecord | None) -> None:
         """Add a request under rolling context to the log that `/usage` shows. Not on the event loop."""

@@ -314,11 +314,11 @@ class ChatSession:
         return self._services.counter.count_text(text, self.model)
 
     async def count_exactly(self) -> int | None:
-        """The provider's own count of the next request, in tokens, which `usage` goes by then.
+        """The provider's own count of the next request and its parts, in tokens, which `usage` goes by then.
 
         None where it has no such endpoint. Raises `ProviderError`.
         """
-        tokens = await self._meter.ask_count()
+        tokens = await self._meter.ask_counts()
         if tokens:
             await self._meter.usage()
         return tokens

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import RLock
 from typing import NamedTuple
 
 from tui.context.counting.costs import Cost, CostBook
 from tui.context.counting.counting import MessageCount, TokenCounter
-from tui.context.counting.digests import MessageDigest, chain, message_digest
+from tui.context.counting.digests import MessageDigest, chain, message_digest, preamble_digest
 from tui.context.counting.model_names import shared_name
 from tui.context.estimate.bases import Anchored, Base, borrowed, corrected, trimmed
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.evidence import Claim, Step, Verdict, weigh
 from tui.context.estimate.learning import derive_costs, learn, learn_refusal
 from tui.context.estimate.ledger import Account, Ledger, make_entry
-from tui.context.estimate.preamble import Preamble, estimate_preamble
+from tui.context.estimate.preamble import CountedParts, Preamble, estimate_preamble, preamble_steps
 from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource, after_edits, learned, predict
 from tui.context.estimate.tracker import ConversationStateTracker, Measurement, reply_as_sent
 from tui.messages import Message, Reasoning, Request, Usage
@@ -204,6 +204,29 @@ class HybridTokenEstimator:
                 self._anchor(request, session, situation, nothing, usage, tokens, at, verdict, counted=True)
         return verdict
 
+    def note_parts(self, request: Request, counts: Sequence[int]) -> None:
+        """Use the provider's counts of `preamble_steps(request)`, in tokens and in that order."""
+        with self._lock:
+            self._learned += 1
+            request = self._filed(request)
+            bare, *rest = counts
+            costs = {
+                preamble_digest(step.system, step.tools): Cost(max(0, count - bare), 0, "counted")
+                for step, count in zip(preamble_steps(request)[1:], rest, strict=True)
+            }
+            self.costs.put(request.provider, request.model, costs)
+            self._preambles.clear()
+
+    def counted_parts(self, request: Request) -> CountedParts | None:
+        """The provider's counts of the parts of `request`'s preamble; None before `note_parts`."""
+        request = self._filed(request)
+        digests = [preamble_digest(step.system, step.tools) for step in preamble_steps(request)[1:]]
+        costs = [cost.tokens for cost in self.costs.get(request.provider, request.model, digests) if cost is not None]
+        if len(costs) < len(digests):
+            return None
+        prompt, words, whole = costs
+        return CountedParts(float(prompt), float(max(0, words - prompt)), float(max(0, whole - words)))
+
     def note_refusal(self, request: Request, tokens: int | None, *, at: float) -> None:
         """A server refused `request` as too large although it was expected to fit. `tokens`: its input, if named."""
         with self._lock:
@@ -257,7 +280,7 @@ class HybridTokenEstimator:
         cached = self._preambles.get(key)
         if cached is not None and _same_preamble(cached[0], request):
             return cached[1]
-        preamble = estimate_preamble(request, self.counter)
+        preamble = estimate_preamble(request, self.counter)._replace(counted=self.counted_parts(request))
         self._preambles[key] = (request, preamble)
         while len(self._preambles) > SESSIONS:
             self._preambles.popitem(last=False)

@@ -25,8 +25,10 @@ from tui.messages import (
 _CHUNK = 512  # messages compared at once
 _MARK_EVERY = 16  # entries between two marks of the rows
 
-RowTokens: TypeAlias = Mapping[str, tuple[float, float]]
-"""Tokens by row key: those that are known, and those that are estimated."""
+RowTokens: TypeAlias = Mapping[str, tuple[float, float, float]]
+"""Tokens by row key: those that are known, those that are estimated, and those of the known that are derived."""
+
+NO_TOKENS = (0.0, 0.0, 0.0)
 
 
 class Sums(NamedTuple):
@@ -73,6 +75,11 @@ class Entry(NamedTuple):
     calls: bool  # it called tools
     reasoning_known: bool
     split: tuple[tuple[str, float], ...]
+
+    @property
+    def row_source(self) -> CountSource:
+        """The source of its tokens in a row: a measured message of several rows is divided by estimate."""
+        return "derived" if self.source == "measured" and len(self.split) > 1 else self.source
 
 
 class Account(NamedTuple):
@@ -132,10 +139,13 @@ def add_rows(rows: RowTokens, entries: Iterable[Entry]) -> RowTokens:
     """`rows` with the tokens of `entries`."""
     added = dict(rows)
     for entry in entries:
-        guessed = entry.source == "estimated"
+        source = entry.row_source
         for key, tokens in entry.split:
-            known, estimated = added.get(key, (0.0, 0.0))
-            added[key] = (known, estimated + tokens) if guessed else (known + tokens, estimated)
+            known, estimated, derived = added.get(key, NO_TOKENS)
+            if source == "estimated":
+                added[key] = known, estimated + tokens, derived
+            else:
+                added[key] = known + tokens, estimated, derived + tokens * (source == "derived")
     return added
 
 

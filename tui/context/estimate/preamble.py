@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from tui.context.counting.counting import TokenCounter
@@ -10,7 +11,15 @@ from tui.context.counting.priors import prior_of
 from tui.context.counting.schemas import schema_text
 from tui.context.counting.tokenizers import heuristic_count
 from tui.context.estimate.ledger import utf8_size
-from tui.messages import Request, SystemSection
+from tui.messages import Message, Request, SystemSection, Text
+
+
+class CountedParts(NamedTuple):
+    """Tokens of the parts of a preamble by the provider's own counts."""
+
+    system: float
+    memory: float
+    tools: float
 
 
 class Preamble(NamedTuple):
@@ -29,11 +38,26 @@ class Preamble(NamedTuple):
     failed: float
     most: float = 0.0
     size: float = 0.0  # bytes of the sections
+    counted: CountedParts | None = None
 
     @property
     def total(self) -> float:
         """All of it, including the request's markup."""
         return sum(self.sections) + sum(self.tools) + self.fixed + self.per_request
+
+
+ONE_MESSAGE = Message("user", (Text("."),))
+
+
+def preamble_steps(request: Request) -> tuple[Request, ...]:
+    """The requests whose counts tell what the parts of a preamble cost: each has one part more than the one before.
+
+    They have one short message in place of `request`'s own, since no provider counts a request without any.
+    """
+    bare = replace(request, messages=(ONE_MESSAGE,), system=(), tools=())
+    prompt = replace(bare, system=tuple(section for section in request.system if section.kind == "system"))
+    words = replace(prompt, system=request.system)
+    return bare, prompt, words, replace(words, tools=request.tools)
 
 
 def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:

@@ -91,6 +91,8 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     measured, adjust, rough = base.known, base.adjust, fresh.failed
     if base.match.measurement is None:
         before = calibration.preamble_tokens(preamble.digest.hex(), preamble.total)
+        if preamble.counted is not None:
+            before = sum(preamble.counted) + (preamble.per_request if count else 0.0)
         adjust, rough = before + calibration.hidden, rough + preamble.failed
     tokens = max(0, round(measured + adjust + fresh.known + guess))
     # An estimated deduction lowers the known tokens; an estimated addition is not part of them.

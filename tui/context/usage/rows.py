@@ -8,15 +8,11 @@ from functools import partial
 from typing import NamedTuple, overload
 
 from tui.context.counting.costs import CountSource
-from tui.context.counting.digests import preamble_digest
-from tui.context.estimate.calibration import Calibration
-from tui.context.estimate.ledger import Entry, Lines, RowTokens, add_rows, row_of
-from tui.context.estimate.preamble import Preamble
+from tui.context.estimate.ledger import NO_TOKENS, Entry, Lines, RowTokens, add_rows, row_of
 from tui.context.estimate.prediction import Situation
+from tui.context.usage.attribution import attribute
 from tui.messages import Message, Request
 from tui.text.names import MESSAGE_ROWS, ROW_NAMES
-
-UNATTRIBUTED = 0.01  # of the total: a smaller remainder is shared out over the messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +176,11 @@ class MessageShares(Mapping[str, MessageTokens]):
 
     def items_of(self, key: str) -> tuple[UsageItem, ...]:
         """The items of a row, as `/context` lists them."""
-        return tuple(UsageItem(_title(m), tokens, entry.source, m.id) for m, entry, tokens in self._of(key))
+        return tuple(UsageItem(_title(m), tokens, entry.row_source, m.id) for m, entry, tokens in self._of(key))
 
 
 def _weight(rows: RowTokens, key: str, factor: float) -> float:
-    known, estimated = rows.get(key, (0.0, 0.0))
+    known, estimated, _ = rows.get(key, NO_TOKENS)
     return known + estimated * factor
 
 
@@ -197,74 +193,50 @@ class Rows(NamedTuple):
 
 
 def make_rows(request: Request, situation: Situation) -> Rows:
-    """The rows of a request.
-
-    System prompt, memory and tools come first (`split_preamble`), messages are the remainder. A remainder of 1 % or
-    more that messages cannot explain is "unattributed". If the preamble is larger than the total, messages are 0, the
-    other rows are scaled down, and a warning is added.
-    """
+    """The rows of a request; `attribute` decides what belongs to which."""
     total = situation.estimate.tokens
-    preamble, account, factor = situation.preamble, situation.account, situation.estimate.factor
-    split = split_preamble(request, preamble, situation.calibration)
-    weights = dict(split.weights)
-    before = sum(weights.values())
-    messages: dict[str, float] = {}
-    for key in MESSAGE_ROWS:
-        messages[key] = _weight(account.rows, key, factor)
-    messages["tool_results"] = max(0.0, messages["tool_results"] - situation.estimate.cleared)
-    explained = sum(messages.values())
-    rest = total - before
-    warnings: tuple[str, ...] = ()
-    loose = 0.0
-    if rest < 0 or (explained <= 0 and account.messages and rest <= 0):
-        warnings = (
-            f"system prompt and tools are estimated at {round(before):,} tokens, more than the whole request "
-            f"({total:,}): their rows were scaled down",
-        )
-        messages = dict.fromkeys(messages, 0.0)
-    elif rest - explained >= UNATTRIBUTED * total or explained <= 0:
-        loose = rest - explained
-    else:
-        scale = rest / explained
-        messages = {key: tokens * scale for key, tokens in messages.items()}
-    weights.update(messages)
-    weights["unattributed"] = loose
-    keys = [key for key, weight in weights.items() if weight > 0]
+    attribution = attribute(request, situation)
+    weights = attribution.tokens or ({"unattributed": 1.0} if total else {})
+    keys = [key for key in ROW_NAMES if key in weights]
     tokens_of = dict(zip(keys, apportion(total, [weights[key] for key in keys]), strict=True))
-    if not keys and total:
-        tokens_of = {"unattributed": total}
-    shares = MessageShares(account.lines(), factor, {key: tokens_of[key] for key in MESSAGE_ROWS if key in tokens_of})
-    rows = (_row(key, tokens, request, situation, split.tools, shares) for key, tokens in tokens_of.items())
-    return Rows(tuple(rows), shares, warnings)
+    in_messages = {key: tokens_of[key] for key in MESSAGE_ROWS if key in tokens_of}
+    shares = MessageShares(situation.account.lines(), attribution.factor, in_messages)
+    rows = (
+        _row(key, tokens, attribution.sources.get(key, "estimated"), request, situation, shares)
+        for key, tokens in tokens_of.items()
+    )
+    return Rows(tuple(rows), shares, (attribution.warning,) if attribution.warning else ())
 
 
 def _row(
-    key: str, tokens: int, request: Request, situation: Situation, tools: CountSource, shares: MessageShares
+    key: str, tokens: int, source: CountSource, request: Request, situation: Situation, shares: MessageShares
 ) -> UsageRow:
-    if key == "unattributed":
-        measured = situation.estimate.last_input is not None
-        return UsageRow(key, ROW_NAMES[key], tokens, "derived" if measured else "estimated")
+    items: Sequence[UsageItem] = ()
     if key in ("system", "memory"):
-        return UsageRow(key, ROW_NAMES[key], tokens, "estimated", _section_items(key, tokens, request, situation))
-    if key == "tools":
-        return UsageRow(key, ROW_NAMES[key], tokens, tools, _tool_items(tokens, request, situation, tools))
-    _, guessed = situation.account.rows.get(key, (0.0, 0.0))
-    source: CountSource = "estimated" if guessed > 0.005 else "derived"
-    return UsageRow(key, ROW_NAMES[key], tokens, source, LazyItems(partial(shares.items_of, key)))
+        items = _section_items(key, tokens, source, request, situation)
+    elif key == "tools":
+        items = _tool_items(tokens, source, request, situation)
+    elif key in MESSAGE_ROWS:
+        items = LazyItems(partial(shares.items_of, key))
+    return UsageRow(key, ROW_NAMES[key], tokens, source, items)
 
 
-def _section_items(key: str, tokens: int, request: Request, situation: Situation) -> tuple[UsageItem, ...]:
+def _section_items(
+    key: str, tokens: int, source: CountSource, request: Request, situation: Situation
+) -> tuple[UsageItem, ...]:
     chosen = [
         (section.name, weight)
         for section, weight in zip(request.system, situation.preamble.sections, strict=True)
         if section.kind == key
     ]
     shares = apportion(tokens, [weight for _, weight in chosen])
-    return tuple(UsageItem(name, share, "estimated", name) for (name, _), share in zip(chosen, shares, strict=True))
+    source = source if len(chosen) == 1 else "estimated"
+    return tuple(UsageItem(name, share, source, name) for (name, _), share in zip(chosen, shares, strict=True))
 
 
-def _tool_items(tokens: int, request: Request, situation: Situation, source: CountSource) -> tuple[UsageItem, ...]:
+def _tool_items(tokens: int, source: CountSource, request: Request, situation: Situation) -> tuple[UsageItem, ...]:
     shares = apportion(tokens, situation.preamble.tools)
+    source = source if source == "estimated" or len(shares) == 1 else "derived"
     items = [
         UsageItem(tool.name, share, source, tool.name, tool.origin)
         for tool, share in zip(request.tools, shares, strict=True)
@@ -276,36 +248,3 @@ def _title(message: Message) -> str:
     """The first words of a message, on one line."""
     words = message.text.split(maxsplit=12)[:12]
     return " ".join(words)[:60] if words else row_of(message, "text")
-
-
-class PreambleSplit(NamedTuple):
-    """Tokens by row key ("system", "memory", "tools"), and the source of the figure for tools."""
-
-    weights: Mapping[str, float]
-    tools: CountSource
-
-
-def split_preamble(request: Request, preamble: Preamble, calibration: Calibration) -> PreambleSplit:
-    """The rows before the messages.
-
-    Calls of this model with this preamble measure its total, calls with the same system prompt and no tools measure
-    that part; the tools are the difference. What calls can't tell apart remains an estimate.
-    """
-    weights: dict[str, float] = {"system": 0.0, "memory": 0.0, "tools": 0.0}
-    for section, tokens in zip(request.system, preamble.sections, strict=True):
-        weights[section.kind] += tokens
-    weights["system"] += preamble.per_request if weights["system"] else 0.0
-    weights["tools"] += sum(preamble.tools) + preamble.fixed
-    measured = calibration.preambles.get(preamble.digest.hex())
-    alone = _without_tools(request, preamble, calibration, weights["system"] + weights["memory"])
-    if not request.tools or measured is None or alone is None or alone >= measured[1]:
-        return PreambleSplit(weights, "estimated")
-    return PreambleSplit({**weights, "tools": measured[1] - alone}, "derived")
-
-
-def _without_tools(request: Request, preamble: Preamble, calibration: Calibration, words: float) -> float | None:
-    """Tokens before the messages in a request with this system prompt and no tools; None if unknown."""
-    if not words:
-        return preamble.per_request
-    learned = calibration.preambles.get(preamble_digest(request.system, ()).hex())
-    return None if learned is None else learned[1]

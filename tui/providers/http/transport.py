@@ -292,9 +292,11 @@ async def get_json(client: Client, path: str, provider: str, *, headers: Mapping
     return answer
 
 
-async def post_json(client: Client, path: str, body: Json, provider: str) -> object:
+async def post_json(
+    client: Client, path: str, body: Json, provider: str, headers: Mapping[str, str] | None = None
+) -> object:
     """POST `body` and return the answer as JSON. Raises `ProviderError`."""
-    return await _call(client, "post", path, body, provider)
+    return await _call(client, "post", path, body, provider, headers)
 
 
 async def _call(
@@ -305,11 +307,12 @@ async def _call(
     provider: str,
     headers: Mapping[str, str] | None = None,
 ) -> object:
+    timeout = LISTING_TIMEOUT if method == "get" else COUNTING_TIMEOUT
+    options: Any = {"timeout": timeout, "headers": dict(headers or {})}
     try:
         if method == "get":
-            options: Any = {"timeout": LISTING_TIMEOUT, "headers": dict(headers or {})}
             return await _again_if_hung_up(lambda: client.get(path, cast_to=object, options=options))
-        return await _post(client, path, body or {}, options={"timeout": COUNTING_TIMEOUT})
+        return await _post(client, path, body or {}, options=options)
     except Exception as error:
         translated = translate(error, provider, str(client.base_url))
         if translated is None:

@@ -302,16 +302,22 @@ async def _lmstudio_limits(client: AsyncOpenAI, root: str, model: str, provider:
     return None
 
 
-async def input_tokens(client: AsyncOpenAI | AsyncAnthropic, path: str, body: Json, provider: str) -> int | None:
+async def input_tokens(
+    client: AsyncOpenAI | AsyncAnthropic,
+    path: str,
+    body: Json,
+    provider: str,
+    headers: Mapping[str, str] | None = None,
+) -> int | None:
     """The server's count of a request's input, in tokens; None if it has no such route. Raises `ProviderError`."""
     asked = {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
     try:
-        answer = await post_json(client, path, asked, provider)
+        answer = await post_json(client, path, asked, provider, headers)
     except ProviderError as error:
         if error.kind == "not_found" or error.status in (404, 405, 501):
             return None
         raise
-    return find_count(answer, ("input_tokens", "count")) if isinstance(answer, Mapping) else None
+    return find_count(answer, ("input_tokens", "count", "totalTokens")) if isinstance(answer, Mapping) else None
 
 
 async def anthropic_models(client: AsyncAnthropic, config: ProviderConfig) -> list[ModelInfo]:

@@ -18,6 +18,7 @@ from tui.providers.dialect import DialectProvider
 from tui.providers.http.refusals import Cause
 from tui.providers.http.transport import events, get_json, openai_client
 from tui.providers.models import discovery
+from tui.providers.openai_chat.counting import count_body
 from tui.providers.openai_chat.reader import ChatReader
 from tui.providers.openai_chat.wire import to_wire
 
@@ -97,12 +98,11 @@ class OpenAIChat(DialectProvider["AsyncOpenAI", ChatStyle]):
         return await discovery.openai_models(client, self.config)
 
     async def count_tokens(self, request: Request) -> int | None:
-        """llama.cpp's count of a request; no other Chat server has such a route. Raises `ProviderError`."""
+        """The server's count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""
         if not self.capabilities(request.model).count_endpoint:
             return None
         body = await asyncio.to_thread(to_wire, request, self._style(request.model))
-        path = "/chat/completions/input_tokens"
-        return await discovery.input_tokens(await self.client(), path, body, self.name)
+        return await count_body(await self.client(), self.config, body)
 
     async def check_key(self) -> None:
         """Check the key at OpenRouter's /key: its model list is public. Raises `ProviderError` of kind "auth"."""

@@ -33,6 +33,7 @@ CATEGORIES: dict[str, Category] = {
     "system": Category("█", "system", "system"),
     "memory": Category("▙", "memory", "memory"),
     "tools": Category("▓", "tools", "tools"),
+    "hidden": Category("▗", "hidden", "server"),
     "user": Category("▒", "user", "you"),
     "assistant": Category("▟", "assistant", "assistant"),
     "reasoning": Category("▛", "reasoning", "reasoning"),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tui.context.usage.rows import UsageItem, UsageRow
     from tui.context.usage.usage import Basis, ContextUsage
 
+BEFORE_MESSAGES = ("system", "memory", "tools", "hidden")
 ITEMS_SHOWN = 12
 """Items listed under an unfolded row; the rest is one line. The messages view lists everything."""
 
@@ -118,8 +119,8 @@ def table_lines(usage: ContextUsage, width: int, *, expanded: AbstractSet[str], 
     """The rows, messages grouped, and the free space at the end."""
     table = _Table(usage, width, expanded, hints)
     messages = [row for row in usage.rows if row.key in MESSAGE_ROWS]
-    before = [row for row in usage.rows if row.key in ("system", "memory", "tools")]
-    after = [row for row in usage.rows if row.key not in (*MESSAGE_ROWS, "system", "memory", "tools")]
+    before = [row for row in usage.rows if row.key in BEFORE_MESSAGES]
+    after = [row for row in usage.rows if row.key not in (*MESSAGE_ROWS, *BEFORE_MESSAGES)]
     lines = [table.header()] if table.how else []
     for row in before:
         lines += table.row(row)

@@ -1,0 +1,181 @@
+"""Which rows of `/context` the total belongs to: what is measured stays, estimates take what is left.
+
+README.md, "Rows".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tui.context.counting.classes import unpack
+from tui.context.counting.costs import CountSource
+from tui.context.counting.digests import preamble_digest
+from tui.context.counting.tokenizers import margins_of
+from tui.context.estimate.calibration import (
+    FACTOR_HIGH,
+    FACTOR_LOW,
+    MARGIN_HEURISTIC,
+    MARGIN_TOKENIZER,
+    Calibration,
+    PreambleCost,
+)
+from tui.context.estimate.ledger import NO_TOKENS
+from tui.context.estimate.preamble import Preamble
+from tui.context.estimate.prediction import Situation, learned
+from tui.messages import Request
+from tui.text.names import MESSAGE_ROWS
+
+UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
+LEAST_PREAMBLE = 0.25  # of its estimate: some templates leave most of a schema out
+LEARNED_RANGE = 0.1  # calls that agree on a preamble are within 5 % of each other
+COUNTED_RANGE = 0.02  # between a provider's count and its usage
+
+
+class Attribution(NamedTuple):
+    """Tokens and their source by row key, larger than 0. They add up to the total but for rounding.
+
+    `factor` is what estimates of messages are multiplied by for their rows; `warning` is for a person, "" where
+    measurements and total agree.
+    """
+
+    tokens: Mapping[str, float]
+    sources: Mapping[str, CountSource]
+    factor: float
+    warning: str = ""
+
+
+class Flexible(NamedTuple):
+    """Tokens that are not certain: their best figure, how uncertain it is, and the range they can be in."""
+
+    tokens: float
+    doubt: float
+    least: float
+    most: float
+
+    def shifted(self, missing: float) -> float:
+        """`missing` more (or fewer, if negative), as far as the range goes."""
+        return min(max(self.tokens + missing, self.least), self.most)
+
+
+def attribute(request: Request, situation: Situation) -> Attribution:
+    """How the total of `situation` is attributed."""
+    total, account, calibration = situation.estimate.tokens, situation.account, situation.calibration
+    rows = {key: account.rows.get(key, NO_TOKENS) for key in MESSAGE_ROWS}
+    facts = {key: known for key, (known, _, _) in rows.items()}
+    facts["tool_results"] = max(0.0, facts["tool_results"] - situation.estimate.cleared)
+    facts["hidden"] = min(float(total), calibration.hidden)
+    estimates = {key: estimated for key, (_, estimated, _) in rows.items()}
+    split = split_preamble(request, situation.preamble, calibration)
+
+    guess = learned(account.sums[len(account.messages)], calibration)
+    texts = Flexible(guess, _doubt(situation, guess), FACTOR_LOW * guess, FACTOR_HIGH * guess)
+    preamble = split.flexible
+    missing = total - sum(facts.values()) - texts.tokens - preamble.tokens
+    doubt = texts.doubt + preamble.doubt
+    new_texts = texts.shifted(missing * texts.doubt / doubt if doubt else 0.0)
+    new_preamble = preamble.shifted(missing - (new_texts - texts.tokens))
+    new_texts = texts.shifted(missing - (new_preamble - preamble.tokens))
+    rest = missing - (new_texts - texts.tokens) - (new_preamble - preamble.tokens)
+
+    tokens = {key: split.weights[key] * _ratio(new_preamble, preamble.tokens) for key in split.weights}
+    factor = _ratio(new_texts, sum(estimates.values()))
+    for key, fact in facts.items():
+        tokens[key] = fact + estimates.get(key, 0.0) * factor
+    sources: dict[str, CountSource] = {**split.sources, "hidden": "derived"}
+    one = sum(weight > 0 for weight in split.weights.values()) == 1
+    if one and situation.base.measured and guess <= MARGIN_TOKENIZER * preamble.tokens:
+        sources = {key: "derived" if source == "estimated" else source for key, source in sources.items()}
+    for key, (_, estimated, derived) in rows.items():
+        sources[key] = "estimated" if estimated > 0 else "derived" if derived > 0 else "measured"
+    return _with_rest(Attribution(tokens, sources, factor), total, rest, measured=situation.base.measured)
+
+
+def _with_rest(attribution: Attribution, total: int, rest: float, *, measured: bool) -> Attribution:
+    """`attribution` with `rest`, which is in none of its rows (negative: they come to more than there is)."""
+    tokens, sources, warning = dict(attribution.tokens), dict(attribution.sources), ""
+    largest = max(tokens, key=lambda key: tokens[key])
+    if abs(rest) < UNATTRIBUTED * total and tokens[largest] + rest > 0:
+        tokens[largest] += rest
+    elif rest > 0:
+        tokens["unattributed"] = rest
+        sources["unattributed"] = "derived" if measured else "estimated"
+        if measured:
+            warning = f"{round(rest):,} tokens are in no message, prompt or tool that is known"
+    else:
+        whole = sum(tokens.values())
+        warning = f"the rows come to {round(whole):,} tokens, the whole request has {total:,}: they were scaled down"
+        sources = dict.fromkeys(sources, "estimated")
+    present = {key: value for key, value in tokens.items() if value > 0}
+    return Attribution(present, sources, attribution.factor, warning)
+
+
+def _ratio(new: float, old: float) -> float:
+    return new / old if old > 0 else 0.0
+
+
+def _doubt(situation: Situation, guess: float) -> float:
+    """How uncertain the messages' estimates are, in tokens: texts by class, the rest as any tokenizer's count."""
+    account = situation.account
+    texts = unpack(account.sums[len(account.messages)].classes)
+    margins = margins_of(account.ledger.model)
+    content = sum(tokens for _, tokens in texts)
+    return sum(margins[kind] * tokens for kind, tokens in texts) + MARGIN_TOKENIZER * max(0.0, guess - content)
+
+
+class PreambleSplit(NamedTuple):
+    """Tokens and their source by row key ("system", "memory", "tools"), and how certain their sum is."""
+
+    weights: Mapping[str, float]
+    sources: Mapping[str, CountSource]
+    flexible: Flexible
+
+
+def split_preamble(request: Request, preamble: Preamble, calibration: Calibration) -> PreambleSplit:
+    """The rows before the messages.
+
+    The provider's own counts come first. Else calls of this model with this preamble measure its total, calls with the
+    same system prompt and no tools measure that part; the tools are the difference. What calls can't tell apart remains
+    an estimate, and so does what is unlikely as long as one call alone says so.
+    """
+    if preamble.counted is not None:
+        return _split(preamble.counted._asdict(), ("counted", "counted"), doubt=0.0, within=COUNTED_RANGE)
+    weights: dict[str, float] = {"system": 0.0, "memory": 0.0, "tools": 0.0}
+    for section, tokens in zip(request.system, preamble.sections, strict=True):
+        weights[section.kind] += tokens
+    weights["system"] += preamble.per_request if weights["system"] else 0.0
+    weights["tools"] += sum(preamble.tools) + preamble.fixed
+    measured = calibration.preambles.get(preamble.digest.hex())
+    words = weights["system"] + weights["memory"]
+    alone = _without_tools(request, preamble, calibration) if words else None
+    if not words:
+        alone = PreambleCost(preamble.per_request, preamble.per_request, agreed=True)
+    difference = 0.0 if measured is None or alone is None else measured.actual - alone.actual
+    likely = LEAST_PREAMBLE * weights["tools"] <= difference <= FACTOR_HIGH * weights["tools"]
+    if measured is None or alone is None or difference <= 0 or not (likely or measured.agreed):
+        whole = sum(weights.values())
+        flexible = Flexible(whole, MARGIN_HEURISTIC * whole, LEAST_PREAMBLE * whole, FACTOR_HIGH * whole)
+        return PreambleSplit(weights, dict.fromkeys(weights, "estimated"), flexible)
+    weights["tools"] = difference
+    for key in ("system", "memory"):
+        weights[key] *= _ratio(alone.actual, words)
+    one = weights["system"] == 0 or weights["memory"] == 0
+    system: CountSource = "derived" if one else "estimated"
+    agreed = measured.agreed and alone.agreed
+    within = LEARNED_RANGE if agreed else FACTOR_LOW
+    return _split(weights, (system, "derived"), doubt=MARGIN_TOKENIZER if agreed else MARGIN_HEURISTIC, within=within)
+
+
+def _split(
+    weights: Mapping[str, float], sources: tuple[CountSource, CountSource], *, doubt: float, within: float
+) -> PreambleSplit:
+    """The split into `weights`; `sources` are those of the prompts and of the tools, `doubt` and `within` shares."""
+    whole = sum(weights.values())
+    flexible = Flexible(whole, doubt * whole, (1 - within) * whole, (1 + within) * whole)
+    prompts, tools = sources
+    return PreambleSplit(weights, {"system": prompts, "memory": prompts, "tools": tools}, flexible)
+
+
+def _without_tools(request: Request, preamble: Preamble, calibration: Calibration) -> PreambleCost | None:
+    """What the system prompt alone was measured at; None if unknown."""
+    return calibration.preambles.get(preamble_digest(request.system, ()).hex())
