@@ -21,6 +21,7 @@ PROGRAMS = (
     "fit_classes",
     "fit_priors",
     "languages",
+    "losses",
     "real_windows",
     "simulate",
     "structure",

@@ -34,12 +34,12 @@ def program() -> str:
 
 
 @contextmanager
-def browsing(program: str, url: str, folder: Path) -> Iterator[int]:
+def browsing(program: str, url: str, folder: Path, *options: str) -> Iterator[int]:
     """A browser of its own at `url`: its debugging port."""
     port = free_port()
     process = subprocess.Popen(
         [program, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'browser'}",
-         "--window-size=1100,700", f"--remote-debugging-port={port}", url],
+         "--window-size=1100,700", f"--remote-debugging-port={port}", *options, url],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:

@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import pytest
@@ -74,6 +75,11 @@ def fetch(url: str, **headers: str) -> tuple[int, str, Message]:
             return error.code, error.read().decode(), error.headers
 
 
+def folder_of(url: str) -> str:
+    """The address without the secret."""
+    return url.partition("/?")[0]
+
+
 def cookie(url: str) -> str:
     """What a browser that opened the printed address sends from then on."""
     status, _, headers = fetch(url)
@@ -81,49 +87,57 @@ def cookie(url: str) -> str:
     return headers["Set-Cookie"].split(";")[0]
 
 
-@pytest.mark.slow
-@needs_extra
-def test_the_page_comes_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
-    with serving(tmp_path) as (url, port):
-        assert re.fullmatch(rf"http://127\.0\.0\.1:{port}/\?key=\S{{32}}", url)
-        here, key = f"http://127.0.0.1:{port}", cookie(url)
-        status, page, _ = fetch(here, Cookie=key)
-        assert status == 200
-        assert f"ws://127.0.0.1:{port}/ws" in page
-        assert set(re.findall(r"(?:https?|wss?)://([^/\"]+)", page)) == {f"127.0.0.1:{port}"}
-        assert fetch(f"{here}/static/js/textual.js", Cookie=key)[0] == 200
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """One server for what only asks."""
+    with serving(tmp_path_factory.mktemp("served")) as address:
+        yield address
 
 
 @pytest.mark.slow
 @needs_extra
-def test_without_the_secret_nobody_gets_in_on_this_machine_either(tmp_path: Path) -> None:
-    with serving(tmp_path) as (url, port):
-        here = f"http://127.0.0.1:{port}"
-        for path in ("/", "/?key=wrong", "/?key=", "/ws", "/static/js/textual.js", "/download/x"):
-            assert fetch(here + path, Origin=here)[0] == 403, path
-        assert fetch(here, Cookie=f"chatctx-{port}=wrong")[0] == 403
-        _, _, headers = fetch(url)
-        assert {"HttpOnly", "SameSite=Strict"} <= set(headers["Set-Cookie"].split("; "))
-        assert headers["Location"] == "./"
+def test_the_page_comes_and_fetches_nothing_from_elsewhere(served: tuple[str, int]) -> None:
+    url, port = served
+    assert re.fullmatch(rf"http://127\.0\.0\.1:{port}/\S{{16}}/\?key=\S{{32}}", url)
+    here, key = folder_of(url), cookie(url)
+    status, page, _ = fetch(f"{here}/", Cookie=key)
+    assert status == 200
+    assert f"{here.replace('http', 'ws')}/ws" in page
+    assert set(re.findall(r"(?:https?|wss?)://([^/\"]+)", page)) == {f"127.0.0.1:{port}"}
+    assert fetch(f"{here}/static/js/textual.js", Cookie=key)[0] == 200
 
 
 @pytest.mark.slow
 @needs_extra
-def test_other_sites_are_refused(tmp_path: Path) -> None:
-    with serving(tmp_path) as (url, port):
-        here, key = f"http://127.0.0.1:{port}", cookie(url)
-        assert fetch(url, Host="evil.example")[0] == 403
-        assert fetch(f"{here}/ws", Origin="http://evil.example", Cookie=key)[0] == 403
-        assert fetch(f"{here}/ws", Cookie=key)[0] == 403
-        assert fetch(here, Host=f"localhost:{port}", Cookie=key)[0] == 200
+def test_without_the_secret_nobody_gets_in_on_this_machine_either(served: tuple[str, int]) -> None:
+    url, port = served
+    here = folder_of(url)
+    assert fetch(f"http://127.0.0.1:{port}/")[0] == 404
+    for path in ("/", "/?key=wrong", "/?key=", "/ws", "/static/js/textual.js", "/download/x"):
+        assert fetch(here + path, Origin=f"http://127.0.0.1:{port}")[0] == 403, path
+    assert fetch(f"{here}/", Cookie=f"chatctx-{port}=wrong")[0] == 403
+    _, _, headers = fetch(url)
+    assert {"HttpOnly", "SameSite=Strict", f"Path={urlsplit(here).path}/"} <= set(headers["Set-Cookie"].split("; "))
+    assert headers["Location"] == "./"
 
 
 @pytest.mark.slow
 @needs_extra
-@pytest.mark.parametrize("path", ["/", "/?key=wrong", "/none"])
-def test_no_page_may_frame_it(tmp_path: Path, path: str) -> None:
-    with serving(tmp_path) as (url, port):
-        headers = fetch(f"http://127.0.0.1:{port}{path}", Cookie=cookie(url))[2]
+def test_other_sites_are_refused(served: tuple[str, int]) -> None:
+    url, port = served
+    here, key = folder_of(url), cookie(url)
+    assert fetch(url, Host="evil.example")[0] == 403
+    assert fetch(f"{here}/ws", Origin="http://evil.example", Cookie=key)[0] == 403
+    assert fetch(f"{here}/ws", Cookie=key)[0] == 403
+    assert fetch(f"{here}/", Host=f"localhost:{port}", Cookie=key)[0] == 200
+
+
+@pytest.mark.slow
+@needs_extra
+def test_no_page_may_frame_it(served: tuple[str, int]) -> None:
+    url, port = served
+    for address in (url, f"{folder_of(url)}/", f"{folder_of(url)}/none", f"http://127.0.0.1:{port}/"):
+        headers = fetch(address, Cookie=cookie(url))[2]
         assert headers["X-Frame-Options"] == "DENY"
         assert headers["Content-Security-Policy"] == "frame-ancestors 'none'"
         assert headers["Referrer-Policy"] == "no-referrer"
@@ -133,9 +147,10 @@ def test_no_page_may_frame_it(tmp_path: Path, path: str) -> None:
 @needs_extra
 def test_behind_a_proxy_the_page_names_the_public_address(tmp_path: Path) -> None:
     with serving(tmp_path, "--public-url", "https://chat.example") as (url, port):
-        assert re.match(r"https://chat\.example/\?key=\S{32}", url)
-        here = f"http://127.0.0.1:{port}/"
-        assert "wss://chat.example/ws" in fetch(here, Cookie=cookie(here + url[url.index("?") :]))[1]
+        assert re.match(r"https://chat\.example/\S{16}/\?key=\S{32}", url)
+        here = f"http://127.0.0.1:{port}{urlsplit(url).path}"
+        page = fetch(here, Cookie=cookie(f"{here}?{urlsplit(url).query}"))[1]
+        assert f"wss://chat.example{urlsplit(url).path}ws" in page
 
 
 @pytest.mark.slow
@@ -144,7 +159,7 @@ async def test_the_chat_draws_itself_and_there_are_only_so_many(tmp_path: Path) 
     aiohttp: Any = import_module("aiohttp")
     with serving(tmp_path) as (url, port):
         here = f"http://127.0.0.1:{port}"
-        address = f"ws://127.0.0.1:{port}/ws?width=100&height=30"
+        address = f"{folder_of(url).replace('http', 'ws')}/ws?width=100&height=30"
         headers = {"Cookie": await asyncio.to_thread(cookie, url)}
         async with (
             aiohttp.ClientSession(headers=headers) as client,

@@ -1,8 +1,9 @@
 """`chatctx serve`: the chat in a browser, through textual-serve.
 
 Every tab runs a chat with this person's keys and sessions. So the printed address contains a secret, which becomes a
-cookie: without it access is denied, even on this machine, where every user can reach the port. Requests for another
-host (DNS rebinding) and connections from other sites' pages and frames are refused, and the number of chats is limited.
+cookie: without it access is denied, even on this machine, where every user can reach the port. Browsers send cookies to
+every port of a host, so the cookie is limited to a path that no other server can guess. Requests for another host (DNS
+rebinding) and connections from other sites' pages and frames are refused, and the number of chats is limited.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def run(
         parse_url(url)
     except ValueError as error:
         raise UsageError(f"{'--public-url' if public_url else '--host'}: {error}") from None
-    secret = secrets.token_urlsafe(24)
+    secret, folder = secrets.token_urlsafe(24), f"/{secrets.token_urlsafe(12)}"
+    url = url.rstrip("/")
     if not unrestricted:
         os.environ[RESTRICTED] = "1"
     server = server_module.Server(
@@ -71,13 +73,13 @@ def run(
         host,
         port,
         "chatctx",
-        url.rstrip("/"),
+        url,
         templates_path=TEMPLATES,
     )
 
     def announce(_running_on: str) -> None:
         """Called once the port is open."""
-        write(f"chatctx is at {url.rstrip('/')}/?key={secret}   (Ctrl+C ends it)")
+        write(f"chatctx is at {url}{folder}/?key={secret}   (Ctrl+C ends it)")
         if public_url or not is_loopback(host):
             write("Whoever can reach this address and has its key uses your keys and sessions; http is not encrypted.")
         sys.stdout.flush()
@@ -87,8 +89,10 @@ def run(
 
     async def application() -> Any:
         server.on_startup = silent
-        app = await server._make_app()
-        app.middlewares.append(_guard(web, allowed_origins(url, port), secret, f"chatctx-{port}"))
+        chat = await server._make_app()
+        chat.middlewares.append(_guard(web, secret, f"chatctx-{port}", urlsplit(url).path + folder))
+        app = web.Application(middlewares=[_own_pages_only(web, allowed_origins(url, port))])
+        app.add_subapp(folder, chat)
         app.on_response_prepare.append(_harden)
         return app
 
@@ -141,26 +145,35 @@ async def _harden(_request: Any, response: Any) -> None:
     response.headers.update(HEADERS)
 
 
-def _guard(web: Any, origins: frozenset[str], secret: str, cookie: str) -> Any:
-    """A middleware that admits only requests described at the top of this module."""
+def _own_pages_only(web: Any, origins: frozenset[str]) -> Any:
+    """A middleware that refuses other hosts and the pages of other origins."""
     hosts = {urlsplit(origin).netloc for origin in origins}
+
+    async def own_pages_only(request: Any, handler: Handler) -> Any:
+        origin = request.headers.get("Origin")
+        if request.host not in hosts or (origin is not None and origin not in origins):
+            raise web.HTTPForbidden(text="This address serves chatctx to its own pages only.\n")
+        if request.path.endswith("/ws") and origin is None:
+            raise web.HTTPForbidden(text="A browser says where it comes from.\n")
+        return await handler(request)
+
+    return web.middleware(own_pages_only)
+
+
+def _guard(web: Any, secret: str, cookie: str, path: str) -> Any:
+    """A middleware that requires the secret and limits the number of chats. The cookie is for what is below `path`."""
     chats = 0
 
     async def guard(request: Any, handler: Handler) -> Any:
         nonlocal chats
-        origin = request.headers.get("Origin")
-        if request.host not in hosts or (origin is not None and origin not in origins):
-            raise web.HTTPForbidden(text="This address serves chatctx to its own pages only.\n")
-        if request.path == "/ws" and origin is None:
-            raise web.HTTPForbidden(text="A browser says where it comes from.\n")
         key = request.query.get("key")
         if not hmac.compare_digest((key or request.cookies.get(cookie, "")).encode(), secret.encode()):
             raise web.HTTPForbidden(text="Open the whole address that chatctx serve printed.\n")
         if key is not None:  # keep it out of the address bar and the history
             response = web.HTTPSeeOther("./")
-            response.set_cookie(cookie, secret, httponly=True, samesite="Strict")
+            response.set_cookie(cookie, secret, path=f"{path}/", httponly=True, samesite="Strict")
             raise response
-        if request.path != "/ws":
+        if not request.path.endswith("/ws"):
             return await handler(request)
         if chats >= MOST_CHATS:
             raise web.HTTPServiceUnavailable(text=f"{MOST_CHATS} chats are open: close one of them first.\n")
