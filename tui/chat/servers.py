@@ -113,6 +113,18 @@ class Servers:
         self._announced.update(new)
         return new
 
+    def absent(self) -> list[str]:
+        """Servers that are neither ready nor failed: what the answer went without, a line each."""
+        lines = []
+        for status in (line.status for line in self.lines):
+            if status.state in ("starting", "reconnecting") and not status.tools:
+                why = f" ({status.reason.rstrip('.')})" if status.reason else ""
+                lines.append(
+                    f"MCP server {status.name} was not there in time{why}: its tools were not offered. [tools] wait"
+                    " says how long it is waited for."
+                )
+        return lines
+
     # -- changing ----------------------------------------------------------------------------------------------------
 
     async def agree(self, yes: bool) -> None:

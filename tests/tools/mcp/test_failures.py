@@ -220,7 +220,7 @@ def test_a_log_that_can_not_be_written_costs_the_file_only(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     log = ServerLog(tmp_path / "file" / "mcp-x.log")
     log.add("still here")
-    assert log.last == "still here"
+    assert log.reason == "still here"
 
 
 async def test_a_server_that_writes_without_end_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,9 +77,14 @@ class SessionTools:
 
     async def wait_until_started(self) -> None:
         """Before a message is answered: give servers that start a moment, if their tools would be offered."""
-        target = self._conversation.target
-        if self.takes_tools(target) and self.is_on("", target):
+        if self.waits_for_servers:
             await self.box.wait_until_started()
+
+    @property
+    def waits_for_servers(self) -> bool:
+        """Whether tools of servers would be offered to the model in use."""
+        target = self._conversation.target
+        return self.takes_tools(target) and self.is_on("", target)
 
     async def prepare(self) -> None:
         """Ask whether the model calls tools, and count them, where that was not done: what goes out depends on it."""

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -23,6 +23,7 @@ from tui.chat.conversation.events import (
     Notice,
     ReplyDelta,
     ReplyFinished,
+    ReplyStarted,
     RetryScheduled,
     SessionEvent,
     TurnFailed,
@@ -91,7 +92,15 @@ async def ask(
         on_interrupt(partial(_interrupt, chat, interrupted))
         on_termination(partial(_interrupt, chat, interrupted))
         began = time.time()
-        outcome = await _stream(chat, question, attachments, silent=as_json, allowed=allow)
+
+        def tell_of_servers() -> None:
+            for line in workspace.servers.news():
+                complain(line)
+
+        outcome = await _stream(chat, question, attachments, silent=as_json, allowed=allow, began=tell_of_servers)
+        tell_of_servers()
+        for line in workspace.servers.absent() if chat.tools.waits_for_servers else ():
+            complain(line)
         if as_json:
             cost = cost_of(call for call in await workspace.calls(chat.id) if call.at >= began).total
             result = _result(chat, outcome) | {"cost": cost, "seconds": round(time.time() - began, 3)}
@@ -188,15 +197,26 @@ def _outside(text: str) -> str:
 
 
 async def _stream(
-    session: ChatSession, text: str, attachments: Sequence[Attachment], *, silent: bool, allowed: Sequence[str]
+    session: ChatSession,
+    text: str,
+    attachments: Sequence[Attachment],
+    *,
+    silent: bool,
+    allowed: Sequence[str],
+    began: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Ask, and print the answer as it arrives unless `silent`. Tools in `allowed` run without asking."""
+    """Ask, and print the answer as it arrives unless `silent`. Tools in `allowed` run without asking.
+
+    `began` is called when a request has gone out, before anything of its answer is written.
+    """
     reply: Message | None = None
     failure = ""
     countdown = Countdown()
     async for event in session.send(text, attachments):
         countdown.stop()
         match event:
+            case ReplyStarted():
+                began()
             case ReplyDelta(kind="text" | "refusal", text=piece) if not silent:
                 if sys.stdout.isatty():
                     sys.stdout.write(piece)

@@ -31,7 +31,7 @@ from tui.providers.local.provider import missing_part
 from tui.providers.registry import all_configs, answering, choose_default, ignored_settings
 from tui.text.clean import clean_line
 from tui.text.numbers import plural, size_text
-from tui.tools.mcp.config import McpConfigError, ServerConfig
+from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def _server(server: ServerConfig) -> Finding:
     if server.error:
         return Finding("problem", "mcp", server.error)
     try:
-        launch = server.launch(os.environ)
+        launch = server.launch(start_environment())
     except McpConfigError as error:
         return Finding("problem", "mcp", str(error))
     text = f"{server.name}: {server.shown} (from {server.where})"

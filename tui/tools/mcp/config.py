@@ -1,4 +1,4 @@
-"""MCP servers from `mcpServers` tables, the format that other clients use too. Pure.
+"""MCP servers as people configure them, in `mcpServers` tables and the forms of other clients.
 
 A value may contain environment variables, `${NAME}` or `${NAME:-default}`. They are filled in just before a server
 starts (`launch`), so that no object that lives longer, is shown or is written holds a secret.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -135,6 +137,11 @@ class ServerConfig:
         parts = urlsplit(self.url)
         begin = f"{parts.scheme}://" if parts.scheme else ""
         return f"{begin}{parts.netloc.rpartition('@')[2]}{parts.path}" + ("?…" if parts.query else "")
+
+
+def start_environment() -> Mapping[str, str]:
+    """The environment's variables, with the two places that VS Code has names for."""
+    return {"workspaceFolder": str(Path.cwd()), "userHome": str(Path.home()), **os.environ}
 
 
 def _check_url(url: str, key: str) -> None:

@@ -6,15 +6,13 @@ import asyncio
 import contextlib
 import importlib.util
 import logging
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from tui.providers.keys import hold_secret
 from tui.tools.base import ToolError
-from tui.tools.mcp.config import NotInstalledError, ServerConfig
+from tui.tools.mcp.config import NotInstalledError, ServerConfig, start_environment
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED, Issue, Normalizer
 from tui.tools.mcp.patterns import Gap
@@ -188,7 +186,7 @@ async def connect(config: ServerConfig, log: ServerLog, hear: Hear, status: Http
     `hear` is called when a list has changed, and when the server has gone. Raises the SDK's errors, `TimeoutError`,
     `OSError`, `McpConfigError` and `NotInstalledError`.
     """
-    launch = config.launch({"workspaceFolder": str(Path.cwd()), "userHome": str(Path.home()), **os.environ})
+    launch = config.launch(start_environment())
     for secret in launch.secrets:
         hold_secret(secret)
     _load_sdk()

@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -24,6 +25,44 @@ LAST_WORDS = 1.0  # seconds to wait for the remaining output of an ended server
 _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+# What launchers and runtimes write around the reason: stack frames, hints, where a log is.
+_AROUND = re.compile(
+    r"""
+      at\ .+[:)]\d* | File\ ".*",\ line\ \d+.* | Traceback\ \(most\ recent.* | goroutine\ \d+.*
+    | Node\.js\ v\d.* | node:internal.* | (?:code|errno|syscall|path|requireStack|cause)\b['"]?\s*[:=].*
+    | (?:code|errno|syscall|path)\ \S+ | (?:npm\ )?(?:notice|warn|WARN|info|verb)\b.* | A\ complete\ log\ of\ this.*
+    | note:.* | Note\ that.* | hint:.* | (?:Run|Try|See)\ .*(?:help|information).* | For\ more\ information.*
+    | During\ handling\ of.* | The\ above\ exception.* | usage:.* | \d{3} | tarball,\ folder,.* | throw\ .*
+    | This\ is\ related\ to\ npm.* | exit\ status\ \d+ | sys\.exit\(.* | raise\ .*
+    """,
+    re.VERBOSE,
+)
+_NAMES_AN_ERROR = re.compile(r"(?:Error|Exception)(?: \[\w{1,50}\])?:\s*\S|^(?:error|fatal|panic)\b", re.IGNORECASE)
+_TELLS_WHAT = re.compile(
+    r"\b(?:not (?:found|set|in this registry|installed|recognized|permitted|allowed)|no such|no solution|no matching"
+    r"|unsatisfiable|required|requires|missing|must|cannot|can't|could not|couldn't|unable|failed|failure|denied"
+    r"|refused|invalid|unknown|unsupported|unauthorized|forbidden|expired|in use|EADDRINUSE|ENOENT|EACCES|panicked)\b",
+    re.IGNORECASE,
+)
+_UV_CONTINUED = re.compile(r"(?<=\S)\n {6}(?=\S)")  # uv breaks its sentences, indented by the width of its arrow
+_LEADING = re.compile(r"^(?:npm (?:error|ERR!)(?: (?:code(?=\s*$)|enoent|404(?=\s)))?\s*|[\s|+×╰─▶>*-]+)+")
+
+
+def reason_of(lines: Sequence[str]) -> str:
+    """The line that most likely says why a program ended: one that names an error, else one that tells what is wrong,
+    else the last; without what npm, uv and runtimes write around it. "" where nothing says anything.
+
+    Of several the last counts: of Python's chained exceptions that is the one that ended the program.
+    """
+    lines = _UV_CONTINUED.sub(" ", "\n".join(lines)).split("\n")
+    candidates = [bare for line in lines if (bare := _LEADING.sub("", line).strip()) and bare.strip("-=|^~+{}[]();,. ")]
+    telling = [line for line in candidates if not _AROUND.fullmatch(line)]
+    for pattern in (_NAMES_AN_ERROR, _TELLS_WHAT):
+        if matching := [line for line in telling if pattern.search(line)]:
+            return matching[-1]
+    return next(reversed(telling or candidates), "")
+
+
 class ServerLog:
     """The log of one server. `path` None writes no file."""
 
@@ -32,6 +71,7 @@ class ServerLog:
         self._lines: deque[str] = deque(maxlen=LINES)
         self._handler: logging.Handler | None = None
         self._reader: threading.Thread | None = None
+        self._since_start = 0
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -39,14 +79,16 @@ class ServerLog:
         return tuple(self._lines)
 
     @property
-    def last(self) -> str:
-        """The last line with text, "" for none."""
-        return next((line for line in reversed(self.lines) if line.strip(" -=|^~+")), "")
+    def reason(self) -> str:
+        """The line that says why the program ended, of those it wrote since its last start; "" for none."""
+        lines = self.lines
+        return reason_of(lines[max(0, len(lines) - self._since_start) :])
 
     def add(self, text: str) -> None:
         """Keep a line, without keys and terminal escapes."""
         line = redact(_CONTROLS.sub("", text).rstrip())[:LONGEST]
         self._lines.append(line)
+        self._since_start += 1
         if self._handler is None and self.path is not None:
             self._handler = self._open(self.path)
         if self._handler is not None:
@@ -57,6 +99,7 @@ class ServerLog:
 
         It is read in a thread until every holder of this end has closed it.
         """
+        self._since_start = 0
         reader, writer = os.pipe()
         self._reader = threading.Thread(target=self._read, args=(reader,), name="mcp-stderr", daemon=True)
         self._reader.start()

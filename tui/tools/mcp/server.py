@@ -308,7 +308,7 @@ class McpServer:
         if self.config.transport != "stdio":
             return ""
         await self.log.heard_out()
-        return f" ({line(last)})" if (last := self.log.last) else ""
+        return f" ({line(reason).rstrip('.')})" if (reason := self.log.reason) else ""
 
 
 def _is_gone(error: MCPError) -> bool:

@@ -1,0 +1,128 @@
+"""Which line of a program's standard error is given as the reason that it ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from tui.tools.mcp.log import ServerLog, reason_of
+
+OUTPUTS = {
+    "npm, no such package": (
+        """npm error code E404
+npm error 404 Not Found - GET https://registry.example/mcp-nothing - Not found
+npm error 404
+npm error 404  'mcp-nothing@*' is not in this registry.
+npm error 404
+npm error 404 Note that you can also install from a
+npm error 404 tarball, folder, http url, or git folder.
+npm error A complete log of this run can be found in: /home/u/.npm/_logs/2026-debug-0.log""",
+        "'mcp-nothing@*' is not in this registry.",
+    ),
+    "npm, nothing to run": (
+        """npm error could not determine executable to run
+npm error A complete log of this run can be found in: /home/u/.npm/_logs/2026-debug-0.log""",
+        "could not determine executable to run",
+    ),
+    "npm, an older one": (
+        """npm ERR! code ENOENT
+npm ERR! syscall open
+npm ERR! path /srv/package.json
+npm ERR! errno -2
+npm ERR! enoent Could not read package.json: Error: ENOENT: no such file or directory, open '/srv/package.json'
+npm ERR! enoent This is related to npm not being able to find a file.
+npm ERR! A complete log of this run can be found in: /home/u/.npm/_logs/2026-debug-0.log""",
+        "Could not read package.json: Error: ENOENT: no such file or directory, open '/srv/package.json'",
+    ),
+    "node, uncaught": (
+        """node:internal/modules/cjs/loader:1228
+  throw err;
+  ^
+
+Error: Cannot find module '/srv/index.js'
+    at Module._resolveFilename (node:internal/modules/cjs/loader:1225:15)
+    at node:internal/main/run_main_module:36:49 {
+  code: 'MODULE_NOT_FOUND',
+  requireStack: []
+}
+
+Node.js v22.11.0""",
+        "Error: Cannot find module '/srv/index.js'",
+    ),
+    "node, its own words": (
+        "Error: BRAVE_API_KEY environment variable is required",
+        "Error: BRAVE_API_KEY environment variable is required",
+    ),
+    "python": (
+        """Traceback (most recent call last):
+  File "/srv/server.py", line 3, in <module>
+    import missing_thing
+ModuleNotFoundError: No module named 'missing_thing'""",
+        "ModuleNotFoundError: No module named 'missing_thing'",
+    ),
+    "python, a group": (
+        """  + Exception Group Traceback (most recent call last):
+  |   File "/srv/server.py", line 3, in <module>
+  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/srv/server.py", line 9, in run
+    |     raise ValueError("no token")
+    | ValueError: no token
+    +------------------------------------""",
+        "ValueError: no token",
+    ),
+    "argparse": (
+        """usage: mcp-server-git [-h] --repository REPOSITORY
+mcp-server-git: error: the following arguments are required: --repository""",
+        "mcp-server-git: error: the following arguments are required: --repository",
+    ),
+    "uv": (
+        """  × No solution found when resolving tool dependencies:
+  ╰─▶ Because mcp-nothing was not found in the package registry and you require mcp-nothing, we can conclude that
+      your requirements are unsatisfiable.""",
+        "Because mcp-nothing was not found in the package registry and you require mcp-nothing, we can conclude that"
+        " your requirements are unsatisfiable.",
+    ),
+    "docker": (
+        """docker: Error response from daemon: pull access denied for x, repository does not exist.
+
+Run 'docker run --help' for more information""",
+        "docker: Error response from daemon: pull access denied for x, repository does not exist.",
+    ),
+    "go": (
+        """panic: dial tcp: lookup nowhere: no such host
+
+goroutine 1 [running]:
+main.main()""",
+        "panic: dial tcp: lookup nowhere: no such host",
+    ),
+    "rust": (
+        """thread 'main' panicked at src/main.rs:3:5:
+note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace""",
+        "thread 'main' panicked at src/main.rs:3:5:",
+    ),
+    "a shell": ("sh: 1: mcp-nothing: not found", "sh: 1: mcp-nothing: not found"),
+    "only words": ("starting\nbye\n----", "bye"),
+    "only frames": ("    at run (/srv/x.js:1:1)", "at run (/srv/x.js:1:1)"),
+    "nothing": ("\n  \n----\n", ""),
+}
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_the_reason_is_the_line_that_says_why(output: str) -> None:
+    text, reason = OUTPUTS[output]
+    assert reason_of(text.splitlines()) == reason
+
+
+def test_a_hostile_log_is_looked_at_quickly() -> None:
+    lines = ["a" * 2_000, "at " + ":" * 1_997, "| " * 1_000, "npm error " * 200, "Error [" * 285] * 40
+    assert reason_of(lines)
+
+
+def test_what_it_wrote_before_it_was_started_again_is_no_reason() -> None:
+    log = ServerLog(None)
+    log.add("Error: of yesterday")
+    log.pipe().close()
+    assert log.reason == ""
+    log.add("bye")
+    assert (log.reason, len(log.lines)) == ("bye", 2)
