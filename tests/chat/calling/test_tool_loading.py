@@ -15,6 +15,7 @@ from tui.messages import ToolResult, ToolSchema
 from tui.providers.base import StreamEnd, ToolCallDelta
 from tui.tools.base import Tool, ToolOutput
 from tui.tools.tool_search import SEARCH
+from tui.views.context.table import ContextView
 
 PARAMETERS = '{"properties":{"identifier":{"type":"string"}},"required":["identifier"],"type":"object"}'
 
@@ -156,3 +157,10 @@ async def test_a_schema_is_counted_as_the_provider_sends_it(tmp_path: Path) -> N
         await drain(session.send("Hello"))
         (request,) = provider.requests  # what the estimator was given, too
         assert {tool.parameters for tool in request.tools} == {'{"properties":{},"type":"object"}'}
+
+
+async def test_context_says_what_is_deferred_as_lines(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(), sources=[Erp()]) as workspace:
+        session = await workspace.new_session()
+        text = " ".join(line.plain for line in await ContextView(session, workspace).lines(80))
+        assert "not sent until the model searches for them): erp 100" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from tui.text.names import MESSAGE_ROWS, ROW_NAMES
 from tui.text.numbers import approx, percent, plural, share, signed_percent, tokens_exact, tokens_short
 from tui.views.context.bar import alarm, urgency
 from tui.views.context.picture import CATEGORIES, category, picture_lines
-from tui.views.mcp_lines import deferred_words
+from tui.views.mcp_lines import deferred_words, wrapped
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
@@ -58,7 +59,19 @@ class ContextView:
         """Everything except the picture, measured now."""
         usage = await self.session.refresh_usage()
         rows = table_lines(usage, width, expanded={"messages"}, hints=deferred_hint(self.session))
-        return [*headline(usage, width), *(row.content for row in rows), *basis_lines(usage, width)]
+        table = (row.content for row in rows)
+        return [*headline(usage, width), *table, *deferred_lines(self.session, width), *basis_lines(usage, width)]
+
+
+def deferred_lines(session: ChatSession, width: int) -> list[Content]:
+    """Which tools are not sent until the model searches for them, by server."""
+    plan = session.tools.plan
+    if not plan.deferred:
+        return []
+    servers = Counter(tool.origin for tool in plan.deferred)
+    names = ", ".join(f"{plain(name)} {count:,}" for name, count in servers.items())
+    text = f"Deferred tools (~{tokens_short(plan.tokens)} tokens, not sent until the model searches for them): {names}"
+    return [Content(line) for line in wrapped(text, width)]
 
 
 def deferred_hint(session: ChatSession) -> dict[str, str]:
