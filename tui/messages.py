@@ -207,9 +207,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class SystemSection:
-    """A section of the system prompt with its own row in `/context`: the prompt, or one memory file."""
+    """A section of the system prompt listed in `/context`: the prompt, a memory file, a server's instructions."""
 
-    kind: Literal["system", "memory"]
+    kind: Literal["system", "memory", "instructions"]
     name: str
     text: str
 

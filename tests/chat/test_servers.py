@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.chat.fakes import Answer, FakeWorkspace, ScriptedProvider, answer
+from tests.chat.fakes import Answer, FakeWorkspace, ScriptedProvider, answer, drain
+from tests.tools.mcp.in_memory import by_hand
 from tests.tools.mcp.mcp_running import NAUGHTY, START, until
+from tests.tools.mcp.test_odd_servers import growing
 from tui.chat.attachments import AttachmentError
 from tui.chat.conversation.events import ApprovalAsked
 from tui.chat.servers import CACHED_TOOLS, Servers, fingerprint
@@ -53,6 +55,20 @@ async def opened_workspace(data: Path, **settings: Any) -> AsyncIterator[FakeWor
 
 def offered(servers: Servers) -> list[str]:
     return [t.schema.name for t in servers._toolbox.tools() if t.schema.origin != "built-in"]
+
+
+async def test_a_tool_that_a_call_added_is_in_the_next_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.tools.mcp.connection.open_transport", lambda *_: by_hand(growing()))
+    async with opened_workspace(
+        tmp_path, mcp_servers={"s": {"command": "none"}}, tools=ToolSettings(rules={"s__*": "allow"})
+    ) as workspace:
+        workspace.servers.start()
+        call: Answer = [ToolCallDelta(0, "c1", "s__echo", "{}"), StreamEnd("tool_calls", "tool_calls")]
+        workspace.fake.script += [call, answer()]
+        session = await workspace.new_session()
+        await drain(session.send("grow"))
+        names = [[t.name for t in request.tools if t.origin == "s"] for request in workspace.fake.requests]
+        assert names == [["s__echo"], ["s__echo", "s__more_0"]]
 
 
 async def say_something_long(workspace: FakeWorkspace) -> None:

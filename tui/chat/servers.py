@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,20 @@ from tui.chat.server_files import Configured, ProjectFile, find_servers
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings
-from tui.messages import Attachment
+from tui.context.counting.tokenizers import heuristic_count
+from tui.messages import Attachment, SystemSection
 from tui.tools.base import ToolError
+from tui.tools.capping import cap_text
 from tui.tools.mcp.config import ServerConfig, content_hash
-from tui.tools.mcp.hub import McpHub, tools_from_json, tools_to_json
+from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.patterns import Gap, ServerPattern
-from tui.tools.mcp.results import Content, ServerPrompt, ServerResource, ServerTool
+from tui.tools.mcp.results import NOTHING_CACHED, CachedOffer, Content, ServerPrompt, ServerResource
 from tui.tools.mcp.status import ServerStatus
 
 log = logging.getLogger(__name__)
 
 SWITCHED = "mcp_switched"  # key in the store's state: {server: on}
+INSTRUCTING = "mcp_instructing"  # key in the store's state: {server: whether its instructions are sent}
 AGREED = "mcp_agreed"  # key in the store's state: {path of a project's file: [hash of its content, yes or no]}
 CACHED_TOOLS = "mcp_known:"  # + server: {"of": fingerprint, "tools": [...]}: offered until it lists its current ones
 MOST_CACHED = 1_000_000  # characters of that
@@ -52,7 +56,8 @@ class Servers:
         self._toolbox = toolbox
         self._hub = McpHub(self._heard, settings.log_dir if settings.log_dir.name else None)
         self._listeners: list[Callable[[str], None]] = []
-        self._cached_tools: dict[str, tuple[ServerTool, ...]] = {}
+        self._cached: dict[str, CachedOffer] = {}
+        self._instructing: dict[str, bool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._announced: set[str] = set()
         self._ended = False
@@ -60,13 +65,12 @@ class Servers:
 
     async def load(self, folder: Path) -> None:
         """Read the configuration, with what a project in `folder` adds; tools of the last run are offered."""
-        configured, switched, cached = await asyncio.to_thread(self._read, folder)
-        self.configured, self._cached_tools = configured, cached
-        for config in configured.servers:
+        self.configured, switched, self._cached, self._instructing = await asyncio.to_thread(self._read, folder)
+        for config in self.configured.servers:
             on = switched.get(config.name, not config.disabled)
-            self._toolbox.add_source(self._hub.add(config, cached.get(config.name, ()), on=on))
-        if configured.servers:
-            self._toolbox.wait_with(self._wait_until_started, self._hub.wait_until_current)
+            self._toolbox.add_source(self._hub.add(config, self._cached[config.name], on=on))
+        if self.configured.servers:
+            self._follow_servers()
 
     def start(self) -> None:
         """Start the servers in the background."""
@@ -145,7 +149,7 @@ class Servers:
         for config in project.servers:
             if config.name not in self._hub.servers:
                 self._toolbox.add_source(self._hub.add(config, on=not config.disabled))
-        self._toolbox.wait_with(self._wait_until_started, self._hub.wait_until_current)
+        self._follow_servers()
         self.start()
 
     async def switch(self, name: str, on: bool) -> None:
@@ -164,6 +168,33 @@ class Servers:
         if name not in self._hub.servers:
             names = ", ".join(sorted(self._hub.servers)) or "none"
             raise ToolError(f"There is no MCP server {name!r}; there is: {names}.")
+
+    # -- instructions ------------------------------------------------------------------------------------------------
+
+    def instructions(self) -> Sequence[SystemSection]:
+        """What goes to the model of how servers say they are to be used: of those that are there."""
+        limit = self._settings.tools.instructions
+        if limit == "off":
+            return ()
+        sections = []
+        for name, server in sorted(self._hub.servers.items()):
+            text = server.status.instructions if server.tools() else ""
+            if text and self.instructs(name):
+                capped = f"Instructions from the MCP server {name}:\n\n{_capped(text, limit)}"
+                sections.append(SystemSection("instructions", name, capped))
+        return sections
+
+    def instructs(self, name: str) -> bool:
+        """Whether this server's instructions go to the model, by the last switch, else by its configuration."""
+        server = self._hub.servers.get(name)
+        return server is not None and self._instructing.get(name, server.config.instructions)
+
+    async def switch_instructions(self, name: str, on: bool) -> None:
+        """Send a server's instructions from now on, or no longer; remembered. Raises `ToolError`."""
+        self._find(name)
+        await asyncio.to_thread(self._put, INSTRUCTING, name, on)
+        self._instructing[name] = on
+        self._toolbox.changed()
 
     # -- resources and prompts ---------------------------------------------------------------------------------------
 
@@ -217,6 +248,9 @@ class Servers:
         self._find(prompt.server)
         return await self._hub.servers[prompt.server].prompt(prompt.name, arguments)
 
+    def _follow_servers(self) -> None:
+        self._toolbox.follow_servers(self._wait_until_started, self._hub.wait_until_current, self.instructions)
+
     async def _wait_until_started(self) -> None:
         await self._hub.settle(self._settings.tools.wait)
 
@@ -228,13 +262,11 @@ class Servers:
             return
         self._toolbox.changed()
         server = self._hub.servers.get(name)
-        if (
-            server is not None
-            and server.status.state == "ready"
-            and server.status.tools != self._cached_tools.get(name)
-        ):
-            self._cached_tools[name] = server.status.tools
-            self._later(asyncio.to_thread(self._keep, server.config, server.status.tools))
+        if server is not None and server.status.state == "ready":
+            offer = CachedOffer(server.status.tools, server.status.instructions)
+            if offer != self._cached.get(name):
+                self._cached[name] = offer
+                self._later(asyncio.to_thread(self._keep, server.config, offer))
         for listener in self._listeners:
             listener(name)
 
@@ -243,26 +275,27 @@ class Servers:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _read(self, folder: Path) -> tuple[Configured, Mapping[str, bool], dict[str, tuple[ServerTool, ...]]]:
+    def _read(self, folder: Path) -> tuple[Configured, dict[str, bool], dict[str, CachedOffer], dict[str, bool]]:
         settings = self._settings
         answers = {path: (answer[0], bool(answer[1])) for path, answer in self._state(AGREED).items()}
         configured = find_servers(settings.mcp_servers, settings.config_file, folder, answers)
-        cached = {config.name: self._cached_tools_of(config) for config in configured.servers}
-        return configured, self._state(SWITCHED), cached
+        cached = {config.name: self._cached_offer(config) for config in configured.servers}
+        return configured, self._state(SWITCHED), cached, self._state(INSTRUCTING)
 
-    def _cached_tools_of(self, config: ServerConfig) -> tuple[ServerTool, ...]:
+    def _cached_offer(self, config: ServerConfig) -> CachedOffer:
         stored = self._state(CACHED_TOOLS + config.name)
         if stored.get("of") != fingerprint(config):
-            return ()
+            return NOTHING_CACHED
         off = set(config.disabled_tools)
         try:
-            return tuple(tool for tool in tools_from_json(stored["tools"]) if tool.name not in off)
+            offer = CachedOffer.from_json(stored)
         except (KeyError, TypeError) as error:
             log.info("what is remembered of %s can't be read (%s): it is asked anew", config.name, error)
-            return ()
+            return NOTHING_CACHED
+        return replace(offer, tools=tuple(tool for tool in offer.tools if tool.name not in off))
 
-    def _keep(self, config: ServerConfig, tools: Sequence[ServerTool]) -> None:
-        text = json.dumps({"of": fingerprint(config), "tools": tools_to_json(tools)})
+    def _keep(self, config: ServerConfig, offer: CachedOffer) -> None:
+        text = json.dumps({"of": fingerprint(config), **offer.to_json()})
         try:
             self._store.put_state(CACHED_TOOLS + config.name, text if len(text) <= MOST_CACHED else None)
         except StoreError as error:
@@ -275,6 +308,12 @@ class Servers:
 
     def _put(self, key: str, name: str, value: object) -> None:
         self._store.change_state(key, lambda values: {**values, name: value})
+
+
+@lru_cache(maxsize=256)
+def _capped(text: str, limit: int) -> str:
+    """`text` in about `limit` tokens of any model: it has to be the same for all of them."""
+    return cap_text(text, limit, heuristic_count, "[tools] instructions in the configuration sets the limit")
 
 
 def fingerprint(config: ServerConfig) -> str:

@@ -12,7 +12,10 @@ from tui.views.view import Choice, Option, Question
 if TYPE_CHECKING:
     from tui.chat.server_files import ProjectFile
 
-USAGE = "/mcp lists the servers; /mcp restart NAME, /mcp on NAME and /mcp off NAME change one."
+USAGE = (
+    "/mcp lists the servers; /mcp restart NAME, /mcp on NAME and /mcp off NAME change one;"
+    " /mcp instructions on|off NAME says whether the model is told how it is to be used."
+)
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
@@ -37,6 +40,11 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         case "restart", name if name:
             await servers.restart(name)
             await ui.say(f"{plain(name)} is being restarted.")
+        case "instructions", words if (switch := words.partition(" "))[0] in ("on", "off") and switch[2].strip():
+            on, server = switch[0] == "on", switch[2].strip()
+            await servers.switch_instructions(server, on)
+            await ui.changed()
+            await ui.say(f"The instructions of {plain(server)} are {'' if on else 'not '}sent; this is remembered.")
         case "on" | "off", name if name:
             await servers.switch(name, word == "on")
             await ui.say(f"{plain(name)} is {'being started' if word == 'on' else 'switched off'}; this is remembered.")
@@ -69,6 +77,10 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
         word = "on" if state == "off" else "off"
         choices.append(Choice(f"restart {name}", f"restart {plain(name)}", state))
         choices.append(Choice(f"{word} {name}", f"{word} {plain(name)}", state))
+        if line.status.instructions:
+            change = "off" if servers.instructs(name) else "on"
+            what = "what it says of how it is used"
+            choices.append(Choice(f"instructions {change} {name}", f"instructions {change} {plain(name)}", what))
     if servers.project is not None:
         choices.append(Choice("project", "project", "the servers of this folder: what they would start"))
     return choices

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from tui.config.tables import setting, tables_kind
-from tui.config.values import COMPACTION, TOKENS, Compaction, choice, number, parse_path, texts
+from tui.config.values import COMPACTION, TOKENS, TOKENS_OR_OFF, Compaction, choice, number, parse_path, texts
 
 Rule: TypeAlias = Literal["allow", "ask", "never"]
 """Whether a tool runs without asking, asks first, or is not run at all."""
@@ -43,6 +43,9 @@ class ToolSettings:
         None,
         "what schemas of MCP servers may take, in percent of the window or tokens, before they wait until the model"
         " searches for them",
+    )
+    instructions: int | Literal["off"] = setting(
+        TOKENS_OR_OFF, 1_000, 'tokens that the instructions of an MCP server may take; more is cut, "off" sends none'
     )
     wait: float = setting(
         number(0, MOST_WAIT, "a number of seconds"), 5.0, "seconds the first message waits for servers that start"

@@ -65,6 +65,11 @@ def parse_tokens(value: object) -> int:
     raise ValueError(f"{shown(value)} is not a number of tokens; write it like 128000 or 128k")
 
 
+def parse_tokens_or_off(value: object) -> int | Literal["off"]:
+    """A positive token count, or "off"."""
+    return "off" if value is False or value == "off" else parse_tokens(value)
+
+
 def parse_compaction(value: object) -> Compaction:
     """ "85%", 120000, "120k" or "off"."""
     if value is False or value == "off":
@@ -183,5 +188,6 @@ EFFORT = choice(*EFFORTS)
 TURNS = Kind(parse_turns, {"type": "integer", "minimum": 1, "maximum": MOST_TURNS})
 TOKENS = Kind(parse_tokens, {"anyOf": [_COUNT, {"type": "string", "pattern": f"^{_TOKENS}$"}]})
 TARGET = Kind(parse_target, {"anyOf": [_COUNT, {"type": "string", "pattern": f"^({_TOKENS}|{_PERCENT})$"}]})
+TOKENS_OR_OFF = Kind(parse_tokens_or_off, {"anyOf": [*TOKENS.schema["anyOf"], {"enum": ["off", False]}]})
 COMPACTION = Kind(parse_compaction, {"anyOf": [*TARGET.schema["anyOf"], {"enum": ["off", False]}]})
 FILE_NAMES = texts("file names", '["AGENTS.md"]', parse_file_name)

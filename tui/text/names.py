@@ -11,6 +11,7 @@ from tui.text.clean import clean_line
 ROW_NAMES = {
     "system": "system prompt",
     "memory": "memory files",
+    "instructions": "server instructions",
     "tools": "tools",
     "hidden": "added by the server",
     "user": "you",
@@ -26,6 +27,12 @@ ROW_NAMES = {
     "reserve": "output reserve",
 }
 """What fills the window, by key, in the order in which it is listed and drawn."""
+
+SECTION_ROWS = ("system", "memory", "instructions")
+"""The keys of the rows that sections of the system prompt are in: the kinds of `SystemSection`."""
+
+PREAMBLE_ROWS = (*SECTION_ROWS, "tools")
+"""The keys of the rows of what is sent before the messages."""
 
 MESSAGE_ROWS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
 """The keys of the rows that messages are made of."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -65,7 +66,8 @@ class McpView:
         tools = await listed_tools(self.session)
         deferred = deferred_tools(self.session)
         names = {server.status.name for server in servers}
-        rows = mcp_rows(servers, tools, width, expanded=names, deferred=deferred, project=project)
+        told = instruction_words(self.servers, self.session)
+        rows = mcp_rows(servers, tools, width, expanded=names, deferred=deferred, project=project, instructions=told)
         head = wrapped(summary(tools, servers, deferred), width) if servers else []
         return [*map(Content, head), *(row.content for row in rows)]
 
@@ -84,6 +86,16 @@ def deferred_tools(session: ChatSession) -> Deferred:
     return Deferred(frozenset(tool.name for tool in plan.deferred), plan.tokens)
 
 
+def instruction_words(servers: Servers, session: ChatSession) -> Mapping[str, str]:
+    """What becomes of each server's instructions, for those that have some."""
+    usage = session.usage
+    items = next((row.items for row in usage.rows if row.key == "instructions"), ()) if usage is not None else ()
+    costs = {item.ref: f"{approx(item.source)}{tokens_exact(item.tokens)} tokens with every request" for item in items}
+    return {
+        line.status.name: costs.get(line.status.name, "not sent") for line in servers.lines if line.status.instructions
+    }
+
+
 def mcp_rows(
     servers: Sequence[ServerLine],
     tools: Sequence[ToolLine],
@@ -92,6 +104,7 @@ def mcp_rows(
     expanded: AbstractSet[str],
     deferred: Deferred = NOTHING_DEFERRED,
     project: ProjectFile | None = None,
+    instructions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Row]:
     """The lines of the panel, no wider than `width` cells."""
     by_server: dict[str, list[ToolLine]] = {}
@@ -99,7 +112,10 @@ def mcp_rows(
         by_server.setdefault(tool.origin, []).append(tool)
     rows = _project(project, width)
     for server in servers:
-        rows += _server(server, by_server.get(server.status.name, []), width, server.status.name in expanded, deferred)
+        name = server.status.name
+        rows += _server(server, by_server.get(name, []), width, name in expanded, deferred)
+        if name in expanded:
+            rows += _details(server, by_server.get(name, []), width, deferred, instructions.get(name, ""))
     if not servers and not rows:
         rows += [
             Row(Content.styled(line, "$text-muted"))
@@ -168,16 +184,17 @@ def _server(server: ServerLine, tools: list[ToolLine], width: int, unfolded: boo
         rows += [Row(Content.styled(f"  {text}", "$text-warning")) for text in wrapped(f"! {issue.text}", width - 2)]
     if not unfolded and (hidden := len(status.issues) - ISSUES_SHOWN) > 0:
         rows.append(Row(Content.styled(f"  ! {hidden:,} more like that", "$text-warning")))
-    return rows + (_details(server, tools, width, deferred) if unfolded else [])
+    return rows
 
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("s" if number != 1 else "")
 
 
-def _details(server: ServerLine, tools: list[ToolLine], width: int, deferred: Deferred) -> list[Row]:
+def _details(server: ServerLine, tools: list[ToolLine], width: int, deferred: Deferred, instructions: str) -> list[Row]:
     config = server.config
     about = [f"{config.transport} · {config.shown}", f"from {config.where}"]
+    about += [f"instructions · {instructions}"] if instructions else []
     rows = [Row(Content.styled(f"    {clip(plain(text), width - 4)}", "$text-muted")) for text in about if config.shown]
     rows += [_tool(tool, width, deferred) for tool in tools]
     if server.log:

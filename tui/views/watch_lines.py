@@ -7,11 +7,12 @@ from textual.content import Content
 from tui.chat.interchange.following import Followed
 from tui.context.usage.usage import ContextUsage
 from tui.text.cells import clip, plain
+from tui.text.names import PREAMBLE_ROWS
 from tui.text.numbers import approx, money, percent, plural, tokens_exact, tokens_short
 from tui.views.context.picture import picture_lines
 
 _GROUPS = (
-    ("tools and system", ("system", "memory", "tools", "hidden", "unattributed")),
+    ("tools and system", (*PREAMBLE_ROWS, "hidden", "unattributed")),
     ("messages", ("user", "assistant", "reasoning", "tool_calls", "attachments", "summaries")),
     ("results", ("tool_results",)),
 )

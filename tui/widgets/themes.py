@@ -25,18 +25,20 @@ _COLORS = (
 _TABLES = ("dark", "ansi", "colors", "context", "variables")
 
 _DARK = {
-    "system": "#7fb2ff", "memory": "#6fd3d8", "tools": "#b79cf5", "hidden": "#c9a0b4", "user": "#a5d977",
-    "assistant": "#62c48e", "reasoning": "#55bfb0", "calls": "#d79be8", "results": "#ef8fc0", "attachments": "#cfa98e",
-    "summaries": "#c8c27a", "other": "#a7adba", "free": "#8a92a1", "buffer": "#98a1b3", "reserve": "#8790a2",
+    "system": "#7fb2ff", "memory": "#6fd3d8", "instructions": "#9cc0e8", "tools": "#b79cf5", "hidden": "#c9a0b4",
+    "user": "#a5d977", "assistant": "#62c48e", "reasoning": "#55bfb0", "calls": "#d79be8", "results": "#ef8fc0",
+    "attachments": "#cfa98e", "summaries": "#c8c27a", "other": "#a7adba", "free": "#8a92a1",
+    "buffer": "#98a1b3", "reserve": "#8790a2",
 }  # fmt: skip
 _LIGHT = {
-    "system": "#1d5fb8", "memory": "#0b6b78", "tools": "#6a3fc0", "hidden": "#7a4460", "user": "#44690f",
-    "assistant": "#17693f", "reasoning": "#0d665c", "calls": "#8a2fa3", "results": "#a82a6d", "attachments": "#7d5028",
-    "summaries": "#625e10", "other": "#56606e", "free": "#5f6775", "buffer": "#525c6e", "reserve": "#5d6675",
+    "system": "#1d5fb8", "memory": "#0b6b78", "instructions": "#34597f", "tools": "#6a3fc0", "hidden": "#7a4460",
+    "user": "#44690f", "assistant": "#17693f", "reasoning": "#0d665c", "calls": "#8a2fa3", "results": "#a82a6d",
+    "attachments": "#7d5028", "summaries": "#625e10", "other": "#56606e", "free": "#5f6775",
+    "buffer": "#525c6e", "reserve": "#5d6675",
 }  # fmt: skip
 _ANSI = {
-    "system": "ansi_blue", "memory": "ansi_cyan", "tools": "ansi_magenta", "hidden": "ansi_default",
-    "user": "ansi_green", "assistant": "ansi_bright_green", "reasoning": "ansi_bright_cyan",
+    "system": "ansi_blue", "memory": "ansi_cyan", "instructions": "ansi_bright_blue", "tools": "ansi_magenta",
+    "hidden": "ansi_default", "user": "ansi_green", "assistant": "ansi_bright_green", "reasoning": "ansi_bright_cyan",
     "calls": "ansi_bright_magenta",
     "results": "ansi_bright_blue", "attachments": "ansi_cyan", "summaries": "ansi_green", "other": "ansi_default",
     "free": "ansi_default", "buffer": "ansi_default", "reserve": "ansi_default",

@@ -22,7 +22,7 @@ from tui.chat.store.ids import new_id
 from tui.config.tools import Rule
 from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.rows import UsageItem
-from tui.messages import ToolCall, ToolSchema
+from tui.messages import SystemSection, ToolCall, ToolSchema
 from tui.providers.base import ProviderError
 from tui.tools.approval import Decision, Remembered, fingerprint, matches, verdict
 from tui.tools.base import Tool
@@ -71,9 +71,18 @@ class SessionTools:
     def update_offer(self) -> None:
         """Let the next request offer what is there and on now; the target stays the same object if that is the same."""
         target = self._conversation.target
-        offered = self.offered(target)
-        if offered != target.tools:
-            self._conversation.set_target(replace(target, tools=offered))
+        updated = self.updated(target)
+        if updated != target:
+            self._conversation.set_target(updated)
+
+    def updated(self, target: Target) -> Target:
+        """`target` with what is offered to its model now, and how the servers say that is used."""
+        return replace(target, tools=self.offered(target), system=self._system(target))
+
+    def _system(self, target: Target) -> tuple[SystemSection, ...]:
+        others = tuple(section for section in target.system if section.kind != "instructions")
+        servers = {tool.origin for tool in self.all_on(target)}
+        return others + tuple(section for section in self.box.instructions() if section.name in servers)
 
     async def wait_until_started(self) -> None:
         """Before a message is answered: give servers that start a moment, if their tools would be offered."""

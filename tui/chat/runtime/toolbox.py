@@ -6,12 +6,13 @@ import asyncio
 import json
 import logging
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tui.chat.store.store import SessionStore
 from tui.config.tools import ToolSettings
 from tui.context.reduction.deferral import BUILT_IN
+from tui.messages import SystemSection
 from tui.providers.base import Provider, ProviderError
 from tui.tools.approval import Remembered
 from tui.tools.base import Tool, ToolSource
@@ -34,6 +35,7 @@ class Toolbox:
         self._listeners: list[weakref.WeakMethod[Callable[[], None]]] = []
         self._started: Callable[[], Awaitable[None]] | None = None
         self._current: Callable[[], Awaitable[None]] | None = None
+        self._instructions: Callable[[], Sequence[SystemSection]] | None = None
         self._unsaved: dict[str, Remembered] = {}  # answers that a full disk kept out of the store
 
     # -- what there is -------------------------------------------------------------------------------------------
@@ -44,10 +46,23 @@ class Toolbox:
             self._sources[source.name] = source
             self.changed()
 
-    def wait_with(self, started: Callable[[], Awaitable[None]], current: Callable[[], Awaitable[None]]) -> None:
-        """Sources start and change: `started` waits a moment for them, `current` for what they said is new."""
+    def follow_servers(
+        self,
+        started: Callable[[], Awaitable[None]],
+        current: Callable[[], Awaitable[None]],
+        instructions: Callable[[], Sequence[SystemSection]],
+    ) -> None:
+        """Servers start and change: `started` waits a moment for them, `current` for what they said is new.
+
+        `instructions` are what they say of how they are to be used.
+        """
         self._started = started
         self._current = current
+        self._instructions = instructions
+
+    def instructions(self) -> Sequence[SystemSection]:
+        """What servers say of how they are to be used, in a fixed order."""
+        return () if self._instructions is None else self._instructions()
 
     async def wait_until_started(self) -> None:
         """Before a message is answered: give sources that are just starting a moment."""

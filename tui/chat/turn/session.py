@@ -263,7 +263,7 @@ class ChatSession:
 
     @property
     def system(self) -> str:
-        """The system prompt, without memory files."""
+        """The system prompt, without memory files and instructions of servers."""
         return "".join(section.text for section in self._sections("system"))
 
     @property
@@ -285,6 +285,11 @@ class ChatSession:
     def memory(self) -> MemoryFiles:
         """The memory files, those that are switched off included."""
         return self._conversation.memory
+
+    @property
+    def instructions(self) -> tuple[SystemSection, ...]:
+        """What MCP servers say of how they are to be used, as it is sent."""
+        return self._sections("instructions")
 
     # -- what it costs -------------------------------------------------------------------------------------------
 
@@ -346,7 +351,7 @@ class ChatSession:
         target = replace(
             self._conversation.target, provider=provider, model=model, capabilities=capabilities, max_output=None
         )
-        return replace(target, tools=self.tools.offered(target))
+        return self.tools.updated(target)
 
     # -- changing it ---------------------------------------------------------------------------------------------
 
@@ -384,6 +389,7 @@ class ChatSession:
 
     def _set_sections(self, sections: tuple[SystemSection, ...]) -> None:
         self._conversation.set_target(replace(self._conversation.target, system=sections))
+        self.tools.update_offer()
 
     async def set_reasoning(self, effort: str | None) -> None:
         """Ask for this effort from now on."""

@@ -9,6 +9,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from threading import RLock
 from typing import NamedTuple
 
@@ -224,8 +225,7 @@ class HybridTokenEstimator:
         costs = [cost.tokens for cost in self.costs.get(request.provider, request.model, digests) if cost is not None]
         if len(costs) < len(digests):
             return None
-        prompt, words, whole = costs
-        return CountedParts(float(prompt), float(max(0, words - prompt)), float(max(0, whole - words)))
+        return CountedParts(*(float(max(0, more - less)) for less, more in pairwise([0, *costs])))
 
     def note_refusal(self, request: Request, tokens: int | None, *, at: float) -> None:
         """A server refused `request` as too large although it was expected to fit. `tokens`: its input, if named."""

@@ -19,6 +19,7 @@ class CountedParts(NamedTuple):
 
     system: float
     memory: float
+    instructions: float
     tools: float
 
 
@@ -56,8 +57,9 @@ def preamble_steps(request: Request) -> tuple[Request, ...]:
     """
     bare = replace(request, messages=(ONE_MESSAGE,), system=(), tools=())
     prompt = replace(bare, system=tuple(section for section in request.system if section.kind == "system"))
-    words = replace(prompt, system=request.system)
-    return bare, prompt, words, replace(words, tools=request.tools)
+    memory = replace(prompt, system=tuple(section for section in request.system if section.kind != "instructions"))
+    words = replace(memory, system=request.system)
+    return bare, prompt, memory, words, replace(words, tools=request.tools)
 
 
 def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:

@@ -7,11 +7,12 @@ from typing import Literal, TypeAlias
 from tui.context.reduction.checkpoints import CompactionRecord, SummaryEdit
 from tui.context.usage.limits import Budget
 from tui.context.usage.usage import ContextUsage
+from tui.text.names import PREAMBLE_ROWS
 from tui.text.numbers import change_percent, plural
 
 Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
 
-FIXED_ROWS = frozenset({"system", "memory", "tools", "hidden", "unattributed"})  # rows that no compaction makes smaller
+FIXED_ROWS = frozenset({*PREAMBLE_ROWS, "hidden", "unattributed"})  # rows that no compaction makes smaller
 LEAST_SAVING = 0.05  # of the request: a compaction has to save at least this share
 SUMMARY_SHARE = 8  # a summary may take one part in so many of the input budget ...
 SUMMARY_MOST = 8_000  # ... but no more tokens than this

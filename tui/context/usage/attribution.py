@@ -24,7 +24,7 @@ from tui.context.estimate.ledger import NO_TOKENS
 from tui.context.estimate.preamble import Preamble
 from tui.context.estimate.prediction import Situation, learned
 from tui.messages import Request
-from tui.text.names import MESSAGE_ROWS
+from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, SECTION_ROWS
 
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
 LEAST_PREAMBLE = 0.25  # of its estimate: some templates leave most of a schema out
@@ -124,7 +124,7 @@ def _doubt(situation: Situation, guess: float) -> float:
 
 
 class PreambleSplit(NamedTuple):
-    """Tokens and their source by row key ("system", "memory", "tools"), and how certain their sum is."""
+    """Tokens and their source by row key (one of `PREAMBLE_ROWS`), and how certain their sum is."""
 
     weights: Mapping[str, float]
     sources: Mapping[str, CountSource]
@@ -140,13 +140,13 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     """
     if preamble.counted is not None:
         return _split(preamble.counted._asdict(), ("counted", "counted"), doubt=0.0, within=COUNTED_RANGE)
-    weights: dict[str, float] = {"system": 0.0, "memory": 0.0, "tools": 0.0}
+    weights: dict[str, float] = dict.fromkeys(PREAMBLE_ROWS, 0.0)
     for section, tokens in zip(request.system, preamble.sections, strict=True):
         weights[section.kind] += tokens
     weights["system"] += preamble.per_request if weights["system"] else 0.0
     weights["tools"] += sum(preamble.tools) + preamble.fixed
     measured = calibration.preambles.get(preamble.digest.hex())
-    words = weights["system"] + weights["memory"]
+    words = sum(weights[key] for key in SECTION_ROWS)
     alone = _without_tools(request, preamble, calibration) if words else None
     if not words:
         alone = PreambleCost(preamble.per_request, preamble.per_request, agreed=True)
@@ -157,9 +157,9 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
         flexible = Flexible(whole, MARGIN_HEURISTIC * whole, LEAST_PREAMBLE * whole, FACTOR_HIGH * whole)
         return PreambleSplit(weights, dict.fromkeys(weights, "estimated"), flexible)
     weights["tools"] = difference
-    for key in ("system", "memory"):
+    for key in SECTION_ROWS:
         weights[key] *= _ratio(alone.actual, words)
-    one = weights["system"] == 0 or weights["memory"] == 0
+    one = sum(weights[key] > 0 for key in SECTION_ROWS) <= 1
     system: CountSource = "derived" if one else "estimated"
     agreed = measured.agreed and alone.agreed
     within = LEARNED_RANGE if agreed else FACTOR_LOW
@@ -173,7 +173,7 @@ def _split(
     whole = sum(weights.values())
     flexible = Flexible(whole, doubt * whole, (1 - within) * whole, (1 + within) * whole)
     prompts, tools = sources
-    return PreambleSplit(weights, {"system": prompts, "memory": prompts, "tools": tools}, flexible)
+    return PreambleSplit(weights, {**dict.fromkeys(SECTION_ROWS, prompts), "tools": tools}, flexible)
 
 
 def _without_tools(request: Request, preamble: Preamble, calibration: Calibration) -> PreambleCost | None:

@@ -12,7 +12,7 @@ from tui.context.estimate.ledger import NO_TOKENS, Entry, Lines, RowTokens, add_
 from tui.context.estimate.prediction import Situation
 from tui.context.usage.attribution import attribute
 from tui.messages import Message, Request
-from tui.text.names import MESSAGE_ROWS, ROW_NAMES
+from tui.text.names import MESSAGE_ROWS, ROW_NAMES, SECTION_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _row(
     key: str, tokens: int, source: CountSource, request: Request, situation: Situation, shares: MessageShares
 ) -> UsageRow:
     items: Sequence[UsageItem] = ()
-    if key in ("system", "memory"):
+    if key in SECTION_ROWS:
         items = _section_items(key, tokens, source, request, situation)
     elif key == "tools":
         items = _tool_items(tokens, source, request, situation)

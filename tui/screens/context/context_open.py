@@ -35,6 +35,9 @@ def opened(session: ChatSession, row: str, item: UsageItem) -> Opened | None:
         case "memory":
             file = next((f for f in session.memory.files if f.name == item.ref), None)
             return Opened(item.ref, file.section().text, cost) if file is not None else None
+        case "instructions":
+            section = next((section for section in session.instructions if section.name == item.ref), None)
+            return Opened(item.ref, section.text, cost) if section is not None else None
         case "tools":
             tool = next((t for t in session.tools.plan.sent if t.name == item.ref), None)
             return Opened(f"{item.ref} · {tool.origin}", tool_text(tool), cost) if tool is not None else None

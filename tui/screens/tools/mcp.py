@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 from tui.screens.base import CLOSE, SHORT, Hint, KeyLine, Panel, key_line
 from tui.text.cells import plain
-from tui.views.mcp_lines import Row, deferred_tools, listed_tools, mcp_rows, summary, wrapped
+from tui.views.mcp_lines import Row, deferred_tools, instruction_words, listed_tools, mcp_rows, summary, wrapped
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
@@ -126,7 +126,15 @@ class McpPanel(Panel[None]):
         around = len(head) + (3 if self.app.size.height < SHORT else 8)  # borders, keys, and lines kept free
         self.query_one(OptionList).styles.max_height = max(2, self.app.size.height - around)
         self._show(
-            mcp_rows(lines, self._tools, width, expanded=self.expanded, deferred=deferred, project=self.servers.project)
+            mcp_rows(
+                lines,
+                self._tools,
+                width,
+                expanded=self.expanded,
+                deferred=deferred,
+                project=self.servers.project,
+                instructions=instruction_words(self.servers, self.session),
+            )
         )
         self._keys()
 

@@ -85,8 +85,9 @@ class Launch:
 class ServerConfig:
     """One server, variables not filled in. `timeout` is in seconds, `max_response` in bytes.
 
-    `error` says why it is unusable, "" if it is not. `trust_read_only` lets a tool run without asking if the server
-    marks it as read-only; only the person can set it.
+    `key` is its place in that file, such as "mcpServers.git". `error` says why it is unusable, "" if it is not.
+    `instructions` says whether the server's own go to the model. `trust_read_only` lets a tool run without asking if
+    the server marks it as read-only; only the person can set it.
     """
 
     name: str
@@ -103,6 +104,7 @@ class ServerConfig:
     max_response: int = MAX_RESPONSE
     trust_read_only: bool = False
     disabled_tools: tuple[str, ...] = ()
+    instructions: bool = True
     key: str = ""
     error: str = ""
 
@@ -311,6 +313,7 @@ def _server(name: str, value: object, where: str, place: str) -> ServerConfig:
         disabled_tools=_texts(
             _first_of(value, "disabledTools", "disabled_tools", "excludeTools") or [], f"{key}.disabledTools"
         ),
+        instructions=_flag(value, "instructions", key, default=True),
         key=place,
     )
 

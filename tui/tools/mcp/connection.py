@@ -53,6 +53,7 @@ class Offer:
     prompts: tuple[types.Prompt, ...] = ()
     patterns: tuple[types.ResourceTemplate, ...] = ()
     issues: tuple[Issue, ...] = ()
+    instructions: str = ""
 
 
 class Connection:
@@ -87,7 +88,8 @@ class Connection:
             templates = await self._optional(self._pages(ask, lambda page: page.resource_templates))
         if has.prompts:
             prompts = await self._optional(self._pages(self._client.list_prompts, lambda page: page.prompts))
-        return Offer(tuple(tools), tuple(resources), tuple(prompts), tuple(templates), self._normalizer.issues)
+        issues, instructions = self._normalizer.issues, self._client.instructions or ""
+        return Offer(tuple(tools), tuple(resources), tuple(prompts), tuple(templates), issues, instructions)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
         """Call a tool; it is cancelled, on the server too, `timeout` seconds after its last sign of life."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from tui.tools.mcp.config import ServerConfig
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.names import log_name
-from tui.tools.mcp.results import ServerTool
+from tui.tools.mcp.results import NOTHING_CACHED, CachedOffer
 from tui.tools.mcp.server import McpServer
 from tui.tools.mcp.thread import LoopThread
 
@@ -31,9 +31,8 @@ class McpHub:
         self._news = asyncio.Event()
         self.servers: dict[str, McpServer] = {}
 
-    def add(self, config: ServerConfig, cached: Sequence[ServerTool] = (), *, on: bool = True) -> McpServer:
-        """Add a server without starting it. `cached`: the tools of its last run, offered until it lists its current
-        ones."""
+    def add(self, config: ServerConfig, cached: CachedOffer = NOTHING_CACHED, *, on: bool = True) -> McpServer:
+        """Add a server without starting it. `cached` is offered until it lists what it has now."""
         path = None if self._log_dir is None else self._log_dir / log_name(config.name)
         server = McpServer(config, self._thread, ServerLog(path), partial(self._heard, config.name), cached, on=on)
         self.servers[config.name] = server
@@ -87,18 +86,3 @@ class McpHub:
     def _tell(self, name: str) -> None:
         self._news.set()
         self._changed(name)
-
-
-def tools_to_json(tools: Sequence[ServerTool]) -> list[dict[str, object]]:
-    """Tools as JSON, to offer them at the next start before the server lists them."""
-    return [
-        {"name": t.name, "description": t.description, "parameters": t.parameters, "read_only": t.read_only}
-        for t in tools
-    ]
-
-
-def tools_from_json(data: Sequence[Mapping[str, object]]) -> tuple[ServerTool, ...]:
-    """The inverse of `tools_to_json`. Raises KeyError where it can't be read."""
-    return tuple(
-        ServerTool(str(d["name"]), str(d["description"]), str(d["parameters"]), bool(d["read_only"])) for d in data
-    )

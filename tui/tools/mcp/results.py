@@ -7,7 +7,7 @@ import binascii
 import inspect
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tui.text.json_text import parse_json
@@ -55,6 +55,26 @@ class ServerTool:
     description: str
     parameters: str  # canonical JSON
     read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CachedOffer:
+    """What a server offered in its last run, and how it said that is used."""
+
+    tools: tuple[ServerTool, ...] = ()
+    instructions: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """For the store."""
+        return {"tools": [asdict(tool) for tool in self.tools], "instructions": self.instructions}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CachedOffer:
+        """The inverse of `to_json`. Raises KeyError, TypeError."""
+        return cls(tuple(ServerTool(**tool) for tool in data["tools"]), str(data.get("instructions", "")))
+
+
+NOTHING_CACHED = CachedOffer()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,16 @@ from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.names import offered_names
 from tui.tools.mcp.normalize import CLOSED
 from tui.tools.mcp.patterns import Gap
-from tui.tools.mcp.results import Content, ServerTool, error_output, output_of, prompt_text, resource_content
+from tui.tools.mcp.results import (
+    NOTHING_CACHED,
+    CachedOffer,
+    Content,
+    ServerTool,
+    error_output,
+    output_of,
+    prompt_text,
+    resource_content,
+)
 from tui.tools.mcp.status import ServerStatus, State, leaf, line, ready_status, why, words
 from tui.tools.mcp.thread import LoopThread
 from tui.tools.mcp.transport import HttpStatus
@@ -59,8 +68,8 @@ CALL_WAIT = 60.0
 class McpServer:
     """A source of tools. The connection lives in `thread`; public methods are called from the program's own event loop.
 
-    `changed` is called in that thread, after each change of `status`. `cached` are the tools of its last run, `on` says
-    whether it is enabled.
+    `changed` is called in that thread, after each change of `status`. `cached` is what it offered in its last run, `on`
+    says whether it is to be started.
     """
 
     def __init__(
@@ -69,7 +78,7 @@ class McpServer:
         thread: LoopThread,
         server_log: ServerLog,
         changed: Callable[[], None],
-        cached: Sequence[ServerTool] = (),
+        cached: CachedOffer = NOTHING_CACHED,
         *,
         on: bool = True,
     ) -> None:
@@ -78,7 +87,14 @@ class McpServer:
         self._thread = thread
         self._changed = changed
         state: State = "failed" if config.error else "starting" if on else "off"
-        self.status = ServerStatus(config.name, state, config.error, tools=tuple(cached), cached=bool(cached))
+        self.status = ServerStatus(
+            config.name,
+            state,
+            config.error,
+            tools=cached.tools,
+            instructions=cached.instructions,
+            cached=bool(cached.tools),
+        )
         self._offered: tuple[Tool, ...] = ()
         self._task: asyncio.Task[None] | None = None
         self._listing: asyncio.Task[None] | None = None  # makes an open connection list its tools again

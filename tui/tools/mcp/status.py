@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from tui.config.paths import at_home
 from tui.providers.http.sizes import TooLargeError
 from tui.providers.keys import redact
+from tui.text.clean import clean_text
 from tui.text.numbers import size_text
 from tui.tools.mcp.config import McpConfigError, NotInstalledError, ServerConfig
 from tui.tools.mcp.normalize import Issue
@@ -24,6 +25,7 @@ MOST_TOOLS = 2_000
 """Tools of one server that are looked at."""
 
 LONGEST_REASON = 300  # characters
+LONGEST_INSTRUCTIONS = 100_000  # characters that are looked at
 LONGEST_NAME = 200  # characters
 
 
@@ -33,7 +35,7 @@ class ServerStatus:
 
     `reason` is one line for a person where it is not ready: why, and what to do. `cached` means that the tools are
     those of its last run: it has not listed its current ones yet. `patterns` are of resources that it does not list.
-    `issues` say what of its lists can't be used.
+    `issues` say what of its lists can't be used. `instructions` are the server's own on how it is to be used.
     """
 
     name: str
@@ -46,6 +48,7 @@ class ServerStatus:
     cached: bool = False
     patterns: tuple[ServerPattern, ...] = ()
     issues: tuple[Issue, ...] = ()
+    instructions: str = ""
 
 
 def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus:
@@ -82,6 +85,7 @@ def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus
             if item.uri_template.isprintable() and '"' not in item.uri_template
         ),
         issues=tuple(issues),
+        instructions=clean_text(offer.instructions[:LONGEST_INSTRUCTIONS]).strip(),
     )
 
 

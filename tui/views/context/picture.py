@@ -32,6 +32,7 @@ class Category:
 CATEGORIES: dict[str, Category] = {
     "system": Category("█", "system", "system"),
     "memory": Category("▙", "memory", "memory"),
+    "instructions": Category("░", "instructions", "MCP"),
     "tools": Category("▓", "tools", "tools"),
     "hidden": Category("▗", "hidden", "server"),
     "user": Category("▒", "user", "you"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from tui.text.cells import clip, pad, plain
-from tui.text.names import MESSAGE_ROWS, ROW_NAMES
+from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES
 from tui.text.numbers import approx, percent, plural, share, signed_percent, tokens_exact, tokens_short
 from tui.views.context.bar import alarm, urgency
 from tui.views.context.picture import CATEGORIES, category, picture_lines
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui.context.usage.rows import UsageItem, UsageRow
     from tui.context.usage.usage import Basis, ContextUsage
 
-BEFORE_MESSAGES = ("system", "memory", "tools", "hidden")
+BEFORE_MESSAGES = (*PREAMBLE_ROWS, "hidden")
 ITEMS_SHOWN = 12
 """Items listed under an unfolded row; the rest is one line. The messages view lists everything."""
 
