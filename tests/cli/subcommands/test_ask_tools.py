@@ -8,7 +8,8 @@ from unittest.mock import AsyncMock
 import pytest
 
 from tests.chat.calling.tool_calls import Source, calls
-from tests.chat.fakes import ScriptedProvider, answer, open_workspace
+from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, open_workspace
+from tests.tools.mcp.in_memory import by_hand
 from tui.cli.subcommands.ask import _stream, ask
 from tui.config.tools import ToolSettings
 
@@ -34,24 +35,39 @@ async def test_what_is_not_allowed_is_refused_and_named(
     assert err.splitlines() == [f"chatctx: {line}" for line in said]
 
 
+async def asked_with(workspace: FakeWorkspace, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.cli.subcommands.ask.Workspace.open", AsyncMock(return_value=workspace))
+    await workspace.servers.load(folder)
+    assert await ask(workspace.settings, question="hi") == 0
+
+
 async def test_a_server_that_did_not_start_is_told_with_the_line_that_says_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("mcp")
     complaint = "echo \"npm error 404  'x@*' is not in this registry.\" >&2; echo 'npm error A complete log of it' >&2"
-    servers = {
-        "gone": {"command": "sh", "args": ["-c", f"{complaint}; exit 1"]},
-        "late": {"command": "sh", "args": ["-c", "cat >/dev/null"]},
-    }
-    provider, wait = ScriptedProvider([answer("done")]), ToolSettings(wait=0.5)
-    async with open_workspace(tmp_path, provider, tool_settings=wait, mcp_servers=servers) as workspace:
-        monkeypatch.setattr("tui.cli.subcommands.ask.Workspace.open", AsyncMock(return_value=workspace))
-        await workspace.servers.load(tmp_path)
-        assert await ask(workspace.settings, question="hi") == 0
+    gone = {"gone": {"command": "sh", "args": ["-c", f"{complaint}; exit 1"]}}
+    provider, wait = ScriptedProvider([answer("done")]), ToolSettings(wait=60)
+    async with open_workspace(tmp_path, provider, tool_settings=wait, mcp_servers=gone) as workspace:
+        await asked_with(workspace, tmp_path, monkeypatch)
     out, err = capsys.readouterr()
     assert out == "done\n"
     assert err.splitlines() == [
         "chatctx: MCP server gone: it ended before it was ready ('x@*' is not in this registry). /mcp shows more.",
+    ]
+
+
+async def test_a_server_that_was_not_there_in_time_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mcp")
+    monkeypatch.setattr("tui.tools.mcp.connection.open_transport", lambda *_: by_hand(lambda *_: None))
+    provider, wait = ScriptedProvider([answer("done")]), ToolSettings(wait=0)
+    async with open_workspace(
+        tmp_path, provider, tool_settings=wait, mcp_servers={"late": {"command": "none"}}
+    ) as workspace:
+        await asked_with(workspace, tmp_path, monkeypatch)
+    assert capsys.readouterr().err.splitlines() == [
         "chatctx: MCP server late was not there in time: its tools were not offered. [tools] wait says how long it is"
         " waited for.",
     ]
