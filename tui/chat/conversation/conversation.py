@@ -11,7 +11,7 @@ from typing import Any
 
 from tui.chat.conversation import history
 from tui.chat.conversation.history import HistoryState, RecordKind, fold_records
-from tui.chat.conversation.projection import Target, active_messages, build_request, trimmed_request
+from tui.chat.conversation.projection import Projection, Target, active_messages
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.database import StoreError
@@ -39,12 +39,15 @@ class Conversation:
         self.memory: MemoryFiles = NO_MEMORY  # whose sections are in the target
         self._records = records
         self._state = fold_records(records)
+        self._in_force: tuple[CompactionRecord, ...] | None = None
         follow([*(message.id for message in messages[-1:]), *(record.id for record in records[-1:])])
         self.unsaved: list[Message] = []  # replies that a full disk kept out of the store so far
         self._writing = threading.Lock()  # held by who writes those
         self._begun: set[str] = set()  # replies whose row is there already
-        self._request: Request | None = None
-        self._untrimmed: Request | None = None
+        self._projection = Projection()
+        self._projecting = threading.Lock()
+        self._changes = 0
+        self._requests: tuple[Request, Request] | None = None  # untrimmed, and as it goes out
 
     @property
     def state(self) -> HistoryState:
@@ -73,7 +76,7 @@ class Conversation:
     async def _add_record(self, kind: str, data: dict[str, Any]) -> Record:
         record = await asyncio.to_thread(self.store.add_record, self.info.id, kind, data)
         self._records.append(record)
-        self._state = fold_records(self._records)
+        self._state, self._in_force = fold_records(self._records), None
         self._changed()
         return record
 
@@ -86,7 +89,7 @@ class Conversation:
         if summary is not None:
             self.messages.append(summary)
         self._records.append(stored)
-        self._state = fold_records(self._records)
+        self._state, self._in_force = fold_records(self._records), None
         self._changed()
 
     def _write_checkpoint(self, record: Checkpoint, summary: Message | None) -> Record:
@@ -206,18 +209,24 @@ class Conversation:
 
     def request(self) -> Request:
         """What would go out now. The same object until something changes."""
-        if self._request is None:
-            self._request = trimmed_request(self.untrimmed_request(), self._state, self.target)
-        return self._request
+        return self._both_requests()[1]
 
     def untrimmed_request(self) -> Request:
         """What would go out if rolling context left nothing out."""
-        if self._untrimmed is None:
-            self._untrimmed = build_request(self.messages, self._state, self.target)
-        return self._untrimmed
+        return self._both_requests()[0]
+
+    def _both_requests(self) -> tuple[Request, Request]:
+        with self._projecting:  # two threads may ask, and what is asked for may change meanwhile
+            while (requests := self._requests) is None:
+                changes = self._changes
+                requests = self._projection.requests(self.messages, self._state, self.target)
+                if changes == self._changes:
+                    self._requests = requests
+            return requests
 
     def _changed(self) -> None:
-        self._request = self._untrimmed = None
+        self._changes += 1
+        self._requests = None
 
     def active(self) -> tuple[Message, ...]:
         """The messages that compaction works on."""
@@ -249,14 +258,12 @@ class Conversation:
         return LeftOut(len(sizes), sum(sizes))
 
     def in_force(self) -> tuple[CompactionRecord, ...]:
-        """The compactions that the next request goes by, oldest first.
-
-        Looks at every message: off the event loop where it is asked often.
-        """
-        state = self._state
-        if not state.checkpoints:
-            return ()
-        return in_force([m for m in self.messages if m.id not in state.set_aside], state.checkpoints)
+        """The compactions that the next request goes by, oldest first. After a record every message is looked at."""
+        if self._in_force is None:
+            state = self._state
+            there = [m for m in self.messages if m.id not in state.set_aside] if state.checkpoints else []
+            self._in_force = in_force(there, state.checkpoints)
+        return self._in_force
 
     def compaction_savings(self) -> tuple[int, int]:
         """The compactions in force: how many, and the tokens they saved in all."""

@@ -49,7 +49,7 @@ class Meter:
         return self._target is not None
 
     def request(self) -> Request:
-        """The next request to that model. May take long for another one: not on the event loop."""
+        """The next request to that model. May take long: not on the event loop."""
         if self._target is None:
             return self._conversation.request()
         conversation, state = self._conversation, self._conversation.state
@@ -91,7 +91,7 @@ class Meter:
         return request, (self.limits(), self.budget_settings(), self._services.estimator.revision)
 
     async def _next(self) -> Request:
-        return self.request() if self._target is None else await asyncio.to_thread(self.request)
+        return await asyncio.to_thread(self.request)
 
     async def usage_to_send(self) -> ContextUsage:
         """As `usage`; where that leaves a doubt whether the request fits, the server is asked to count it."""

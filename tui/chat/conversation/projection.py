@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from tui.chat.attachments import not_taken
 from tui.chat.conversation.history import HistoryState, text_digest
-from tui.context.reduction.checkpoints import apply_compactions
+from tui.context.reduction.checkpoints import CompactionRecord, CompactionUndo, SummaryEdit, apply_compactions
 from tui.context.reduction.groups import answered_ids, call_ids, group_messages, opened, starts_turn, unbind
-from tui.context.reduction.trimming import apply_trim
+from tui.context.reduction.trimming import TrimState, apply_trim, leave_out
 from tui.messages import (
     Attachment,
     Message,
@@ -122,24 +122,38 @@ def _without_kinds(message: Message, able: Capabilities) -> Message:
 
 def request_for(active: Iterable[Message], target: Target) -> Request:
     """A request from messages that are to go out: what the model takes, empty messages and pairing are seen to here."""
-    able = target.capabilities
-    messages = _reasoning_rules(tuple(active), target)
-    if not able.images or not able.pdfs:
-        messages = [_without_kinds(message, able) for message in messages]
+    return _request(opened(_outgoing(tuple(active), target, set())), target)
+
+
+def _request(messages: tuple[Message, ...], target: Target) -> Request:
     return Request(
         provider=target.provider,
         model=target.model,
-        messages=opened(_paired(message for message in messages if message.parts)),
+        messages=messages,
         system=target.system,
         tools=target.tools,
         max_output=target.max_output,
         reasoning=target.reasoning,
         session=target.session,
-        server_edits=able.edits_context,
+        server_edits=target.capabilities.edits_context,
     )
 
 
-def _reasoning_rules(messages: tuple[Message, ...], target: Target) -> list[Message]:
+def _outgoing(
+    active: tuple[Message, ...], target: Target, call_ids_sent: set[str], *, turn_over: bool = False
+) -> tuple[Message, ...]:
+    """The active messages as they go out. `call_ids_sent` are those of earlier messages; the new ones are added.
+
+    `turn_over`: another turn follows these messages.
+    """
+    able = target.capabilities
+    messages = _reasoning_rules(active, target, turn_over=turn_over)
+    if not able.images or not able.pdfs:
+        messages = [_without_kinds(message, able) for message in messages]
+    return _paired([message for message in messages if message.parts], call_ids_sent)
+
+
+def _reasoning_rules(messages: tuple[Message, ...], target: Target, *, turn_over: bool) -> list[Message]:
     """Leave out reasoning the target does not take back, and parts that are empty on the wire.
 
     An answer without calls ends the open tool loop: before anything else is sent a person writes, and a model that
@@ -151,7 +165,7 @@ def _reasoning_rules(messages: tuple[Message, ...], target: Target) -> list[Mess
     loop_from = 0
     if not always:
         last = next((m for m in reversed(messages) if m.parts and m.role != "tool"), None)  # results have their call
-        ended = last is not None and last.role == "assistant" and not call_ids(last)
+        ended = turn_over or (last is not None and last.role == "assistant" and not call_ids(last))
         starts = (i for i in range(len(messages) - 1, -1, -1) if starts_turn(messages[i]))
         loop_from = len(messages) if ended else next(starts, 0)
     result = []
@@ -179,20 +193,21 @@ def _goes_out(part: Part, target: Target, sends_reasoning: bool) -> bool:
             return True
 
 
-def _paired(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Every call is answered right after it, every result has its call, and no call id stands twice."""
-    source = list(messages)
-    if not any(call_ids(m) or answered_ids(m) for m in source):
-        return tuple(source)
+def _paired(messages: Sequence[Message], seen: set[str]) -> tuple[Message, ...]:
+    """Every call is answered right after it, every result has its call, and no call id stands twice.
+
+    `seen` are the call ids of earlier messages; the new ones are added.
+    """
+    if not any(message.role == "tool" or call_ids(message) for message in messages):
+        return tuple(messages)
     result: list[Message] = []
-    seen: set[str] = set()
-    for group in group_messages(source):
-        first = source[group.indices[0]]
+    for group in group_messages(messages):
+        first = messages[group.indices[0]]
         if group.step is None:
             if first.role != "tool":
                 result.append(first)
             continue
-        result += _whole_group(first, [source[i] for i in group.indices[1:]], seen)
+        result += _whole_group(first, [messages[i] for i in group.indices[1:]], seen)
     return tuple(result)
 
 
@@ -235,3 +250,99 @@ def _answer(part: Part, waiting: list[tuple[str, ToolCall]]) -> Part | None:
             same = sent.id == part.call_id and text is part.text
             return part if same else replace(part, call_id=sent.id, text=text)
     return None
+
+
+class Projection:
+    """The requests of a history that grows.
+
+    What stands before the last turn is projected once, and again only when a record or the target changes it: a turn
+    costs the same after ten messages and after ten thousand.
+    """
+
+    def __init__(self) -> None:
+        self._rules: object = None  # what the prefix was projected by
+        self._named: frozenset[str] = frozenset()  # messages that records name
+        self._clear()
+
+    def _clear(self) -> None:
+        self._length = 0  # messages of the history in the prefix
+        self._end: Message | None = None  # the last of them
+        self._calls: set[str] = set()  # ids of the calls in them
+        self._calls_sent: set[str] = set()  # the ids these go out with
+        self._prefix: tuple[Message, ...] = ()  # as it goes out
+        self._trimmed: tuple[TrimState, tuple[Message, ...]] | None = None  # the prefix under this state
+
+    def requests(self, messages: Sequence[Message], state: HistoryState, target: Target) -> tuple[Request, Request]:
+        """`build_request` and `trimmed_request`, of a history that holds what it held the last time, and more."""
+        self._advance(messages, state, target)
+        active = messages[self._length :]
+        if self._is_bound(active):
+            whole = build_request(messages, state, target)
+            return whole, trimmed_request(whole, state, target)
+        tail = _outgoing(active_messages(active, state, target), target, set(self._calls_sent))
+        tail = tail if self._prefix else opened(tail)
+        whole = _request((*self._prefix, *tail), target)
+        trimmed = self._under_trim(tail, state.trim, prefix_bound=target.capabilities.prefix_bound)
+        return whole, whole if trimmed == whole.messages else replace(whole, messages=trimmed)
+
+    def _advance(self, messages: Sequence[Message], state: HistoryState, target: Target) -> None:
+        """Let the prefix be what stands before the last turn."""
+        rules = (
+            (state.checkpoints, state.set_aside, state.excluded, state.frontier, state.void, state.left_out),
+            (target.provider, target.model, target.capabilities, bool(target.tools)),
+        )
+        grown = self._length <= len(messages) and (not self._length or messages[self._length - 1] is self._end)
+        if rules != self._rules or not grown:
+            self._clear()
+            self._rules, self._named = rules, _named(state)
+        start = self._last_turn(messages)
+        if start <= self._length:
+            return
+        fresh = messages[self._length : start]
+        if self._is_bound(fresh):
+            self._clear()
+            fresh = messages[:start]
+        active = active_messages(fresh, state, target)
+        outgoing = (*self._prefix, *_outgoing(active, target, self._calls_sent, turn_over=True))
+        self._prefix, self._trimmed = opened(outgoing), None
+        self._calls.update(ident for message in fresh for ident in call_ids(message))
+        self._length, self._end = start, messages[start - 1]
+
+    def _last_turn(self, messages: Sequence[Message]) -> int:
+        """Where the last turn begins whose first message no record names."""
+        for index in range(len(messages) - 1, self._length, -1):
+            message = messages[index]
+            if starts_turn(message) and message.parts and message.id not in self._named:
+                return index
+        return self._length
+
+    def _is_bound(self, messages: Sequence[Message]) -> bool:
+        """Whether `messages` can't be projected apart from the prefix: a record names one, or one answers its calls."""
+        called: set[str] = set()
+        for message in messages:
+            if message.id in self._named or any(i in self._calls and i not in called for i in answered_ids(message)):
+                return True
+            if message.status != "streaming":
+                called |= call_ids(message)
+        return False
+
+    def _under_trim(self, tail: tuple[Message, ...], trim: TrimState, *, prefix_bound: bool) -> tuple[Message, ...]:
+        """What `trimmed_request` has of the prefix and `tail`."""
+        if self._trimmed is None or self._trimmed[0] is not trim:
+            self._trimmed = trim, leave_out(self._prefix, trim, prefix_bound=prefix_bound)
+        return opened((*self._trimmed[1], *leave_out(tail, trim, prefix_bound=prefix_bound)))
+
+
+def _named(state: HistoryState) -> frozenset[str]:
+    """The messages that records name."""
+    ids: set[str] = {*state.set_aside, *state.excluded, *(ident for ident, _ in state.left_out)}
+    for record in state.checkpoints:
+        match record:
+            case CompactionRecord():
+                ids.update((record.first, record.last, record.summary, *record.kept))
+                ids.update(ident for ident, _ in record.cleared)
+            case SummaryEdit():
+                ids.add(record.summary)
+            case CompactionUndo():
+                pass
+    return frozenset(ids - {""})

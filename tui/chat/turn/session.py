@@ -305,6 +305,7 @@ class ChatSession:
         """
         for provider, model in {(message.provider, message.model) for message in self.messages if message.usage}:
             self._services.estimator.recall(provider, model)
+        self._conversation.request()  # of a long history the first one takes long
         self._meter.restore()
 
     async def refresh_usage(self) -> ContextUsage:

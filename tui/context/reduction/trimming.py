@@ -135,6 +135,12 @@ def apply_trim(messages: Sequence[Message], state: TrimState, *, prefix_bound: b
     results stay paired under any state, even one made for an older history. With `prefix_bound` (`Capabilities`)
     reasoning up to the frontier is dropped too.
     """
+    sent = leave_out(messages, state, prefix_bound=prefix_bound)
+    return opened(sent) if messages and messages[0].role == "user" else sent
+
+
+def leave_out(messages: Sequence[Message], state: TrimState, *, prefix_bound: bool = False) -> tuple[Message, ...]:
+    """As `apply_trim`, of a stretch of whole groups: the request may begin with something else."""
     sent = tuple(messages)
     if not state.empty:
         dropped = {i for g in group_messages(messages) if group_dropped(messages, g, state) for i in g.indices}
@@ -142,8 +148,7 @@ def apply_trim(messages: Sequence[Message], state: TrimState, *, prefix_bound: b
         for cut in state.cuts:
             cuts.setdefault(cut.message_id, {})[cut.call_id] = cut
         sent = tuple(shorten(m, cuts[m.id]) if m.id in cuts else m for i, m in enumerate(messages) if i not in dropped)
-    sent = unbind(sent, state.frontier) if prefix_bound else sent
-    return opened(sent) if messages and messages[0].role == "user" else sent
+    return unbind(sent, state.frontier) if prefix_bound else sent
 
 
 def group_dropped(messages: Sequence[Message], group: Group, state: TrimState) -> bool:
