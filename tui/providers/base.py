@@ -261,6 +261,10 @@ class Provider(ABC):
         """Forget what was learned about `model`."""
         return
 
+    async def prepare(self) -> None:
+        """Load what the first message needs. Takes up to a second, off the event loop. Raises `ProviderError`."""
+        return
+
     @abstractmethod
     async def models(self) -> list[ModelInfo]:
         """The models offered by the server. Raises `ProviderError`."""

@@ -10,11 +10,12 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from tui.messages import Request, ToolSchema
 from tui.providers.base import ModelInfo, ModelNamed, Provider, ProviderError, StreamEvent
 from tui.providers.config import ProviderConfig, Style
+from tui.providers.http.client import Client
 from tui.providers.http.connection import Connection
 from tui.providers.http.refusals import Cause, refused
 from tui.providers.http.sizes import event_cost, too_large
@@ -23,42 +24,37 @@ from tui.providers.reasoning import USUAL, levels_after_refusal
 from tui.providers.think_tags import with_thoughts
 from tui.providers.tool_schemas import tool_sent
 
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
-    from openai import AsyncOpenAI
-
 log = logging.getLogger(__name__)
 
-ClientT = TypeVar("ClientT", bound="AsyncOpenAI | AsyncAnthropic")
 StyleT = TypeVar("StyleT", bound=Style)
 
 
-class DialectProvider(Provider, Generic[ClientT, StyleT]):
+class DialectProvider(Provider, Generic[StyleT]):
     """A server reached through an official SDK. Subclasses write requests and read answers."""
 
     def __init__(self, config: ProviderConfig) -> None:
         self.name = config.name
         self.config = config
-        self._connection = Connection[ClientT](config, self._connect)
+        self._connection = Connection(config, self._connect)
         self._styles: dict[str, StyleT] = {}  # model -> style learned from refusals, once it led to an answer
         self._listed_efforts: dict[str, tuple[str, ...]] = {}  # model -> its entry in the server's list
 
     # -- what a subclass implements --------------------------------------------------------------------------
 
     @abstractmethod
-    async def _connect(self, key: str | None) -> ClientT:
-        """The SDK's client. Raises `ProviderError`."""
+    async def _connect(self, key: str | None) -> Client:
+        """The server's client, with this key. Raises `ProviderError`."""
 
     @abstractmethod
     def _first_style(self, model: str) -> StyleT:
         """The style of `model` before any request."""
 
     @abstractmethod
-    def _attempt(self, client: ClientT, request: Request, style: StyleT) -> AsyncGenerator[StreamEvent, None]:
+    def _attempt(self, client: Client, request: Request, style: StyleT) -> AsyncGenerator[StreamEvent, None]:
         """Send the request once and yield the answer's events. Raises `ProviderError`."""
 
     @abstractmethod
-    async def _list(self, client: ClientT) -> list[ModelInfo]:
+    async def _list(self, client: Client) -> list[ModelInfo]:
         """The models offered by the server. Raises `ProviderError`."""
 
     def _adapted(self, style: StyleT, cause: Cause, request: Request) -> StyleT | None:
@@ -67,9 +63,13 @@ class DialectProvider(Provider, Generic[ClientT, StyleT]):
 
     # -- asking --------------------------------------------------------------------------------------------------
 
-    async def client(self) -> ClientT:
-        """The SDK's client, created at first use. Raises `ProviderError` if there is no key."""
+    async def client(self) -> Client:
+        """The server's client, created at first use. Raises `ProviderError` if there is no key."""
         return await self._connection.client()
+
+    async def prepare(self) -> None:
+        """Import the SDK. Raises `ProviderError` if there is no key."""
+        await (await self.client()).sdk()
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -104,6 +105,11 @@ class ChatSession:
         if not task.cancelled():
             task.result()
         yield TurnFinished()
+
+    async def prepare(self) -> None:
+        """Load what the next message needs while it is being written. What is wrong with it shows when it is sent."""
+        with suppress(ProviderError):
+            await self._services.provider(self.provider).prepare()
 
     # -- turns ---------------------------------------------------------------------------------------------------
 

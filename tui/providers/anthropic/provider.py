@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Request
@@ -16,12 +15,10 @@ from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEve
 from tui.providers.capabilities import anthropic_capabilities
 from tui.providers.config import AnthropicStyle, ProviderConfig
 from tui.providers.dialect import DialectProvider
+from tui.providers.http.client import Client, anthropic_client
 from tui.providers.http.refusals import Cause
-from tui.providers.http.transport import anthropic_client, events
+from tui.providers.http.transport import events
 from tui.providers.models import discovery
-
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
 
 EDITING: Mapping[str, str] = {"anthropic-beta": "context-management-2025-06-27"}
 """Sent where the provider may clear old tool results by itself."""
@@ -29,7 +26,7 @@ EDITING: Mapping[str, str] = {"anthropic-beta": "context-management-2025-06-27"}
 _NOT_COUNTED = ("max_tokens", "context_management")  # fields that the counting route rejects
 
 
-class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
+class AnthropicMessages(DialectProvider[AnthropicStyle]):
     """One server that speaks Anthropic's Messages API."""
 
     dialect = "anthropic"
@@ -38,7 +35,7 @@ class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
         super().__init__(config)
         self._listed_thinking: dict[str, frozenset[str]] = {}  # model -> the values of `thinking.type` it takes
 
-    async def _connect(self, key: str | None) -> AsyncAnthropic:
+    async def _connect(self, key: str | None) -> Client:
         headers = {**self.config.headers, **(EDITING if self.config.context_management else {})}
         return await anthropic_client(self.config.base_url, key, headers, self.config.max_response)
 
@@ -46,7 +43,7 @@ class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
         return self.config.anthropic_style(model, self._listed_thinking.get(model))
 
     async def _attempt(
-        self, client: AsyncAnthropic, request: Request, style: AnthropicStyle
+        self, client: Client, request: Request, style: AnthropicStyle
     ) -> AsyncGenerator[StreamEvent, None]:
         reader = AnthropicReader()
         body = await asyncio.to_thread(to_wire, request, style) | dict(self.config.extra_body)
@@ -88,7 +85,7 @@ class AnthropicMessages(DialectProvider["AsyncAnthropic", AnthropicStyle]):
         """The window reported by the server, or None. Raises `ProviderError`."""
         return next((info.limits for info in await self.models() if info.id == model), None)
 
-    async def _list(self, client: AsyncAnthropic) -> list[ModelInfo]:
+    async def _list(self, client: Client) -> list[ModelInfo]:
         infos = await discovery.anthropic_models(client, self.config)
         self._listed_thinking |= {info.id: frozenset(info.thinking) for info in infos if info.thinking is not None}
         return infos

@@ -5,39 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TypeVar
 
 from tui.providers.base import ProviderError
 from tui.providers.config import ProviderConfig
-
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
-    from openai import AsyncOpenAI
+from tui.providers.http.client import Client
 
 log = logging.getLogger(__name__)
 
-
-ClientT = TypeVar("ClientT", bound="AsyncOpenAI | AsyncAnthropic")
 T = TypeVar("T")
 
 
-class Connection(Generic[ClientT]):
+class Connection:
     """One provider's client, made by `connect` with a key at first use, and again once the server refuses that key.
 
     Tokens of cloud providers (`gcloud auth print-access-token`) are valid for an hour; a conversation may last longer.
     """
 
-    def __init__(self, config: ProviderConfig, connect: Callable[[str | None], Awaitable[ClientT]]) -> None:
+    def __init__(self, config: ProviderConfig, connect: Callable[[str | None], Awaitable[Client]]) -> None:
         self._config = config
         self._connect = connect
-        self._client: ClientT | None = None
+        self._client: Client | None = None
         self._key: str | None = None
-        self._outdated: list[
-            ClientT
-        ] = []  # may still be streaming an answer: the key is checked at the start of a request
+        self._outdated: list[Client] = []  # may still stream an answer: the key counts at the start of a request
         self._busy = asyncio.Lock()
 
-    async def client(self) -> ClientT:
+    async def client(self) -> Client:
         """The client. Raises `ProviderError` if there is no key."""
         async with self._busy:
             if self._client is None:
@@ -55,7 +48,7 @@ class Connection(Generic[ClientT]):
                 raise
         return await question()
 
-    async def renewed(self, error: ProviderError, used: ClientT | None) -> bool:
+    async def renewed(self, error: ProviderError, used: Client | None) -> bool:
         """Whether the client differs from `used`, which failed with `error`: the command prints another key now."""
         if error.status != 401 or not self._config.api_key_command:
             return False

@@ -14,14 +14,14 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui.providers.base import ProviderError
-from tui.providers.config import MAX_RESPONSE, ProviderConfig
+from tui.providers.config import ProviderConfig
+from tui.providers.http.client import Client
 from tui.providers.http.error_text import one_line
 from tui.providers.http.errors import classify_error
-from tui.providers.http.route import client_options, no_client, not_reached, split_query
+from tui.providers.http.route import not_reached
 from tui.providers.http.sizes import TooLargeError, check_json_cost, too_large
 from tui.providers.http.sse import ServerSentEvent, SSEDecoder
 from tui.providers.http.unstreamed import is_page, page_error, whole_answer
@@ -29,14 +29,11 @@ from tui.providers.keys import redact
 from tui.providers.wire import Json, whole_texts
 
 if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
-    from openai import AsyncOpenAI
-
-    Client: TypeAlias = AsyncOpenAI | AsyncAnthropic
+    import httpx2
 
 log = logging.getLogger(__name__)
 
-ClientT = TypeVar("ClientT")
+T = TypeVar("T")
 
 CONNECT_TIMEOUT = 10.0  # seconds
 LISTING_TIMEOUT = 10.0  # seconds for a model list
@@ -46,80 +43,6 @@ LONGEST_THOUGHT = 3600.0  # seconds without an event, even if pings or comments 
 
 # Content types of responses that may not be a stream although one was requested.
 _WHOLE = ("application/json", "text/html")
-
-# Sent to servers without a key: the SDKs refuse an empty one.
-NO_KEY = "none"
-
-
-async def openai_client(
-    base_url: str, key: str | None, headers: Mapping[str, str], limit: int = MAX_RESPONSE
-) -> AsyncOpenAI:
-    """A client of the official `openai` SDK for `base_url`.
-
-    Its answers may have `limit` bytes.
-    """
-
-    def build() -> AsyncOpenAI:
-        import openai
-
-        # Organisation and project in the environment are OpenAI's; they are not sent to other servers.
-        official = urlsplit(base_url).hostname == "api.openai.com"
-        defaults: dict[str, Any] = (
-            {} if official else {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
-        )
-        address, query = split_query(base_url)
-        if key and "api-version" in query:  # Azure's classic API takes a key in this header only
-            defaults["api-key"] = key
-        return openai.AsyncOpenAI(
-            api_key=key or NO_KEY,
-            base_url=address,
-            max_retries=0,
-            default_headers={**defaults, **headers},
-            default_query=query,
-            http_client=openai.DefaultAsyncHttpxClient(**client_options(base_url, limit)),
-        )
-
-    return await _built(build, base_url)
-
-
-async def anthropic_client(
-    base_url: str, key: str | None, headers: Mapping[str, str], limit: int = MAX_RESPONSE
-) -> AsyncAnthropic:
-    """A client of the official `anthropic` SDK for `base_url`.
-
-    Its answers may have `limit` bytes.
-    """
-
-    def build() -> AsyncAnthropic:
-        import anthropic
-
-        official = urlsplit(base_url).hostname == "api.anthropic.com"
-        address, query = split_query(base_url)
-        return anthropic.AsyncAnthropic(
-            api_key=key or NO_KEY,
-            base_url=address.rstrip("/").removesuffix("/v1"),  # the SDK's paths begin with /v1
-            default_query=query,
-            max_retries=0,
-            # The SDK sends a bearer token; servers that merely speak the dialect often expect the older header.
-            default_headers={**({"x-api-key": key} if key and not official else {}), **headers},
-            http_client=anthropic.DefaultAsyncHttpxClient(**client_options(base_url, limit)),
-        )
-
-    return await _built(build, base_url)
-
-
-async def _built(build: Callable[[], ClientT], base_url: str) -> ClientT:
-    try:
-        if urlsplit(base_url).port == 0:  # reading it raises for an invalid port
-            raise ValueError("no port 0")
-        return await asyncio.to_thread(build)
-    except Exception as error:
-        import httpx2
-
-        explained = no_client(ValueError(str(error)) if isinstance(error, httpx2.InvalidURL) else error, base_url)
-        if explained is None:
-            raise
-        raise explained from error
 
 
 async def events(client: Client, path: str, body: Json, config: ProviderConfig) -> AsyncGenerator[Json, None]:
@@ -136,7 +59,7 @@ async def events(client: Client, path: str, body: Json, config: ProviderConfig) 
     except ProviderError:
         raise
     except Exception as error:
-        translated = translate(error, config.name, str(client.base_url), config.idle_timeout)
+        translated = translate(error, config.name, client.base_url, config.idle_timeout)
         if translated is None:
             raise
         raise translated from error
@@ -151,7 +74,8 @@ async def _raw_events(client: Client, path: str, body: Json, config: ProviderCon
     # The read timeout restarts with every byte.
     patience: Any = {"timeout": httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)}
     kind: Any
-    if type(client).__module__.startswith("anthropic"):
+    sdk = await client.sdk()
+    if type(sdk).__module__.startswith("anthropic"):
         from anthropic import AsyncStream as AnthropicStream
 
         kind = AnthropicStream[object]
@@ -159,12 +83,14 @@ async def _raw_events(client: Client, path: str, body: Json, config: ProviderCon
         from openai import AsyncStream as OpenAIStream
 
         kind = OpenAIStream[object]
-    stream: Any = await _post(client, path, body, options=patience, stream=True, stream_cls=kind)
+    stream: Any = await _post(
+        lambda sent: sdk.post(path, cast_to=object, body=sent, options=patience, stream=True, stream_cls=kind), body
+    )
     response = stream.response
     try:
         if (text := await _unstreamed(response)) is not None:
             check_json_cost(text, limit)
-            for event in await asyncio.to_thread(whole_answer, text, provider, redact(str(client.base_url))):
+            for event in await asyncio.to_thread(whole_answer, text, provider, redact(client.base_url)):
                 yield event
             return
         decoder = SSEDecoder(limit)
@@ -260,15 +186,15 @@ async def _joined(begun: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGener
             yield piece
 
 
-async def _post(client: Client, path: str, body: Json, **how: Any) -> Any:
-    """POST `body`, replacing lone surrogates (from a paste, a file, a server), which can't be encoded."""
+async def _post(send: Callable[[Json], Awaitable[T]], body: Json) -> T:
+    """Send `body`. Half a character in it (a lone surrogate, from a paste, a file, a server) must not stop it."""
     try:
-        return await _again_if_hung_up(lambda: client.post(path, cast_to=object, body=body, **how))
+        return await _again_if_hung_up(lambda: send(body))
     except UnicodeEncodeError:
-        return await client.post(path, cast_to=object, body=await asyncio.to_thread(whole_texts, body), **how)
+        return await send(await asyncio.to_thread(whole_texts, body))
 
 
-async def _again_if_hung_up(call: Callable[[], Awaitable[Any]]) -> Any:
+async def _again_if_hung_up(call: Callable[[], Awaitable[T]]) -> T:
     """`call()`, repeated once if the connection was closed before any answer.
 
     Servers close idle connections after some seconds, or after a stream (llama.cpp), possibly at this moment.
@@ -278,7 +204,7 @@ async def _again_if_hung_up(call: Callable[[], Awaitable[Any]]) -> Any:
     try:
         return await call()
     except Exception as error:
-        cause = error.__cause__ or error
+        cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__  # the SDKs wrap it
         if not isinstance(cause, httpx2.RemoteProtocolError) or "without sending a response" not in str(cause):
             raise
     return await call()
@@ -286,38 +212,59 @@ async def _again_if_hung_up(call: Callable[[], Awaitable[Any]]) -> Any:
 
 async def get_json(client: Client, path: str, provider: str, *, headers: Mapping[str, str] | None = None) -> object:
     """GET `path` (or an absolute URL) as JSON. Raises `ProviderError`, also for a web page."""
-    answer = await _call(client, "get", path, None, provider, headers)
-    if isinstance(answer, str) and is_page(answer):
-        raise page_error(answer, provider, redact(str(client.base_url)))
-    return answer
+
+    async def ask() -> httpx2.Response:
+        return await _again_if_hung_up(lambda: client.ask(path, headers=headers, seconds=LISTING_TIMEOUT))
+
+    return await _answer(ask, client, provider)
 
 
 async def post_json(
     client: Client, path: str, body: Json, provider: str, headers: Mapping[str, str] | None = None
 ) -> object:
-    """POST `body` and return the answer as JSON. Raises `ProviderError`."""
-    return await _call(client, "post", path, body, provider, headers)
+    """POST `body` and return the answer as JSON. Raises `ProviderError`, also for a web page."""
+
+    async def ask() -> httpx2.Response:
+        return await _post(lambda sent: client.ask(path, sent, headers=headers, seconds=COUNTING_TIMEOUT), body)
+
+    return await _answer(ask, client, provider)
 
 
-async def _call(
-    client: Client,
-    method: str,
-    path: str,
-    body: Json | None,
-    provider: str,
-    headers: Mapping[str, str] | None = None,
-) -> object:
-    timeout = LISTING_TIMEOUT if method == "get" else COUNTING_TIMEOUT
-    options: Any = {"timeout": timeout, "headers": dict(headers or {})}
+async def _answer(ask: Callable[[], Awaitable[httpx2.Response]], client: Client, provider: str) -> object:
+    """The answer to a question as JSON; as text where it is neither JSON nor says to be."""
     try:
-        if method == "get":
-            return await _again_if_hung_up(lambda: client.get(path, cast_to=object, options=options))
-        return await _post(client, path, body or {}, options=options)
+        response = await ask()
+        text = response.text
+        if not response.is_success:
+            raise _refusal(response, [None, text], provider)
+        if is_page(text):
+            raise page_error(text, provider, redact(client.base_url))
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            if "json" in response.headers.get("content-type", ""):
+                raise
+            return text
+    except ProviderError:
+        raise
     except Exception as error:
-        translated = translate(error, provider, str(client.base_url))
+        translated = translate(error, provider, client.base_url)
         if translated is None:
             raise
         raise translated from error
+
+
+def _refusal(response: httpx2.Response, body: object, provider: str, message: str = "") -> ProviderError:
+    """The error of an answer with an HTTP status that says so."""
+    return classify_error(
+        response.status_code,
+        body,
+        message=message,
+        headers=dict(response.headers),
+        provider=provider,
+        now=time.time(),
+        asked=redact(str(response.url).partition("?")[0]),
+    )
 
 
 def translate(error: Exception, provider: str, base_url: str, idle: float | None = None) -> ProviderError | None:
@@ -334,15 +281,7 @@ def translate(error: Exception, provider: str, base_url: str, idle: float | None
             return too_large(provider, origin.limit)
     response = getattr(error, "response", None)
     if isinstance(response, httpx2.Response):
-        return classify_error(
-            response.status_code,
-            _body(error, response),
-            message=str(error),
-            headers=dict(response.headers),
-            provider=provider,
-            now=time.time(),
-            asked=redact(str(response.url).partition("?")[0]),
-        )
+        return _refusal(response, _body(error, response), provider, str(error))
     where, lead = redact(base_url), f"{provider}: "
     cause: BaseException = error.__cause__ if isinstance(error.__cause__, httpx2.HTTPError) else error
     reason = one_line(str(cause), 120) or type(cause).__name__

@@ -11,16 +11,14 @@ import secrets
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from tui.providers.base import ProviderError
 from tui.providers.config import ProviderConfig
+from tui.providers.http.client import Client
 from tui.providers.http.error_text import one_line
 from tui.providers.keys import hold_secret
 from tui.providers.openai_chat.provider import OpenAIChat
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 BUNDLED_MODEL = "smollm2-135m"
 DEFAULT_WINDOW = 8192  # tokens; SmolLM2's trained context, at 340 MB of memory
@@ -197,10 +195,10 @@ class LocalProvider(OpenAIChat):
                 await self.server.start()
             return f"{self.server.url}/v1"
 
-    async def _connect(self, key: str | None) -> AsyncOpenAI:
+    async def _connect(self, key: str | None) -> Client:
         return await super()._connect(self.server.api_key)
 
-    async def client(self) -> AsyncOpenAI:
+    async def client(self) -> Client:
         """A client of the running server. Raises `ProviderError`."""
         if not self.server.running:
             await self.base_url()

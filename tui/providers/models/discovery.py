@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from tui.context.usage.limits import ModelLimits
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.config import ProviderConfig
+from tui.providers.http.client import Client
 from tui.providers.http.transport import get_json, post_json
 from tui.providers.reasoning import LEVELS
 from tui.providers.wire import Json, count_of
-
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
-    from openai import AsyncOpenAI
 
 # Keys for the window of a model in lists of servers; dots lead into inner objects.
 CONTEXT_KEYS = (
@@ -133,7 +130,7 @@ def find_entry(entries: list[Json], model: str) -> Json | None:
     )
 
 
-async def openai_models(client: AsyncOpenAI, config: ProviderConfig) -> list[ModelInfo]:
+async def openai_models(client: Client, config: ProviderConfig) -> list[ModelInfo]:
     """The chat models of a server with an OpenAI dialect, in its own order.
 
     Raises `ProviderError`.
@@ -235,7 +232,7 @@ def _entry_price(pricing: object) -> tuple[float, float] | None:
     )  # -1: OpenRouter's router, it depends
 
 
-async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str) -> ModelLimits | None:
+async def openai_limits(client: Client, config: ProviderConfig, model: str) -> ModelLimits | None:
     """The window that the server reports for `model`, or None. Raises `ProviderError`."""
     if config.official:
         return None  # OpenAI's list holds names only
@@ -247,7 +244,7 @@ async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str)
         return limits
     if config.needs_key:
         return None
-    root = str(client.base_url).rstrip("/").removesuffix("/v1")
+    root = client.base_url.rstrip("/").removesuffix("/v1")
     for ask in (_ollama_limits, _props_limits, _lmstudio_limits):
         try:
             limits = await ask(client, root, model, config.name)
@@ -258,15 +255,15 @@ async def openai_limits(client: AsyncOpenAI, config: ProviderConfig, model: str)
     return None
 
 
-async def _gemini_limits(client: AsyncOpenAI, model: str, provider: str) -> ModelLimits | None:
+async def _gemini_limits(client: Client, model: str, provider: str) -> ModelLimits | None:
     """Gemini: its own list has the limits, its list in OpenAI's dialect does not."""
-    root = str(client.base_url).rstrip("/").removesuffix("/openai")
+    root = client.base_url.rstrip("/").removesuffix("/openai")
     url = f"{root}/models/{model.removeprefix('models/')}"
-    entry = await get_json(client, url, provider, headers={"x-goog-api-key": client.api_key})
+    entry = await get_json(client, url, provider, headers={"x-goog-api-key": client.key})
     return entry_limits(entry, "Gemini models API") if isinstance(entry, Mapping) else None
 
 
-async def _ollama_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
+async def _ollama_limits(client: Client, root: str, model: str, provider: str) -> ModelLimits | None:
     """Ollama: the window that the model is loaded with; before it is loaded, the setting in its Modelfile."""
     running = find_entry(model_entries(await _probe(client, f"{root}/api/ps", provider)), model)
     if running is not None and (context := find_count(running, ("context_length",))):
@@ -280,14 +277,14 @@ async def _ollama_limits(client: AsyncOpenAI, root: str, model: str, provider: s
     return None  # its trained length is not the window it will be loaded with
 
 
-async def _props_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
+async def _props_limits(client: Client, root: str, model: str, provider: str) -> ModelLimits | None:
     """llama.cpp: the window of one slot."""
     props = await _probe(client, f"{root}/props", provider)
     context = find_count(props, ("default_generation_settings.n_ctx", "n_ctx")) if isinstance(props, Mapping) else None
     return None if context is None else ModelLimits(context, source="probe", detail="llama.cpp (/props)")
 
 
-async def _lmstudio_limits(client: AsyncOpenAI, root: str, model: str, provider: str) -> ModelLimits | None:
+async def _lmstudio_limits(client: Client, root: str, model: str, provider: str) -> ModelLimits | None:
     """LM Studio: the window that the model is loaded with, which may be less than its maximum."""
     for path in ("/api/v1/models", "/api/v0/models"):  # from 0.4 on, and before
         try:
@@ -303,7 +300,7 @@ async def _lmstudio_limits(client: AsyncOpenAI, root: str, model: str, provider:
 
 
 async def input_tokens(
-    client: AsyncOpenAI | AsyncAnthropic,
+    client: Client,
     path: str,
     body: Json,
     provider: str,
@@ -320,7 +317,7 @@ async def input_tokens(
     return find_count(answer, ("input_tokens", "count", "totalTokens")) if isinstance(answer, Mapping) else None
 
 
-async def anthropic_models(client: AsyncAnthropic, config: ProviderConfig) -> list[ModelInfo]:
+async def anthropic_models(client: Client, config: ProviderConfig) -> list[ModelInfo]:
     """The models of a server that speaks Anthropic's dialect. Raises `ProviderError`."""
     listing = await get_json(client, "/v1/models?limit=1000", config.name)
     infos = []
@@ -339,14 +336,14 @@ def anthropic_limits(entry: Mapping[str, Any]) -> ModelLimits | None:
     return ModelLimits(context, None, find_count(entry, ("max_tokens",)), "probe", "Anthropic models API")
 
 
-async def server_takes_tools(client: AsyncOpenAI | AsyncAnthropic, config: ProviderConfig, model: str) -> bool | None:
+async def server_takes_tools(client: Client, config: ProviderConfig, model: str) -> bool | None:
     """Whether a local server reports that `model` supports tools. Hosted ones are not asked: they refuse.
 
     llama.cpp silently drops tools from the prompt if the model's template does not support them.
     """
     if config.official or config.needs_key:
         return None
-    root = str(client.base_url).rstrip("/").removesuffix("/v1")
+    root = client.base_url.rstrip("/").removesuffix("/v1")
     try:
         shown = await _probe(client, f"{root}/api/show", config.name, {"model": model})
         words = shown.get("capabilities") if isinstance(shown, Mapping) else None
@@ -371,10 +368,10 @@ async def server_takes_tools(client: AsyncOpenAI | AsyncAnthropic, config: Provi
     return None if entry is None else entry_info(entry, model, None, None).tools
 
 
-_missing: WeakKeyDictionary[AsyncOpenAI | AsyncAnthropic, set[str]] = WeakKeyDictionary()
+_missing: WeakKeyDictionary[Client, set[str]] = WeakKeyDictionary()
 
 
-async def _probe(client: AsyncOpenAI | AsyncAnthropic, url: str, provider: str, body: Json | None = None) -> object:
+async def _probe(client: Client, url: str, provider: str, body: Json | None = None) -> object:
     """GET `url` as JSON, or POST `body` to it. Raises `ProviderError`, without a request if the route was missing
     before."""
     missing = _missing.setdefault(client, set())

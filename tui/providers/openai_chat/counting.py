@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tui.providers.config import ProviderConfig
+from tui.providers.http.client import Client
 from tui.providers.models.discovery import input_tokens
 from tui.providers.wire import Json
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 _TOKENIZED = ("model", "messages", "tools", "chat_template_kwargs")  # what vLLM's route takes of a request
 
 
-async def count_body(client: AsyncOpenAI, config: ProviderConfig, body: Json) -> int | None:
+async def count_body(client: Client, config: ProviderConfig, body: Json) -> int | None:
     """The server's count of the input of `body`, in tokens; None where it has no route. Raises `ProviderError`."""
-    base = str(client.base_url).rstrip("/")
+    base = client.base_url.rstrip("/")
     if config.name == "gemini":
         url = f"{base.removesuffix('/openai')}/models/{body['model'].removeprefix('models/')}:countTokens"
-        return await input_tokens(client, url, gemini_body(body), config.name, {"x-goog-api-key": client.api_key})
+        return await input_tokens(client, url, gemini_body(body), config.name, {"x-goog-api-key": client.key})
     if config.family == "local":
         return await input_tokens(client, "/chat/completions/input_tokens", body, config.name)
     asked = {key: value for key, value in body.items() if key in _TOKENIZED}

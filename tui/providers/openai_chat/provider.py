@@ -7,7 +7,6 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Request
@@ -15,20 +14,18 @@ from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEve
 from tui.providers.capabilities import chat_capabilities
 from tui.providers.config import ChatStyle
 from tui.providers.dialect import DialectProvider
+from tui.providers.http.client import Client, openai_client
 from tui.providers.http.refusals import Cause
-from tui.providers.http.transport import events, get_json, openai_client
+from tui.providers.http.transport import events, get_json
 from tui.providers.models import discovery
 from tui.providers.openai_chat.counting import count_body
 from tui.providers.openai_chat.reader import ChatReader
 from tui.providers.openai_chat.wire import to_wire
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
 log = logging.getLogger(__name__)
 
 
-class OpenAIChat(DialectProvider["AsyncOpenAI", ChatStyle]):
+class OpenAIChat(DialectProvider[ChatStyle]):
     """One server that speaks Chat Completions."""
 
     dialect = "openai-chat"
@@ -37,15 +34,13 @@ class OpenAIChat(DialectProvider["AsyncOpenAI", ChatStyle]):
         """The server's address. The embedded provider starts its server here."""
         return self.config.base_url
 
-    async def _connect(self, key: str | None) -> AsyncOpenAI:
+    async def _connect(self, key: str | None) -> Client:
         return await openai_client(await self.base_url(), key, self.config.headers, self.config.max_response)
 
     def _first_style(self, model: str) -> ChatStyle:
         return self.config.chat_style(model)
 
-    async def _attempt(
-        self, client: AsyncOpenAI, request: Request, style: ChatStyle
-    ) -> AsyncGenerator[StreamEvent, None]:
+    async def _attempt(self, client: Client, request: Request, style: ChatStyle) -> AsyncGenerator[StreamEvent, None]:
         reader = ChatReader(self.name)
         body = await asyncio.to_thread(to_wire, request, style)  # attachments can be large
         try:
@@ -94,7 +89,7 @@ class OpenAIChat(DialectProvider["AsyncOpenAI", ChatStyle]):
         """The window reported by the server, or None. Raises `ProviderError`."""
         return await discovery.openai_limits(await self.client(), self.config, model)
 
-    async def _list(self, client: AsyncOpenAI) -> list[ModelInfo]:
+    async def _list(self, client: Client) -> list[ModelInfo]:
         return await discovery.openai_models(client, self.config)
 
     async def count_tokens(self, request: Request) -> int | None:

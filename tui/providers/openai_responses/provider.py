@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Request
@@ -14,32 +13,30 @@ from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEve
 from tui.providers.capabilities import responses_capabilities
 from tui.providers.config import ResponsesStyle
 from tui.providers.dialect import DialectProvider
+from tui.providers.http.client import Client, openai_client
 from tui.providers.http.refusals import Cause
-from tui.providers.http.transport import events, openai_client
+from tui.providers.http.transport import events
 from tui.providers.models import discovery
 from tui.providers.openai_responses.reader import ResponsesReader
 from tui.providers.openai_responses.wire import to_wire
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 # Fields of a request that the counting route accepts.
 _COUNTED = ("model", "input", "instructions", "tools", "reasoning")
 
 
-class OpenAIResponses(DialectProvider["AsyncOpenAI", ResponsesStyle]):
+class OpenAIResponses(DialectProvider[ResponsesStyle]):
     """One server that speaks Responses."""
 
     dialect = "openai-responses"
 
-    async def _connect(self, key: str | None) -> AsyncOpenAI:
+    async def _connect(self, key: str | None) -> Client:
         return await openai_client(self.config.base_url, key, self.config.headers, self.config.max_response)
 
     def _first_style(self, model: str) -> ResponsesStyle:
         return self.config.responses_style(model)
 
     async def _attempt(
-        self, client: AsyncOpenAI, request: Request, style: ResponsesStyle
+        self, client: Client, request: Request, style: ResponsesStyle
     ) -> AsyncGenerator[StreamEvent, None]:
         reader = ResponsesReader(self.name)
         wired = await asyncio.to_thread(to_wire, request, style)
@@ -80,7 +77,7 @@ class OpenAIResponses(DialectProvider["AsyncOpenAI", ResponsesStyle]):
         """The window reported by the server, or None. Raises `ProviderError`."""
         return await discovery.openai_limits(await self.client(), self.config, model)
 
-    async def _list(self, client: AsyncOpenAI) -> list[ModelInfo]:
+    async def _list(self, client: Client) -> list[ModelInfo]:
         return await discovery.openai_models(client, self.config)
 
     async def count_tokens(self, request: Request) -> int | None:

@@ -58,6 +58,7 @@ class Drafts:
         self._sizes: dict[tuple[str, str], int | None] = {}  # (model, pasted text) -> tokens
         self._unfit: dict[tuple[str, str], str] = {}  # (model, file) -> what the model does not take of it
         self.resources = ResourceSizes()
+        self._prepared = ""  # the provider that can be asked at once
         self._cost = 0.0  # seconds the last count took
 
     def changed(self, typed: str, pasted: tuple[str, ...]) -> None:
@@ -73,9 +74,17 @@ class Drafts:
     def count(self) -> None:
         """Count the draft as it is now."""
         if self._costs():
+            self._prepare()
             self.screen.soon(self._count, "draft-count", max(PAUSE, 2 * self._cost))
         else:
             self.screen.composer.rule.show(right=())
+
+    def _prepare(self) -> None:
+        """Load what sending needs, once a provider, while the draft is being written."""
+        session = self.screen.session
+        if session is not None and session.provider != self._prepared:
+            self._prepared = session.provider
+            self.screen.background(session.prepare, "prepare")
 
     def _costs(self) -> bool:
         """Whether there is something to count: a command is not sent."""
