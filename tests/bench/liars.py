@@ -42,12 +42,14 @@ WindowKind: TypeAlias = Literal["known", "unknown", "wrong", "set"]
 
 DIALECTS: tuple[Dialect, ...] = ("chat", "responses", "anthropic")
 WINDOW_KINDS: tuple[WindowKind, ...] = ("known", "unknown", "wrong", "set")
-HISTORIES = ((0, 1), (0, 6), (3, 4), (12, 20), (30, 30))  # honest turns before the lies, turns with lies
+CLIENT_ERRORS = (-0.15, -0.08, -0.02, 0.0, 0.02, 0.08, 0.15)
+HISTORIES = ((0, 1), (0, 6), (1, 2), (3, 4), (12, 20), (30, 30))  # honest turns before the lies, turns with lies
 AFTER = 4  # honest turns after them
 WINDOW = 100_000
 SMALL = 4_096  # of the servers that cut
 SET = 64_000
 TOLERANCE, SLACK = 0.05, 24  # of the truth, tokens
+HIDDEN = 4_096  # tokens that a gateway says it adds to every request: there is no telling that it doesn't
 PROVED = 0.9  # of a request: what was read of it, when it is plain that the rest was cut
 
 Body: TypeAlias = dict[str, Any]
@@ -75,7 +77,7 @@ class Said:
     total: Any = ...
 
 
-Lie: TypeAlias = Callable[[Honest], "Said | None"]
+Lie: TypeAlias = Callable[[Honest], "Said | tuple[Said, ...] | None"]
 
 
 def _sum(call: Honest, *, output: bool = False) -> int:
@@ -128,7 +130,43 @@ LIARS: dict[str, Lie] = {
     "fifty times the output": lambda c: Said(c.input, 50 * c.output),
     "hidden reasoning in the output": lambda c: Said(c.input, c.output + 2_000),
     "only a total": lambda c: Said(..., ..., ..., c.input + c.output),
+    "another tokenizer, less": lambda c: Said(c.input * 4 // 5, c.output * 4 // 5),
+    "another tokenizer, more": lambda c: Said(c.input * 5 // 4, c.output * 5 // 4),
+    "a tenth less": lambda c: Said(c.input * 9 // 10, c.output),
+    "a tenth more": lambda c: Said(c.input * 11 // 10, c.output),
+    "ten times": lambda c: Said(10 * c.input, c.output),
+    "only the output": lambda c: Said(c.output, c.output),
+    "only the last message": lambda c: Said(_added(c), c.output),
+    "without the system prompt": lambda c: Said(max(1, c.input - 160), c.output),
+    "cached counted twice": lambda c: Said(c.input + c.cached, c.output, c.cached),
+    "less twice the cached": lambda c: Said(abs(c.input - 2 * c.cached), c.output),
+    "capped": lambda c: Said(min(c.input, 8_191), c.output),
+    "never less than": lambda c: Said(max(c.input, 4_000), c.output),
+    "three": lambda c: Said(3, c.output),
+    "the window": lambda c: Said(WINDOW, c.output),
+    "a fixed step more": lambda c: Said(500 * (len(c.before) + 1), c.output),
+    "a growing excess": lambda c: Said(round(c.input * 1.02 ** len(c.before)), c.output),
+    "a shrinking share": lambda c: Said(round(c.input * 0.98 ** len(c.before)), c.output),
+    "falling": lambda c: Said(max(1, 9_000 - 100 * len(c.before)), c.output),
+    "noise": lambda c: Said(round(c.input * c.chance.uniform(0.8, 1.2)), c.output),
+    "every other call": lambda c: Said(c.input if len(c.before) % 2 else 3 * c.input, c.output),
+    "a prompt of its own": lambda c: Said(c.input + HIDDEN, c.output),
+    "with the answer's reserve": lambda c: Said(c.input + c.chance.choice((1_024, 4_096, 16_000)), c.output),
+    "seconds since the epoch": lambda c: Said(1_764_339_300 + len(c.before), c.output),
+    "beyond all integers": lambda c: Said(10**30, 10**30),
+    "not a number": lambda c: Said(float("nan"), float("inf")),
+    "true": lambda c: Said(True, True),
+    "a list": lambda c: Said([c.input], {"tokens": c.output}),
+    "thousands in text": lambda c: Said(f"{c.input:,}", f"{c.output:,}"),
+    "negative cached": lambda c: Said(c.input, c.output, -c.cached),
+    "a good one and then a poor one": lambda c: (Said(c.input, c.output), Said(0, 0)),
+    "a poor one and then a good one": lambda c: (Said(1, 1), Said(c.input, c.output)),
+    "a good one and then a small one": lambda c: (Said(c.input, c.output), Said(c.input // 9, c.output)),
 }
+
+
+def _added(call: Honest) -> int:
+    return call.input - (call.before[-1].input + call.before[-1].output if call.before else 0)
 
 
 def body_of(said: Said, dialect: Dialect) -> Body:
@@ -174,13 +212,13 @@ class Held:
     wrong: list[str] = field(default_factory=list)
 
 
-def matrix(every: int = 1) -> Iterator[Lying]:
-    """All cells, or one in so many; the client's tokenizer is drawn, the same each time."""
+def matrix(every: int = 1, seed: int = 0) -> Iterator[Lying]:
+    """All cells, or one in so many. Another `seed` draws other texts, sizes and errors of the client's tokenizer."""
     cells = itertools.product(LIARS, DIALECTS, WINDOW_KINDS, HISTORIES)
-    for seed, (liar, dialect, window, (honest, lies)) in enumerate(cells):
-        if seed % every == 0:
-            off = random.Random(seed).choice((-0.04, -0.02, 0.0, 0.02, 0.04))
-            yield Lying(liar, dialect, window, honest, lies, seed, off)
+    for number, (liar, dialect, window, (honest, lies)) in enumerate(cells):
+        if number % every == seed % every:
+            own = number + 1_000_003 * seed
+            yield Lying(liar, dialect, window, honest, lies, own, random.Random(own).choice(CLIENT_ERRORS))
 
 
 class Server(Provider):
@@ -233,14 +271,14 @@ class Server(Provider):
         call = Honest(size, output, cached, characters, tuple(self.calls), self._chance)
         self.calls.append(call)
         read = min(size, SMALL) if self.cuts else size
-        said: Said | None = Said(read, output, min(cached, read))
-        if self.lying:
-            said = LIARS[self.cell.liar](call)
-        self.read = said.input if said is not None and isinstance(said.input, int) else 0
+        said = LIARS[self.cell.liar](call) if self.lying else Said(read, output, min(cached, read))
+        reports = said if isinstance(said, tuple) else () if said is None else (said,)
+        self.read = reports[-1].input if reports and isinstance(reports[-1].input, int) else 0
         yield TextDelta(text)
-        usage = None if said is None else read_usage(body_of(said, self.cell.dialect))
-        if usage is not None:
-            yield UsageUpdate(usage)
+        for report in reports:
+            usage = read_usage(body_of(report, self.cell.dialect))
+            if usage is not None:
+                yield UsageUpdate(usage)
         yield StreamEnd("stop", "stop")
 
 
@@ -291,6 +329,8 @@ def _judge(
         held.wrong.append(f"turn {turn} refused: {failed}")
         return
     truth = server.truth(session._conversation.request())
+    if server.lying and cell.liar == "a prompt of its own":
+        truth += HIDDEN
     off = abs(usage.total - truth)
     if usage.source == "exact":
         held.exact += 1

@@ -103,6 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--turns", type=int, help=f"turns of each conversation ({TURNS}; quick: {QUICK_TURNS})")
     parser.add_argument("--every", type=int, default=1, help="take one scenario in so many")
     parser.add_argument("--liars", action="store_true", help="servers that report their usage wrongly (liars.py)")
+    parser.add_argument("--seed", type=int, default=0, help="with --liars: other texts, sizes and client errors")
     parser.add_argument("--workers", type=int, default=WORKERS, help="processes")
 
 
@@ -110,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the grid and print it. Returns the exit code."""
     if arguments.liars:
         every = QUICK_EVERY if arguments.quick else arguments.every
-        return liars(list(matrix(every)), arguments.workers)
+        return liars(list(matrix(every, arguments.seed)), arguments.workers)
     every = QUICK_EVERY if arguments.quick else arguments.every
     turns = arguments.turns or (QUICK_TURNS if arguments.quick else TURNS)
     scenarios = list(grid(turns))[::every]

@@ -40,7 +40,7 @@ def test_it_notices_when_everything_is_believed(monkeypatch: pytest.MonkeyPatch)
     def gullible(claim: Claim, steps: list[Step]) -> Verdict:
         return Verdict(confirmed=True)
 
-    monkeypatch.setattr("tui.context.estimate.estimator.weigh", gullible)
+    monkeypatch.setattr("tui.context.estimate.reports.weigh", gullible)
     assert evidence.weigh is not gullible
     for liar in ("5,000,000", "cut to the window", "a placeholder of 100"):
         assert converse(Lying(liar, "chat", "unknown", 3, 8, seed=5)).wrong, liar

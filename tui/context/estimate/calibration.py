@@ -220,6 +220,11 @@ class Calibration:
         nearest = list(agreed.values())[-1]
         return max(0.0, nearest.actual + (estimated - nearest.estimated) * self.schema_factor)
 
+    def knows_preamble(self, digest: str) -> bool:
+        """Whether two calls agreed on what system prompt and tools of this digest cost."""
+        cost = self.preambles.get(digest)
+        return cost is not None and cost.agreed
+
     def preamble_change(self, before: tuple[str, float], after: tuple[str, float]) -> float:
         """What system prompt and tools add when they change, in tokens; both given as digest and estimate."""
         costs = self.preambles.get(before[0]), self.preambles.get(after[0])

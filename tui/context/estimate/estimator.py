@@ -11,34 +11,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from threading import RLock
-from typing import NamedTuple
 
 from tui.context.counting.costs import Cost, CostBook
-from tui.context.counting.counting import MessageCount, TokenCounter
+from tui.context.counting.counting import TokenCounter
 from tui.context.counting.digests import MessageDigest, chain, message_digest, preamble_digest
 from tui.context.counting.model_names import shared_name
 from tui.context.estimate.bases import Anchored, Base, borrowed, corrected, trimmed
 from tui.context.estimate.calibration import Calibration, CalibrationBook
-from tui.context.estimate.evidence import Claim, Step, Verdict, weigh
+from tui.context.estimate.evidence import Verdict
 from tui.context.estimate.learning import derive_costs, learn, learn_refusal
 from tui.context.estimate.ledger import Account, Ledger, make_entry
 from tui.context.estimate.preamble import CountedParts, Preamble, estimate_preamble, preamble_steps
 from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource, after_edits, learned, predict
+from tui.context.estimate.replies import cost_of_reply
+from tui.context.estimate.reports import ReportLog
 from tui.context.estimate.tracker import ConversationStateTracker, Measurement, reply_as_sent
 from tui.messages import Message, Reasoning, Request, Usage
 
 log = logging.getLogger("chatctx.context")
 
 SESSIONS = 32  # ledgers kept in memory; the least recently used is dropped first
-TAUGHT = 5  # measured calls before the learned factor is used to judge reports ...
-LIKELY_LOW, LIKELY_HIGH = 0.67, 1.5  # ... unless it is so unlikely that it was learned from wrong reports
-REPORTS = 24  # of one session, kept as evidence
-UNMEASURED_PREAMBLE = 4.0  # how much larger than estimated the tools of an earlier run may be
-UNSEEN_SHARE, UNSEEN_SLACK = (
-    0.5,
-    32.0,
-)  # share of a reply's estimate, tokens: above that, more was billed than the reply shows
-STALE_OUTPUT = 0.25  # of the reply's visible text: a lower reported output is that of the stream's first event
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +64,7 @@ class _Session:
         self.stamp: tuple[int, int, bytes] = (-1, -1, b"")  # the inputs `base` was computed from
         self.anchored: Anchored | None = None
         self.last_error_percent: float | None = None
-        self.reports: list[_Report] = []  # latest last
-
-
-class _Report(NamedTuple):
-    """What a server reported for one request. In tokens; digests are 32 bytes.
-
-    `sent` is the chain digest of its `messages` messages, `reasoning` what they had of it.
-    """
-
-    tokens: int
-    verdict: Verdict
-    sent: bytes
-    messages: int
-    preamble: bytes
-    preamble_most: float
-    reasoning: float
-    measurement: Measurement | None
+        self.reports = ReportLog()
 
 
 class HybridTokenEstimator:
@@ -173,15 +149,19 @@ class HybridTokenEstimator:
                 return CallOutcome(estimate.tokens, None, estimate.upper_bound, estimate.source, False)
             session = self._session(request)
             whole = actual + (usage.cleared or 0)
-            verdict = self._weigh(session, situation, whole, window=window, recorded=recorded)
+            verdict = session.reports.weigh(situation, whole, window=window, recorded=recorded)
+            if verdict.overrules:
+                self._overrule(session)
             learn = learn and (usage.cleared or 0) == estimate.cleared and reply.status == "complete"
+            learn = learn and not verdict.overrules  # its base was wrong: the difference teaches nothing
             if learn:
                 self._learn(session, request, situation, whole, verdict)
             measurement = None
             if verdict.believed:
-                self._derive(request, session, situation, whole)
+                if verdict.confirmed and not verdict.overrules:
+                    self._derive(request, session, situation, whole)
                 measurement = self._anchor(request, session, situation, reply, usage, whole, at, verdict)
-            self._keep_report(session, situation, whole, verdict, measurement)
+            session.reports.add(situation, whole, verdict, measurement)
             outcome = CallOutcome(
                 estimate.tokens, actual, estimate.upper_bound, estimate.source, learn and verdict.believed, verdict
             )
@@ -199,9 +179,11 @@ class HybridTokenEstimator:
             cleared = before.cleared if before is not None and before.cleared < tokens else None
             usage = Usage(tokens - (cleared or 0), None, cleared=cleared)
             session, nothing = self._session(request), Message("assistant", ())
-            verdict = self._weigh(session, situation, tokens, window=None, recorded=False)
+            verdict = session.reports.weigh(situation, tokens, window=None, recorded=False)
+            if verdict.overrules:
+                self._overrule(session)
             if verdict.believed:
-                verdict = replace(verdict, confirmed=True)
+                verdict = replace(verdict, confirmed=True, doubt=0.0)
                 self._anchor(request, session, situation, nothing, usage, tokens, at, verdict, counted=True)
         return verdict
 
@@ -309,57 +291,15 @@ class HybridTokenEstimator:
         session.base, session.stamp = base, stamp
         return base
 
-    def _weigh(
-        self, session: _Session, situation: Situation, tokens: int, *, window: int | None, recorded: bool
-    ) -> Verdict:
-        estimate, account, preamble = situation.estimate, situation.account, situation.preamble
-        everything, hidden = account.sums[len(account.messages)], situation.calibration.hidden
-        calibration = situation.calibration
-        likely = calibration.calls >= TAUGHT and LIKELY_LOW <= calibration.factor <= LIKELY_HIGH
-        factor = calibration.factor if likely else 1.0
-        fixed = calibration.preamble_tokens(preamble.digest.hex(), preamble.total)
-        claim = Claim(
-            tokens=tokens,
-            predicted=estimate.tokens,
-            scratch=preamble.total + hidden + everything.plain,
-            taught=fixed + hidden + everything.plain * factor,
-            text=everything.text + sum(preamble.sections),
-            size=everything.size + preamble.size,
-            most=everything.most + preamble.most,
-            hidden=hidden,
-            excesses=situation.calibration.excesses,
-            window=window,
-            recorded=recorded,
-        )
-        reports = _reports(session, situation)
-        verdict = weigh(claim, [_step(report, situation) for report in reports])
-        if verdict.overrules:
-            for report in reports:
-                if report.measurement is not None:
-                    self.tracker.withdraw(report.measurement)
-            session.reports = [report for report in session.reports if not report.verdict.believed]
-            session.anchored = None
-        return verdict
-
-    def _keep_report(
-        self,
-        session: _Session,
-        situation: Situation,
-        tokens: int,
-        verdict: Verdict,
-        measurement: Measurement | None,
-    ) -> None:
-        account, preamble = situation.account, situation.preamble
-        count = len(account.messages)
-        sent = account.chains[count - 1] if count else b""
-        thought = account.sums[count].reasoning
-        report = _Report(tokens, verdict, sent, count, preamble.digest, preamble.most, thought, measurement)
-        session.reports = [*session.reports, report][-REPORTS:]
+    def _overrule(self, session: _Session) -> None:
+        for measurement in session.reports.overrule():
+            self.tracker.withdraw(measurement)
+        session.anchored = None
 
     def _learn(self, session: _Session, request: Request, situation: Situation, actual: int, verdict: Verdict) -> None:
         before = situation.calibration
         calibration = learn(before, situation, actual, sure=verdict.confirmed) if verdict.believed else before
-        if situation.base.match.measurement is None and (not session.reports or verdict.kind == "hidden"):
+        if situation.base.match.measurement is None and (session.reports.empty or verdict.kind == "hidden"):
             excess = actual - situation.estimate.tokens + before.hidden
             if verdict.kind == "hidden":
                 calibration = calibration.learn_excess(excess, sure=verdict.confirmed)
@@ -394,13 +334,12 @@ class HybridTokenEstimator:
         sent_reply = reply_as_sent(reply)
         digest = message_digest(sent_reply)
         count = self.counter.count_messages([sent_reply], request.model, [digest])[0]
-        output = self._output(sent_reply, count, usage, situation.calibration)
-        thought, sure = _reply_reasoning(sent_reply, count, usage, output, situation.calibration)
-        unseen = _unseen(count, output, thought, situation.calibration)
-        cost = None
+        answer = cost_of_reply(sent_reply, count, usage, situation.calibration.factor)
+        output, doubt, cost = answer.output, verdict.doubt, None
         if output is not None:
-            back = output - round((1 - (situation.calibration.unseen_share or 0.0)) * unseen)
-            cost = self._reply_cost(request, sent_reply, digest, back, thought)
+            back = output - round((1 - (situation.calibration.unseen_share or 0.0)) * answer.unseen)
+            cost = self._reply_cost(request, sent_reply, digest, back, answer.reasoning)
+            doubt += verdict.doubt * output / actual + answer.difference
         sent = account.chains[len(account.messages) - 1] if account.messages else b""
         measurement = Measurement(
             provider=request.provider,
@@ -412,33 +351,22 @@ class HybridTokenEstimator:
             input_tokens=actual,
             output_tokens=output,
             sent_reasoning=round(account.sums[len(account.messages)].reasoning),
-            reply_reasoning=thought,
-            reasoning_known=sure,
+            reply_reasoning=answer.reasoning,
+            reasoning_known=answer.reasoning_known,
             preamble_tokens=situation.preamble.total,
             at=at,
             cleared=usage.cleared or 0,
             counted=counted,
-            unseen=unseen,
+            unseen=answer.unseen,
             confirmed=verdict.confirmed,
+            doubt=doubt,
         )
         self.tracker.remember(measurement)
         entries = tuple(account.entries[: len(account.messages)])
         if output is not None:
             entries = (*entries, make_entry(sent_reply, digest, count, cost))
-        session.anchored = Anchored(measurement, entries, float(actual + (output or 0) - unseen))
+        session.anchored = Anchored(measurement, entries, float(actual + (output or 0) - answer.unseen))
         return measurement
-
-    def _output(self, reply: Message, count: MessageCount, usage: Usage, calibration: Calibration) -> int | None:
-        """The reply's output tokens; None if the reply is incomplete or the number can't be its own.
-
-        Some logs and servers leave the count of a stream's beginning: one token for pages of text.
-        """
-        output = usage.output_total
-        if reply.status != "complete" or output is None or not reply.parts:
-            return None
-        hidden = usage.reasoning or 0
-        visible = count.size * calibration.factor if hidden == 0 else _visible(count, calibration)
-        return None if output - hidden < STALE_OUTPUT * visible - 4 else output
 
     def _reply_cost(self, request: Request, reply: Message, digest: MessageDigest, output: int, thought: int) -> Cost:
         """Store what the reply costs when it is sent back, with and without its reasoning."""
@@ -449,82 +377,8 @@ class HybridTokenEstimator:
         return whole
 
 
-def _reports(session: _Session, situation: Situation) -> list[_Report]:
-    """Earlier reports of this conversation that the request extends, latest first.
-
-    The measurement it stands on is among them, also when an earlier run of the program made it.
-    """
-    chains = situation.account.chains
-    extended = [
-        r for r in reversed(session.reports) if 0 < r.messages <= len(chains) and chains[r.messages - 1] == r.sent
-    ]
-    measurement = situation.base.match.measurement if situation.base.measured else None
-    if measurement is None or measurement.messages == 0 or any(r.measurement == measurement for r in extended):
-        return extended
-    if measurement.messages > len(chains) or chains[measurement.messages - 1] != measurement.sent:
-        return extended
-    stored = _Report(
-        measurement.input_tokens,
-        Verdict(confirmed=measurement.confirmed),
-        measurement.sent,
-        measurement.messages,
-        measurement.preamble,
-        measurement.preamble_tokens * UNMEASURED_PREAMBLE,
-        measurement.sent_reasoning,
-        measurement,
-    )
-    return sorted([*extended, stored], key=lambda report: -report.messages)
-
-
-def _step(report: _Report, situation: Situation) -> Step:
-    account, preamble = situation.account, situation.preamble
-    since = account.since(report.messages)
-    change = account.sums[report.messages].reasoning - report.reasoning
-    slack = abs(change) + since.reasoning
-    if report.preamble != preamble.digest:
-        slack += report.preamble_most + preamble.most
-    added = since.known + learned(since, situation.calibration)
-    return Step(report.tokens + change, report.verdict, added, since.text, since.most, since.plain, slack)
-
-
 def _same_preamble(one: Request, other: Request) -> bool:
     return (one.system, one.tools, one.reasoning) == (other.system, other.tools, other.reasoning)
-
-
-def _reply_reasoning(
-    reply: Message, count: MessageCount, usage: Usage, output: int | None, calibration: Calibration
-) -> tuple[int, bool]:
-    """Reasoning tokens in the reply's output, and whether the provider reported them."""
-    blocks = [part for part in reply.parts if isinstance(part, Reasoning)]
-    if usage.reasoning is not None:
-        thought, sure = usage.reasoning, True
-    elif blocks:
-        thought, sure = round(count.split.get("reasoning", 0.0)), count.fixed > 0
-        if output is not None and any(_is_sealed(block) for block in blocks):
-            # What is readable is a summary: the whole goes back inside the signature, and costs what it was billed.
-            thought = max(thought, round(output - _visible(count, calibration)))
-    else:
-        thought, sure = 0, True
-    return (thought if output is None else min(thought, output)), sure
-
-
-def _unseen(count: MessageCount, output: int | None, thought: int, calibration: Calibration) -> int:
-    """Output tokens that no part of the reply explains (reasoning billed but not shown), or 0."""
-    if output is None:
-        return 0
-    visible = _visible(count, calibration)
-    unseen = output - thought - visible
-    return round(unseen) if unseen > UNSEEN_SHARE * visible + UNSEEN_SLACK else 0
-
-
-def _visible(count: MessageCount, calibration: Calibration) -> float:
-    """Tokens of a message without its reasoning."""
-    return (count.size - count.split.get("reasoning", 0.0)) * calibration.factor
-
-
-def _is_sealed(block: Reasoning) -> bool:
-    """Whether the provider takes the whole reasoning back in a form that only it can read."""
-    return block.encrypted is not None or bool(block.signature or block.redacted)
 
 
 def _log(request: Request, estimate: ConversationEstimate, outcome: CallOutcome) -> None:

@@ -8,7 +8,7 @@ otherwise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 VerdictKind: TypeAlias = Literal["believed", "hidden", "doubted", "cut"]
@@ -18,23 +18,21 @@ ALLOWANCE = 2_048
 
 LEAST_SHARE = 0.35  # of the estimate of visible text: no vocabulary is that much better than the one used here
 PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much correct numbers for the same prefix may differ
-AGREEMENT_SHARE, AGREEMENT_SLACK, AGREEMENT_OF_TOTAL = (
-    0.25,
-    16.0,
-    0.005,
-)  # share of what was added, tokens, share of the total
+AGREEMENT_SHARE, AGREEMENT_SLACK, AGREEMENT_OF_TOTAL = 0.25, 16.0, 0.005  # of what was added, tokens, of the total
 DOUBTED_SLACK = 6.0  # tokens instead, if the earlier report is not believed
 UNCONFIRMED = 0.4  # factor on it, if the earlier report is not confirmed itself
 WITNESSES = 8  # confirmed reports that a new one has to agree with, so that small errors don't add up
 AGREED = 3  # reports that agree with each other and with the next are confirmed ...
 LIKELY, AGREED_UNLIKELY = 1.5, 6  # ... or so many, where they are further from the estimate of the text than this
+TEXT_SHARE, TEXT_SLACK = 0.10, 48.0  # at most, between a first report and the estimate from text alone
 CONFIRMED_SHARE, CONFIRMED_SLACK = 0.04, 12.0  # between a report and an estimate made without it
 PACKED_BYTES, PACKED_FROM, PACKED_SHARE = 12, 2_000, 1 / 3  # bytes a token, over so many bytes, of the estimate
 ADDED_AT_LEAST = 8.0  # tokens of visible text, after which a number cannot be the same as before
-OVERRULING = 4  # reports in a row that agree with each other and with nothing before
 CUT_SHARE = 0.4  # of the largest number measured: a server that cuts keeps at least that
 CUT_BELOW, CUT_ABOVE = 0.6, 0.5  # reported under this share of the prediction, predicted over this share of the window
 PLATEAU_SHARE = 0.75  # of one another: two cuts that tell the same window
+EXCESS_SLACK = 32.0  # tokens between two reports of the same hidden prompt, beyond what the text may be off
+HIDDEN_SHARE, USUAL_WINDOW = 0.75, 200_000  # of the window, that a hidden prompt may take; where that is unknown
 LEAST_WINDOW = 2_000  # no server has a smaller one
 
 
@@ -42,15 +40,17 @@ LEAST_WINDOW = 2_000  # no server has a smaller one
 class Verdict:
     """What a report is worth. `reason` is for a person, "" if there is nothing to say.
 
-    `confirmed`: it agrees with a number that was obtained independently, so that no `~` is needed; `agreed` is the
-    number of earlier reports it agrees with. `overrules`: earlier measurements that it contradicts were wrong. `hidden`
-    are the tokens that the server adds to each request. `window` is the apparent window of a server that cuts prompts,
-    once two reports agree on it.
+    `confirmed`: it agrees with a number that was obtained independently, so that no `~` is needed. `doubt` is how far
+    it may be off if the estimate from text alone is within its margin, in tokens; `agreed` the number of earlier
+    reports in a row it agrees with. `overrules`: earlier measurements that it contradicts were wrong. `hidden` are the
+    tokens that the server adds to each request. `window` is the apparent window of a server that cuts prompts, once two
+    reports agree on it.
     """
 
     kind: VerdictKind = "believed"
     reason: str = ""
     confirmed: bool = False
+    doubt: float = 0.0
     agreed: int = 0
     overrules: bool = False
     hidden: int = 0
@@ -121,10 +121,11 @@ class Claim:
     """A report of `tokens` for a request, and what is known about the request independently.
 
     `predicted` is the prediction made before the call; `scratch` the estimate from the text alone, before learning,
-    plus the `hidden` tokens that the server is known to add; `taught` the same after learning; `text` and `size`
-    (bytes) the visible text without tools, which some templates leave out; `most` the upper limit for all of it.
-    `excesses` are the tokens of the first calls of other conversations beyond their text. `recorded`: the request is
-    from a recording, which may lack parts of what was sent, or have parts that were not: nothing about it is certain.
+    plus the `hidden` tokens that the server is known to add; `taught` the same after learning, which may be off by
+    `margin`; `text` and `size` (bytes) the visible text without tools, which some templates leave out; `most` the upper
+    limit for all of it. `excesses` are the tokens of the first calls of other conversations beyond their text.
+    `recorded`: the request is from a recording, which may lack parts of what was sent, or have parts that were not:
+    nothing about it is certain. `disputed`: the server has contradicted its own confirmed numbers in this conversation.
     """
 
     tokens: int
@@ -138,6 +139,18 @@ class Claim:
     excesses: tuple[float, ...] = ()
     window: int | None = None
     recorded: bool = False
+    margin: float = 0.0
+    disputed: bool = False
+
+    @property
+    def doubt(self) -> float:
+        """How far off it may be if the estimate from text alone is within its margin."""
+        return abs(self.tokens - self.taught) + self.margin
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it is consistent with the estimate from text alone."""
+        return abs(self.tokens - self.taught) <= min(self.margin, TEXT_SHARE * self.taught) + TEXT_SLACK
 
     @property
     def excess(self) -> float:
@@ -164,15 +177,19 @@ def _believed(claim: Claim, steps: Sequence[Step]) -> Verdict:
     """How well a number is confirmed that nothing contradicts."""
     last = next((step for step in steps if step.verdict.believed), None)
     if last is None:
-        return Verdict(confirmed=_near_scratch(claim))
-    confirmed = [step for step in steps if step.verdict.confirmed][:WITNESSES]
-    if last.agrees(claim.tokens) and all(step.agrees(claim.tokens) for step in confirmed):
-        agreed = last.verdict.agreed + 1
-        enough = AGREED if _distance(claim.tokens, claim.scratch) <= LIKELY else AGREED_UNLIKELY
-        if last.verdict.confirmed or agreed >= enough or _near_scratch(claim):
-            return Verdict(confirmed=True)
-        return Verdict(agreed=agreed)
-    return Verdict(confirmed=not last.verdict.confirmed and _near_scratch(claim))
+        return _alone(claim)
+    witnesses = [last, *[step for step in steps if step.verdict.confirmed][:WITNESSES]]
+    if not all(step.agrees(claim.tokens) for step in witnesses):
+        return Verdict(doubt=claim.doubt) if last.verdict.confirmed else _alone(claim)
+    agreed = last.verdict.agreed + 1
+    enough = AGREED if _distance(claim.tokens, claim.scratch) <= LIKELY else AGREED_UNLIKELY
+    confirmed = claim.agrees or last.verdict.confirmed or agreed >= enough
+    return Verdict(confirmed=confirmed and not claim.disputed, doubt=claim.doubt, agreed=agreed)
+
+
+def _alone(claim: Claim) -> Verdict:
+    """The verdict on a report that only the estimate from text can confirm."""
+    return Verdict(confirmed=claim.agrees and not claim.disputed, doubt=claim.doubt)
 
 
 def _impossible(claim: Claim) -> str:
@@ -190,19 +207,17 @@ def _contradicts(claim: Claim, step: Step) -> bool:
 
 
 def _contradiction(claim: Claim, steps: Sequence[Step], against: Sequence[Step]) -> Verdict:
-    """Decide whether `claim` or the measurements `against` it are wrong."""
-    nearer = _nearer(claim, against, claim.scratch)
-    if nearer and not any(step.verdict.confirmed for step in against):
-        return Verdict(overrules=True, confirmed=_near_scratch(claim))
-    run = _agreeing_run(claim, steps)
-    if (nearer and run and _nearer(claim, against, claim.taught)) or run >= OVERRULING - 1:
-        return Verdict(overrules=True, confirmed=_near_scratch(claim))
+    """Decide whether `claim` or the measurements `against` it are wrong: two reports in a row outweigh them."""
+    unsure = not any(step.verdict.confirmed for step in against)
+    if _seconded(claim, steps) or (unsure and _nearer(claim, against)):
+        alone = _alone(claim)
+        return replace(alone, confirmed=alone.confirmed and unsure, overrules=True)
     return _doubted(claim, steps, _reason(claim, against[0]))
 
 
-def _nearer(claim: Claim, against: Sequence[Step], scratch: float) -> bool:
-    """Whether `claim` is nearer to an estimate from the text alone than the forecast of `against`."""
-    return all(_distance(claim.tokens, scratch) < _distance(step.forecast, scratch) for step in against)
+def _nearer(claim: Claim, others: Sequence[Step]) -> bool:
+    """Whether `claim` is nearer to the estimate from text alone than the forecasts of `others`."""
+    return all(_distance(claim.tokens, claim.scratch) < _distance(step.forecast, claim.scratch) for step in others)
 
 
 def _reason(claim: Claim, step: Step) -> str:
@@ -254,31 +269,17 @@ def _explained(claim: Claim, steps: Sequence[Step]) -> bool:
 
 def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
     """The verdict on more tokens than the request has bytes: the server adds a prompt, if a second call agrees."""
-    reason = f"{claim.tokens:,} tokens, and what was sent can have {claim.most:,.0f} at most"
-    seconds = _agreeing_run(claim, steps) > 0
-    near = any(_near(claim.excess, other) for other in claim.excesses)
-    if not seconds and not near:
-        return Verdict("doubted", reason)
+    seconded = _seconded(claim, steps)
+    again = not steps and any(abs(claim.excess - other) <= claim.margin + EXCESS_SLACK for other in claim.excesses)
+    if claim.excess > HIDDEN_SHARE * (claim.window or USUAL_WINDOW) or not (seconded or again):
+        return Verdict("doubted", f"{claim.tokens:,} tokens, and what was sent can have {claim.most:,.0f} at most")
     hidden = round(claim.excess)
-    return Verdict("hidden", f"the server adds about {hidden:,} tokens of its own", confirmed=seconds, hidden=hidden)
+    return Verdict("hidden", f"the server adds about {hidden:,} tokens of its own", confirmed=seconded, hidden=hidden)
 
 
-def _near(one: float, other: float) -> bool:
-    return abs(one - other) <= CONFIRMED_SHARE * max(abs(one), abs(other)) + CONFIRMED_SLACK
-
-
-def _agreeing_run(claim: Claim, steps: Sequence[Step]) -> int:
-    """How many of the latest reports, all of them doubted, agree with `claim`."""
-    run = 0
-    for step in steps:
-        if step.verdict.believed or not step.agrees(claim.tokens):
-            break
-        run += 1
-    return run
-
-
-def _near_scratch(claim: Claim) -> bool:
-    return _near(claim.tokens, claim.taught)
+def _seconded(claim: Claim, steps: Sequence[Step]) -> bool:
+    """Whether the report just before was not believed and agrees with `claim`."""
+    return bool(steps) and not steps[0].verdict.believed and steps[0].agrees(claim.tokens)
 
 
 def _distance(tokens: float, scratch: float) -> float:

@@ -119,8 +119,8 @@ def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:
 
     Empty if there are none, or if the difference is not a cost because something else was corrected in between.
     """
-    base, account = situation.base, situation.account
-    if not base.measured or base.uncertain or base.covered >= len(account.messages):
+    base, account, measurement = situation.base, situation.account, situation.base.match.measurement
+    if measurement is None or not measurement.confirmed or base.uncertain or base.covered >= len(account.messages):
         return {}
     limit = account.since(base.covered).most
     fresh = account.entries[base.covered : len(account.messages)]

@@ -6,13 +6,24 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal, NamedTuple, TypeAlias
 
-from tui.context.counting.classes import unpack
-from tui.context.counting.tokenizers import margins_of
+from tui.context.counting.classes import LATIN, unpack
+from tui.context.counting.tokenizers import get_tokenizer, margins_of
 from tui.context.estimate.bases import Base
-from tui.context.estimate.calibration import MARGIN_HEURISTIC, MARGIN_KNOWN, MARGIN_TOKENIZER, Calibration
+from tui.context.estimate.calibration import (
+    ENOUGH_CALLS,
+    MARGIN_HEURISTIC,
+    MARGIN_KNOWN,
+    MARGIN_TOKENIZER,
+    Calibration,
+)
 from tui.context.estimate.ledger import Account, Sums
 from tui.context.estimate.preamble import Preamble
 from tui.context.estimate.tracker import MatchKind
+
+MARGIN_FIRST = 64.0  # tokens that a template or a gateway may add, until a call was measured
+MARGIN_TOOLS = 0.2  # of the estimate of tools: how a provider writes them into the prompt is not published
+NEGLIGIBLE = 0.05  # of a confirmed number: below, its doubt is not shown
+LIKELY_LOW, LIKELY_HIGH = 0.67, 1.5  # a learned factor beyond them may have been learned from wrong reports
 
 TotalSource: TypeAlias = Literal["exact", "delta", "estimated"]
 
@@ -103,11 +114,15 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     # New text keeps its own margin: a large one is less certain than the calls before it.
     least = 0.0
     if not exact:
-        least = (
-            _margin(tokens - sure, fresh, rough, account.ledger.model, calibration) + MARGIN_TOKENIZER * base.uncertain
-        )
+        guessed = tokens - sure
+        least = _margin(guessed, fresh, rough, account.ledger.model, calibration)
+        least += MARGIN_TOKENIZER * base.uncertain
+        if base.match.measurement is None:
+            least += MARGIN_FIRST + _tools_margin(preamble, calibration)
     margin = 0.0 if exact else MARGIN_KNOWN * sure + least
     bound = max(tokens, ceil(tokens + max(margin * calibration.spread, least)))
+    if exact and measurement is not None and measurement.doubt > NEGLIGIBLE * tokens:
+        bound = ceil(tokens + measurement.doubt)
     return ConversationEstimate(
         tokens=tokens,
         upper_bound=bound,
@@ -140,6 +155,27 @@ def _margin(guessed: int, fresh: Sums, rough: float, model: str, calibration: Ca
     rough = min(guessed - content, max(0.0, rough - content))
     margin = sum(margins[kind] * tokens for kind, tokens in texts)
     return margin + MARGIN_TOKENIZER * (guessed - content - rough) + MARGIN_HEURISTIC * rough
+
+
+def judged_by_learning(model: str, calibration: Calibration) -> bool:
+    """Whether reports are to be judged by the learned factor: it is sure enough, and no vocabulary says it better."""
+    likely = LIKELY_LOW <= calibration.factor <= LIKELY_HIGH
+    return likely and calibration.calls >= ENOUGH_CALLS and get_tokenizer(model).how != "vocabulary"
+
+
+def text_margin(everything: Sums, preamble: Preamble, model: str, calibration: Calibration) -> float:
+    """By how much the estimate of a whole request may be off; `everything` are the sums of its messages."""
+    taught, margins = judged_by_learning(model, calibration), margins_of(model)
+    margin = sum(preamble.sections) * (MARGIN_KNOWN if taught else margins[LATIN])
+    for kind, tokens in unpack(everything.all_classes):
+        margin += tokens * (MARGIN_KNOWN if taught and calibration.knows(kind) else margins[kind])
+    return margin + _tools_margin(preamble, calibration)
+
+
+def _tools_margin(preamble: Preamble, calibration: Calibration) -> float:
+    """The share of `text_margin` that tools have; 0 where two calls agreed on what they cost."""
+    known = calibration.knows_preamble(preamble.digest.hex())
+    return 0.0 if known else MARGIN_TOOLS * sum(preamble.tools)
 
 
 def _sent_back(base: Base, account: Account, share: float) -> int | None:

@@ -34,7 +34,7 @@ class Measurement:
     those of `input_tokens` that the provider's own context editing took out before the model read them. `counted` says
     that no call was made: it is the provider's count of what was sent. `unseen` are those of `output_tokens` that no
     part of the reply explains: reasoning billed without a word. `confirmed` says that the number agrees with one that
-    was made without it (see evidence.py).
+    was made without it, `doubt` how far it may be off as far as that one tells (see evidence.py).
     """
 
     provider: str
@@ -54,6 +54,7 @@ class Measurement:
     counted: bool = False
     unseen: int = 0
     confirmed: bool = True
+    doubt: float = 0.0
 
 
 class MeasurementStore(Protocol):

@@ -1,0 +1,69 @@
+"""What a finished reply costs when it goes back: its output tokens, weighed against what it visibly holds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tui.context.counting.counting import MessageCount
+from tui.messages import Message, Reasoning, Usage
+
+UNSEEN_SHARE, UNSEEN_SLACK = 0.5, 32.0  # of a reply's estimate, tokens: above, more was billed than it shows
+STALE_OUTPUT = 0.25  # of what the reply visibly holds: a reported output below is that of a stream's beginning
+
+
+class ReplyCost(NamedTuple):
+    """A reply in tokens.
+
+    `output` is what was reported of it, None where the reply is not whole or the number can't be its own; `reasoning`
+    the part of it that is reasoning, `reasoning_known` says that the provider named it. `unseen` is what no part of the
+    reply explains: reasoning billed without a word. `difference` is that between the output and what the reply visibly
+    holds.
+    """
+
+    output: int | None
+    reasoning: int
+    reasoning_known: bool
+    unseen: int = 0
+    difference: float = 0.0
+
+
+def cost_of_reply(reply: Message, count: MessageCount, usage: Usage, factor: float) -> ReplyCost:
+    """The cost of `reply`, estimated as `count`; `factor` is what the model's estimates are multiplied by."""
+    visible = (count.size - count.split.get("reasoning", 0.0)) * factor
+    output = _output(reply, count, usage, factor)
+    reasoning, known = _reasoning(reply, count, usage, None if output is None else round(output - visible))
+    if output is None:
+        return ReplyCost(None, reasoning, known)
+    reasoning = min(reasoning, output)
+    rest = output - reasoning - visible
+    unseen = round(rest) if rest > UNSEEN_SHARE * visible + UNSEEN_SLACK else 0
+    return ReplyCost(output, reasoning, known, unseen, abs(rest - unseen))
+
+
+def _output(reply: Message, count: MessageCount, usage: Usage, factor: float) -> int | None:
+    """The reported output. Some logs and servers leave the count of a stream's beginning: one token for pages."""
+    output = usage.output_total
+    if reply.status != "complete" or output is None or not reply.parts:
+        return None
+    reasoning = usage.reasoning or 0
+    shown = count.size - count.split.get("reasoning", 0.0) if reasoning else count.size
+    return None if output - reasoning < STALE_OUTPUT * factor * shown - 4 else output
+
+
+def _reasoning(reply: Message, count: MessageCount, usage: Usage, rest: int | None) -> tuple[int, bool]:
+    """Reasoning tokens of a reply, and whether the provider reported them; `rest` is its output beyond visible text."""
+    if usage.reasoning is not None:
+        return usage.reasoning, True
+    blocks = [part for part in reply.parts if isinstance(part, Reasoning)]
+    if not blocks:
+        return 0, True
+    readable = round(count.split.get("reasoning", 0.0))
+    if rest is not None and any(_is_sealed(block) for block in blocks):
+        # What is readable is a summary: the whole goes back inside the signature, and costs what it was billed.
+        readable = max(readable, rest)
+    return readable, count.fixed > 0
+
+
+def _is_sealed(block: Reasoning) -> bool:
+    """Whether the provider takes the whole reasoning back in a form that only it can read."""
+    return block.encrypted is not None or bool(block.signature or block.redacted)
