@@ -39,7 +39,7 @@ def test_errors_of_all_calls(replays: list[Replay]) -> None:
     found = figures(replays)
     assert found["median_abs_error_percent"] <= 0.01
     assert found["p95_abs_error_percent"] <= 0.3
-    assert found["p99_abs_error_percent"] <= 1.1
+    assert found["p99_abs_error_percent"] <= 0.8
     assert abs(found["bias_percent"]) <= 0.05
 
 
@@ -52,8 +52,8 @@ def test_the_upper_bound_covers_what_it_says_and_is_narrow(replays: list[Replay]
 def test_errors_of_the_first_five_calls_of_each_file(replays: list[Replay]) -> None:
     errors = sorted(abs(call.error_percent) for found in replays for call in found.scored if call.number <= 5)
     assert len(errors) == 90
-    assert median(errors) <= 0.3
-    assert errors[int(0.95 * (len(errors) - 1))] <= 3.0
+    assert median(errors) <= 0.1
+    assert errors[int(0.95 * (len(errors) - 1))] <= 0.7
 
 
 def test_learning_and_measuring_beat_the_naive_method(replays: list[Replay]) -> None:

@@ -95,6 +95,19 @@ def test_kinds_of_content_are_told_apart() -> None:
     assert sum(count.split.values()) == pytest.approx(count.size)
 
 
+@pytest.mark.parametrize(
+    ("model", "as_read"),
+    [("claude-opus-4-6", 'line\n\t"é" \\'), ("glm-4.6", 'line\n\t"é" \\'), ("gpt-5.4", r"line\n\t\"\u00e9\" \\")],
+)
+def test_arguments_are_counted_as_the_template_writes_them(model: str, as_read: str) -> None:
+    """With the escapes of JSON, or without."""
+    counter = TokenCounter()
+    written = Message("assistant", (call("1", "write", r'{"text": "' + r"line\n\t\"\u00e9\" \\" * 50 + '"}'),))
+    plain = Message("assistant", (call("1", "write", '{"text": "' + as_read * 50 + '"}'),))
+    one, other = counter.count_messages([written, plain], model)
+    assert one.content == pytest.approx(other.content, abs=2)
+
+
 def test_results_cost_the_same_in_one_message_as_in_several() -> None:
     together = Message("tool", (*result("1", "a b").parts, *result("2", "c").parts))
     with registered(MODEL, WordTokenizer()):

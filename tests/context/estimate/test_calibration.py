@@ -59,6 +59,18 @@ def test_a_few_outliers_move_little() -> None:
     assert fit(taught(*seen).observations)[0][LATIN] == pytest.approx(1.18, abs=0.05)
 
 
+def test_a_models_own_vocabulary_is_trusted_until_calls_show_another() -> None:
+    def factor(model: str, actual: float, calls: int) -> float:
+        book = CalibrationBook()
+        for _ in range(calls):
+            book.put("p", model, book.get("p", model).learn(1_000.0, 10.0, actual))
+        return book.get("p", model).factor
+
+    assert factor("claude-opus-4-8", 1_100.0, 1) < 1.04 < factor("of no known family", 1_100.0, 1)
+    for model in ("claude-opus-4-8", "of no known family"):
+        assert factor(model, 1_400.0, 12) == pytest.approx(1.39, abs=0.02)
+
+
 def test_one_tiny_message_teaches_little() -> None:
     assert taught((2.0, 4.0, 12.0)).factor == pytest.approx(1.0, abs=0.05)
 

@@ -7,6 +7,7 @@ arithmetic and may change between releases without a recount.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ from tui.messages import (
 )
 from tui.text.json_text import parse_json
 
-PROJECTION_VERSION = 3  # raise this when `_raw_count` counts different text of a message
+PROJECTION_VERSION = 4  # raise this when `_raw_count` counts different text of a message
 MEMORY_ENTRIES = 65_536  # counts cached in memory; the least recently used are evicted first
 
 
@@ -248,7 +249,7 @@ def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
                 reasoning_classes += counted
                 reasoning += round(total(counted))
             case ToolCall():
-                tool_calls += add(part.name) + add(part.arguments)
+                tool_calls += add(part.name) + add(_arguments_as_read(part.arguments, tokenizer.name))
                 calls += 1
                 arguments += _argument_count(part.arguments)
             case ToolResult():
@@ -288,6 +289,20 @@ def _reasoning_classes(part: Reasoning, visible: int) -> int:
 def _reasoning_bytes(encrypted: str) -> int:
     """Bytes of reasoning in an encrypted block; 0 without one."""
     return max(0, len(encrypted) * 3 // 4 - ENVELOPE_BYTES)
+
+
+_RAW_ARGUMENTS = ("claude", "glm", "minimax")
+"""Families whose template writes each argument out between marks: public for GLM and MiniMax, measured for Claude."""
+
+_ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
+_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def _arguments_as_read(arguments: str, tokenizer: str) -> str:
+    """The arguments of a call as a template writes them: as JSON, or without its escapes."""
+    if "\\" not in arguments or not tokenizer.startswith(_RAW_ARGUMENTS):
+        return arguments
+    return _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPED.get(m[2], m[2]), arguments)
 
 
 def _argument_count(arguments: str) -> int:

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 from tui.context.counting.classes import CLASSES, LATIN, unpack
+from tui.context.counting.tokenizers import get_tokenizer
 
 FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # learned factors stay within these
 MEDIA_LOW, MEDIA_HIGH = 0.1, 500.0  # some gateways bill an image as base64 text: up to 83 times the formula
@@ -28,6 +29,8 @@ MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # shares of
 
 # Standard deviations of the prior around 1, and of one observation, for the fit below.
 SIGMA_FACTOR, SIGMA_MARKUP = 0.12, 0.25
+SIGMA_VOCABULARY = 0.03  # of the factor, where the model's own vocabulary counts ...
+PRIOR_SCALE = 2.0  # ... and how many of these it has to be off before the prior gives way
 SIGMA_TOKENS, SIGMA_CONTENT = 3.0, 0.04
 
 
@@ -63,7 +66,7 @@ class Calibration:
     preamble added. `excesses` are what the first calls of conversations had beyond their text, latest last: a prompt
     that the server adds. `unseen` are shares of output that no part of a reply explained which the next input had.
     `floor` is the least factor that refusals leave possible, for servers whose usage was never
-    seen; 0 for none.
+    seen; 0 for none. `sigma` is how far factors of this model are expected from 1; the book sets it.
     """
 
     observations: tuple[Observation, ...] = ()
@@ -77,10 +80,11 @@ class Calibration:
     floor: float = 0.0
     excesses: tuple[float, ...] = ()
     unseen: tuple[float, ...] = ()
+    sigma: float = field(default=SIGMA_FACTOR, compare=False)
 
     @cached_property
     def _fit(self) -> tuple[dict[int, float], float]:
-        return fit(self._taught)
+        return fit(self._taught, self.sigma)
 
     @cached_property
     def _taught(self) -> Sequence[Observation]:
@@ -338,14 +342,14 @@ def _observation(data: Sequence[Any]) -> Observation:
     )
 
 
-def fit(observations: Sequence[Observation]) -> tuple[dict[int, float], float]:
+def fit(observations: Sequence[Observation], sigma: float = SIGMA_FACTOR) -> tuple[dict[int, float], float]:
     """The factors of content by class, and of markup, that explain `observations` best, all within 0.5 to 2.5.
 
     Robust least squares (Huber weights) with a prior at 1 for each, so that few or outlying observations move little,
     and one class none of the others. Minimises, by coordinates,
 
         sum w (actual - sum f_c content_c - g markup)^2 / s^2
-        + sum ((f_c - 1) / SIGMA_FACTOR)^2 + ((g - 1) / SIGMA_MARKUP)^2
+        + sum ((f_c - 1) / sigma)^2 + ((g - 1) / SIGMA_MARKUP)^2
     """
     columns: dict[int, list[tuple[int, float]]] = {}  # class: observation and its tokens; markup is class -1
     for index, seen in enumerate(observations):
@@ -353,15 +357,15 @@ def fit(observations: Sequence[Observation]) -> tuple[dict[int, float], float]:
             columns.setdefault(kind, []).append((index, tokens))
     factors = dict.fromkeys(columns, 1.0)
     errors = [seen.actual - sum(tokens for _, tokens in seen.classes) - seen.markup for seen in observations]
-    sigmas = [SIGMA_TOKENS + SIGMA_CONTENT * seen.content for seen in observations]
+    spreads = [SIGMA_TOKENS + SIGMA_CONTENT * seen.content for seen in observations]
     for _ in range(FIT_ROUNDS):
         weights = [
-            min(1.0, 1.5 * sigma / abs(error) if error else 1.0) / sigma**2
-            for error, sigma in zip(errors, sigmas, strict=True)
+            min(1.0, 1.5 * spread / abs(error) if error else 1.0) / spread**2
+            for error, spread in zip(errors, spreads, strict=True)
         ]
         for kind, column in columns.items():
             before = factors[kind]
-            below = above = 1 / (SIGMA_MARKUP if kind < 0 else SIGMA_FACTOR) ** 2
+            below = above = 1 / SIGMA_MARKUP**2 if kind < 0 else _prior_weight(before, sigma)
             for index, tokens in column:
                 below += weights[index] * tokens**2
                 above += weights[index] * tokens * (errors[index] + before * tokens)
@@ -370,6 +374,15 @@ def fit(observations: Sequence[Observation]) -> tuple[dict[int, float], float]:
             for index, tokens in column:
                 errors[index] -= step * tokens
     return factors, factors.pop(-1, 1.0)
+
+
+def _prior_weight(factor: float, sigma: float) -> float:
+    """How much the prior weighs against observations: the less, the further they have moved `factor` from 1 (Cauchy).
+
+    So a vocabulary is trusted to be the model's own until calls show that it isn't.
+    """
+    narrow = 1 / (sigma**2 * (1 + ((factor - 1) / (PRIOR_SCALE * sigma)) ** 2))
+    return max(narrow, 1 / SIGMA_FACTOR**2)
 
 
 def _alike(one: Observation, other: Observation) -> bool:
@@ -384,6 +397,11 @@ def _quantile(values: Sequence[float], share: float) -> float:
     low = int(at)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
+
+
+def _with_sigma(calibration: Calibration, model: str) -> Calibration:
+    sigma = SIGMA_VOCABULARY if get_tokenizer(model).how == "vocabulary" else SIGMA_FACTOR
+    return calibration if calibration.sigma == sigma else replace(calibration, sigma=sigma)
 
 
 class CalibrationStore(Protocol):
@@ -416,12 +434,12 @@ class CalibrationBook:
                     calibration = Calibration() if data is None else Calibration.from_json(data)
                 except (ValueError, TypeError, KeyError):
                     calibration = Calibration()
-                self._models[provider, model] = calibration
+                calibration = self._models[provider, model] = _with_sigma(calibration, model)
             return calibration
 
     def put(self, provider: str, model: str, calibration: Calibration) -> None:
         """Replace the calibration of a model, in the store too."""
         with self._lock:
-            self._models[provider, model] = calibration
+            self._models[provider, model] = _with_sigma(calibration, model)
         if self._store is not None:
             self._store.save(provider, model, calibration.to_json())

@@ -225,7 +225,7 @@ def test_gemini_cli(tmp_path: Path) -> None:
     asked, reply, tool = recording.messages
     assert (recording.source, asked.text, asked.created_at) == ("gemini-cli", "do it", 1_767_225_600.0)
     assert reply.usage == Usage(120, 40, 100, reasoning=30)
-    assert tool.parts == (ToolResult("c", "write", '{"output": "ok"}'),)
+    assert tool.parts == (ToolResult("c", "write", "ok"),)
 
 
 def test_our_own_export_loses_nothing(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_gemini_a_saved_chat(tmp_path: Path) -> None:
     assert recording.unscored
     ident = recording.messages[1].parts[1]
     assert isinstance(ident, ToolCall)
-    assert recording.messages[2].parts == (ToolResult(ident.id, "ls", '{"output": "a"}'),)
+    assert recording.messages[2].parts == (ToolResult(ident.id, "ls", "a"),)
 
 
 def test_qwen_the_last_branch_is_the_conversation(tmp_path: Path) -> None:

@@ -96,8 +96,7 @@ def contents(entries: Sequence[Mapping[str, Any]], provider: str) -> tuple[Messa
                 name = str(answer.get("name", ""))
                 call_id = next((ident for ident, tool in waiting if tool == name), str(answer.get("id") or ""))
                 waiting = [pair for pair in waiting if pair[0] != call_id]
-                text = json.dumps(answer.get("response"), ensure_ascii=False)
-                results.append(ToolResult(call_id, name, text))
+                results.append(ToolResult(call_id, name, _response(answer.get("response"))))
         if results:
             messages.append(Message("tool", tuple(results), id=new_id()))
         if parts and content["role"] == "user":
@@ -139,13 +138,18 @@ def _reply(entry: Mapping[str, Any], at: float) -> list[Message]:
 
 
 def _output(call: Mapping[str, Any]) -> str:
-    """What the tool returned, as the model gets it: the response object as JSON."""
-    responses = []
-    for piece in call.get("result") or []:
-        response = (piece.get("functionResponse") or {}).get("response")
-        if response is not None:
-            responses.append(json.dumps(response, ensure_ascii=False))
-    return "\n".join(responses)
+    """What the tool returned."""
+    responses = ((piece.get("functionResponse") or {}).get("response") for piece in call.get("result") or [])
+    return "\n".join(_response(response) for response in responses if response is not None)
+
+
+def _response(response: Any) -> str:
+    """A response object as the model gets it: its text, or JSON where there is more. The server writes no escapes."""
+    if isinstance(response, dict) and len(response) == 1:
+        (value,) = response.values()
+        if isinstance(value, str):
+            return value
+    return json.dumps(response, ensure_ascii=False)
 
 
 def _usage(data: Any) -> Usage | None:
