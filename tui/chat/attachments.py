@@ -1,4 +1,4 @@
-"""Files to send along: what kind they are, how large a picture is, how many pages a document has."""
+"""Attachments: the kind of a file, the size of an image, the pages of a document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGEST = 32_000_000
 
 
 class AttachmentError(Exception):
-    """A file that can't be sent along. `str()` is one line: which one, why, and what to do."""
+    """A file that can't be attached. `str()` is one line: which one, why, and what to do."""
 
 
 def read_attachment(path: Path) -> tuple[Attachment, bytes]:
@@ -40,7 +40,7 @@ def read_attachment(path: Path) -> tuple[Attachment, bytes]:
 
 
 def make_attachment(name: str, data: bytes) -> Attachment:
-    """Bytes as an attachment: picture, PDF or text. Raises `AttachmentError` for anything else."""
+    """Bytes as an attachment: image, PDF or text. Raises `AttachmentError` for anything else."""
     import hashlib  # here, because the screen imports this module before its first frame
     import mimetypes
 
@@ -61,7 +61,7 @@ def make_attachment(name: str, data: bytes) -> Attachment:
 
 
 def not_taken(attachment: Attachment, able: Capabilities) -> str:
-    """What a model does not take of this kind: "images", "PDFs"; "" where it takes it."""
+    """The kind of attachment ("images", "PDFs") if the model does not accept it, else ""."""
     match attachment.kind:
         case "image":
             return "" if able.images else "images"
@@ -72,14 +72,14 @@ def not_taken(attachment: Attachment, able: Capabilities) -> str:
 
 
 def check_taken(attachments: Iterable[Attachment], able: Capabilities, model: str) -> None:
-    """Raises `AttachmentError` for the first attachment that the model does not take."""
+    """Raises `AttachmentError` for the first attachment that the model does not accept."""
     for attachment in attachments:
         if kind := not_taken(attachment, able):
             raise AttachmentError(f"{model} takes no {kind}: choose another model, or leave {attachment.name} out")
 
 
 def with_bytes(request: Request, blob: Callable[[str], bytes | None]) -> Request:
-    """`request` with the bytes of its attachments, as far as `blob` (by their hash) has them. May read the disk."""
+    """`request` with the bytes of its attachments, as far as `blob` (by hash) has them. May read the disk."""
     hashes = {part.sha256 for m in request.messages for part in m.parts if isinstance(part, Attachment)}
     blobs = {sha256: blob(sha256) for sha256 in hashes}
     return replace(request, blobs={sha256: data for sha256, data in blobs.items() if data is not None})
@@ -126,9 +126,9 @@ def _jpeg(data: bytes) -> tuple[str, int, int] | None:
 
 
 def pdf_pages(data: bytes) -> int | None:
-    """Pages of a PDF, counted by pypdf in a process of its own; None where it can't be read.
+    """Pages of a PDF, counted by pypdf in a separate process; None if it can't be read.
 
-    Takes about half a second: not for the event loop.
+    Takes about half a second: not on the event loop.
     """
     import subprocess
     import sys
@@ -138,4 +138,4 @@ def pdf_pages(data: bytes) -> int | None:
         done = subprocess.run(command, input=data, capture_output=True, timeout=PDF_SECONDS, check=True)
         return int(done.stdout) or None
     except (OSError, subprocess.SubprocessError, ValueError):
-        return None  # broken, encrypted, or made to take for ever
+        return None  # broken, encrypted, or hostile

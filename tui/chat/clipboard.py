@@ -1,4 +1,4 @@
-"""The system's clipboard, by whatever tool the system has for it: copying text, pasting a picture or text."""
+"""The system clipboard, through the tools of the system: copying text, pasting an image or text."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _POWERSHELL_TEXT = "[Console]::OutputEncoding=[Text.Encoding]::UTF8; Get-Clipboa
 
 
 def copy_tool(environ: Mapping[str, str], platform: str = sys.platform) -> list[str] | None:
-    """The command that takes the clipboard's text on its input here, None where there is none.
+    """The command that copies its standard input here, or None.
 
-    Inside tmux its own buffer is set, and with `-w` the clipboard of the terminal around it: there the escape sequence
-    of the program would end in tmux. Over ssh the tools of this machine would reach the wrong clipboard.
+    Inside tmux it sets tmux's buffer, and with `-w` the clipboard of the outer terminal, which the program's own escape
+    sequence would not reach. Over ssh this machine's tools would reach the wrong clipboard.
     """
     candidates: list[list[str]] = []
     if environ.get("TMUX"):
@@ -54,7 +54,7 @@ def copy_tool(environ: Mapping[str, str], platform: str = sys.platform) -> list[
 
 
 async def run_copy_tool(command: list[str], text: str) -> bool:
-    """Give `text` to a clipboard tool. True if it said that all is well."""
+    """Pass `text` to a clipboard tool. Returns whether it succeeded."""
     devnull = asyncio.subprocess.DEVNULL
     try:
         process = await asyncio.create_subprocess_exec(
@@ -68,7 +68,7 @@ async def run_copy_tool(command: list[str], text: str) -> bool:
 
 
 def copied_line(name: str, characters: int, tool: str | None, worked: bool) -> str:
-    """What to tell the person: who took the text (`name`, where it has one), or that nobody can know."""
+    """The message after copying: by which way the text was copied (`name`, if any), or that it is uncertain."""
     what = f"{name}, {characters:,} characters" if name else f"{characters:,} characters"
     if tool is not None and worked:
         return f"Copied {what} ({tool})."
@@ -77,7 +77,7 @@ def copied_line(name: str, characters: int, tool: str | None, worked: bool) -> s
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A command that prints what the clipboard holds, and how its output is to be read."""
+    """A command that prints the clipboard, and how to decode its output."""
 
     command: tuple[str, ...]
     decode: Callable[[bytes], bytes] = bytes
@@ -88,9 +88,9 @@ class ClipboardError(Exception):
 
 
 def paste_tools(environ: Mapping[str, str], platform: str = sys.platform) -> tuple[list[Tool], list[Tool]]:
-    """The commands for a picture and for text, as far as they are installed.
+    """The installed commands for an image and for text.
 
-    Raises `ClipboardError` where there is none for a picture.
+    Raises `ClipboardError` if there is none for an image.
     """
     pictures: list[Tool] = []
     texts: list[Tool] = []
@@ -132,7 +132,7 @@ def _from_base64(output: bytes) -> bytes:
 
 
 async def read(pictures: Sequence[Tool], texts: Sequence[Tool]) -> bytes | str:
-    """The picture in the clipboard, else its text. Raises `ClipboardError` where there is neither, or too much."""
+    """The image in the clipboard, else its text. Raises `ClipboardError` if there is neither, or too much."""
     with suppress(TimeoutError):
         async with asyncio.timeout(PASTE_TIMEOUT):
             for tool in pictures:
@@ -149,7 +149,7 @@ async def read(pictures: Sequence[Tool], texts: Sequence[Tool]) -> bytes | str:
 
 
 async def _output(tool: Tool) -> bytes:
-    """What a tool prints, read as far as a picture may be large; nothing where it fails or prints no such thing."""
+    """The output of a tool, up to the size of an image; empty if it fails or prints something else."""
     devnull = asyncio.subprocess.DEVNULL
     try:
         process = await asyncio.create_subprocess_exec(
@@ -176,7 +176,7 @@ async def _output(tool: Tool) -> bytes:
 
 
 def keep(data: bytes, folder: Path) -> Path:
-    """Write a picture to a file named by its content, so that it can be attached like any other. Raises OSError."""
+    """Write an image to a file named by its content, so that it can be attached like any other. Raises OSError."""
     kind, *_ = picture_size(data) or ("image/png",)
     path = folder / f"picture-{hashlib.sha256(data).hexdigest()[:8]}.{kind.removeprefix('image/')}"
     private_folder(folder)

@@ -1,8 +1,8 @@
-"""Memory files: `AGENTS.md` and the like, read once when a session starts and sent with its system prompt.
+"""Memory files: `AGENTS.md` and the like, read when a session starts and sent with its system prompt.
 
-Where they are looked for: beside the config file (for all projects), then from the top of the project down to the
-working directory, so that the nearest comes last. The top is the folder that holds `.git`; without one, the folder
-below the home folder; outside both, the working directory alone: anybody may put files into `/tmp`.
+They are searched beside the config file (for all projects), then from the project's root down to the working directory,
+so that the nearest comes last. The root is the folder with `.git`; without one, the folder below the home folder;
+outside both, only the working directory: anybody may put files into `/tmp`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LARGEST = 32_000
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """One file. `name` is its path as shown, `text` what is sent of it, `digest` tells whether it changed on disk."""
+    """One file. `name` is its displayed path, `text` what is sent of it, `digest` detects changes on disk."""
 
     path: str
     name: str
@@ -33,7 +33,7 @@ class MemoryFile:
     on: bool = True
 
     def section(self) -> SystemSection:
-        """Its part of the system prompt. The same file gives the same bytes."""
+        """Its section of the system prompt: always the same bytes for the same file."""
         return SystemSection("memory", self.name, f"Instructions from {self.name}:\n\n{self.text}")
 
 
@@ -43,30 +43,30 @@ class MemoryFiles:
 
     files: tuple[MemoryFile, ...] = ()
     notices: tuple[str, ...] = ()
-    changed: bool = False  # since the session kept its record
+    changed: bool = False  # since the session stored its record
 
     def sections(self) -> tuple[SystemSection, ...]:
-        """What is sent: the files that are on."""
+        """The sections of the files that are on."""
         return tuple(file.section() for file in self.files if file.on)
 
     def find(self, name: str) -> MemoryFile | None:
-        """The file of that name, or the only one whose name ends so."""
+        """The file of that name, or the only one whose name ends with it."""
         named = [file for file in self.files if file.name == name] or [
             file for file in self.files if file.name.endswith(name)
         ]
         return named[0] if len(named) == 1 else None
 
     def switched(self, name: str, on: bool) -> MemoryFiles:
-        """This with one file switched on or off."""
+        """A copy with one file switched on or off."""
         files = tuple(replace(file, on=on) if file.name == name else file for file in self.files)
         return replace(self, files=files)
 
     def to_json(self) -> dict[str, Any]:
-        """The record beside the history: which files, with which content, and which of them are on."""
+        """The record beside the history: the files, their content hashes, and which are on."""
         return {"files": [{"path": f.path, "sha256": f.digest, "on": f.on} for f in self.files]}
 
     def resumed(self, record: Mapping[str, Any] | None) -> MemoryFiles:
-        """This, for a session that kept `record`: its switches hold; what is not as it was is said.
+        """A copy for a session with this `record`: its switches apply; changes since are noticed.
 
         None is a session from before there were memory files, or without any.
         """
@@ -88,7 +88,7 @@ NO_MEMORY = MemoryFiles()
 
 
 def load_memory(names: Sequence[str], folder: Path, config_folder: Path | None, home: Path) -> MemoryFiles:
-    """Read the files called one of `names`. Never raises: what can't be read is a notice."""
+    """Read the files called one of `names`. Never raises: errors become notices."""
     files: list[MemoryFile] = []
     notices: list[str] = []
     seen: set[Path] = set()
@@ -119,9 +119,9 @@ def load_memory(names: Sequence[str], folder: Path, config_folder: Path | None, 
 
 
 def _misleading(path: Path, real: Path, names: Sequence[str], top: Path | None) -> str:
-    """Why what the file `path` leads to, `real`, is not sent unasked; "" where it may be.
+    """Why the file `path`, which leads to `real`, is not sent; "" if it may be.
 
-    A project comes from others: a link in it could lead to the person's keys, or to anything else outside `top`.
+    A project may come from others: a link in it could lead to the person's keys, or to anything else outside `top`.
     """
     if may_hold_secrets(real.as_posix()):
         return f"it leads to {real.name}, which probably holds keys or passwords"
@@ -131,7 +131,7 @@ def _misleading(path: Path, real: Path, names: Sequence[str], top: Path | None) 
 
 
 def _text(data: bytes) -> str:
-    """At most `LARGEST` bytes as text, cut between characters. Raises ValueError for what is no text."""
+    """At most `LARGEST` bytes as text, cut between characters. Raises ValueError if it is not text."""
     if b"\0" in data:
         raise ValueError
     if len(data) <= LARGEST:
@@ -143,7 +143,7 @@ def _text(data: bytes) -> str:
 
 
 def project_folders(folder: Path, home: Path) -> list[Path]:
-    """The folders from the project's top down to `folder`."""
+    """The folders from the project's root down to `folder`."""
     folders: list[Path] = []
     for place in (folder, *folder.parents):
         if place == home and folders:
@@ -155,5 +155,5 @@ def project_folders(folder: Path, home: Path) -> list[Path]:
 
 
 def short_path(path: Path, home: Path) -> str:
-    """`path` as people write it: "~/..." below the home folder."""
+    """`path` for display: "~/..." below the home folder."""
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -1,4 +1,4 @@
-"""What a message names with `@`: files and resources of MCP servers, which are sent along."""
+"""Mentions (`@`) in a message: files and resources of MCP servers, which are attached to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def mentioned(text: str, folder: Path) -> list[Path]:
-    """The files named in `text` that are there, each once. What is no file is only text."""
+    """The existing files mentioned in `text`, without duplicates."""
     paths: dict[Path, None] = {}
     for candidates in mentioned_names(text):
         for name in candidates:
@@ -31,9 +31,9 @@ def mentioned(text: str, folder: Path) -> list[Path]:
 
 
 async def named_attachments(text: str, workspace: Workspace, session: ChatSession, folder: Path) -> list[Attachment]:
-    """The files and resources that a message names, read now.
+    """The files and resources mentioned in a message, read now.
 
-    Raises `AttachmentError`, also for what the session's model does not take.
+    Raises `AttachmentError`, also for kinds that the session's model does not accept.
     """
     if "@" not in text:
         return []
@@ -46,9 +46,9 @@ async def named_attachments(text: str, workspace: Workspace, session: ChatSessio
 
 
 def resources_named(text: str, servers: Servers) -> list[ServerResource]:
-    """The resources a draft names with `@server:name` or `@server:uri`, each once.
+    """The resources mentioned in a draft as `@server:name` or `@server:uri`, without duplicates.
 
-    A URI need not be among those the server lists: servers also have resources by pattern.
+    A URI need not be listed by the server: servers also have resources by URI template.
     """
     mentioned_resources: dict[str, ServerResource] = {}
     resources = servers.resources

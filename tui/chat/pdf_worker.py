@@ -1,4 +1,4 @@
-"""The process that counts the pages of a PDF: what reads foreign files may fail, hang or grow without harm to the chat.
+"""The process that counts a PDF's pages: an untrusted file can't harm the chat by failing, hanging or growing.
 
 Reads the PDF from standard input, writes the number of pages. Exit code 1: it can't be read.
 """
@@ -14,14 +14,14 @@ MOST_SECONDS = 10  # of processor time
 
 
 def main() -> int:
-    """Count the pages by walking the page tree, as a server does that draws them."""
+    """Count the pages by walking the page tree, as a server that renders them does."""
     _limit()
-    logging.disable()  # pypdf tells of every oddity
+    logging.disable()  # pypdf logs every irregularity
     from pypdf import PdfReader
 
     try:
         pages = len(PdfReader(io.BytesIO(sys.stdin.buffer.read())).pages)
-    except Exception:  # whatever a broken or hostile file makes pypdf raise
+    except Exception:  # pypdf may raise anything for a broken or hostile file
         return 1
     sys.stdout.write(f"{pages}\n")
     return 0

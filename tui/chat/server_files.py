@@ -1,4 +1,4 @@
-"""Which MCP servers are configured, and by whom: the person's own files, and a project's, which has to be agreed to."""
+"""Where MCP servers are configured: the person's own files, and a project's file, which needs consent."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Word: TypeAlias = Literal["yes", "no", "unsaid"]
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """A file of the working directory, or of the repository it is in, that would start programs, in its own folder.
+    """A file in the working directory, or its repository, that would start programs, in its own folder.
 
-    `word` is what the person said to this content.
+    `word` is the person's answer for this content.
     """
 
     path: Path
@@ -34,7 +34,7 @@ class ProjectFile:
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """What was found. `problems` are lines for a person."""
+    """The configured servers. `problems` are lines for a person."""
 
     servers: tuple[ServerConfig, ...] = ()
     project: ProjectFile | None = None
@@ -46,8 +46,8 @@ def find_servers(
 ) -> Configured:
     """The servers of the config file's `table`, of the files beside it, and of the project in `folder`.
 
-    `answers` are a person's: a project file's path -> (hash of the content it was given for, yes or no). A name
-    counts where it comes first. Reads files: not on the event loop.
+    `answers` are the person's: a project file's path -> (hash of its content, yes or no). The first server of a name is
+    used. Reads files: not on the event loop.
     """
     servers_by_name: dict[str, ServerConfig] = {}
     problems: list[str] = []
@@ -82,7 +82,7 @@ def find_servers(
     path = place / PROJECT_FILE
     if path not in config_files and (file := read(path)) is not None:
         text, servers = file
-        # What a project's file says is not the person's word on what may run unasked.
+        # A project's file can't decide what may run without asking.
         servers = tuple(replace(s, trust_read_only=False, cwd=_own_folder(s.cwd, place)) for s in servers)
         project = ProjectFile(path, content_hash(text), servers, _word(answers.get(str(path)), content_hash(text)))
         if project.word == "yes":
@@ -91,12 +91,12 @@ def find_servers(
 
 
 def _own_folder(cwd: str | None, place: Path) -> str:
-    """Where a project's server runs: beside the file, unless that says another place."""
+    """The working directory of a project's server: that of the file, unless it names another."""
     return cwd if cwd and cwd.startswith(("~", "${")) else str(place / (cwd or ""))
 
 
 def _project_folder(folder: Path) -> Path:
-    """The nearest folder with a project's file, from `folder` up to its repository's root; `folder` where none is."""
+    """The nearest folder with a project's file, from `folder` up to its repository's root; `folder` if none."""
     places = []
     for place in (folder, *folder.parents):
         places.append(place)
@@ -114,7 +114,7 @@ def _word(answer: tuple[str, bool] | None, sha256: str) -> Word:
 
 
 def _text(path: Path) -> str | None:
-    """The file's text, None where there is none. Raises OSError, `McpConfigError`."""
+    """The file's text, None if there is no file. Raises OSError, `McpConfigError`."""
     if not path.is_file():
         return None
     if path.stat().st_size > MOST_BYTES:

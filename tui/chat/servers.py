@@ -1,4 +1,4 @@
-"""The MCP servers of a running program: which run, what is remembered of them, and what is to be said about them."""
+"""The MCP servers of a running program: which are running, their stored state, and notices about them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_CACHED = 1_000_000  # characters of that
 
 @dataclass(frozen=True, slots=True)
 class ServerLine:
-    """A server as `/mcp` lists it. `shown` is its command or address without secrets."""
+    """A server in `/mcp`. `shown` is its command or address without secrets."""
 
     status: ServerStatus
     config: ServerConfig
@@ -48,7 +48,7 @@ class ServerLine:
 
 
 class Servers:
-    """Made by the workspace. Nothing runs before `start`."""
+    """Created by the workspace. Nothing runs before `start`."""
 
     def __init__(self, settings: Settings, store: SessionStore, toolbox: Toolbox) -> None:
         self._settings = settings
@@ -64,7 +64,7 @@ class Servers:
         self.configured = Configured()
 
     async def load(self, folder: Path) -> None:
-        """Read the configuration, with what a project in `folder` adds; tools of the last run are offered."""
+        """Read the configuration, including that of a project in `folder`; tools of the last run are offered."""
         self.configured, switched, self._cached, self._instructing = await asyncio.to_thread(self._read, folder)
         for config in self.configured.servers:
             on = switched.get(config.name, not config.disabled)
@@ -78,14 +78,14 @@ class Servers:
             self._later(self._hub.start())
 
     async def close(self) -> None:
-        """End them all, and tell nobody: the program ends. Idempotent."""
+        """Stop them all without notifications, at exit. Idempotent."""
         self._listeners.clear()
         self._ended = True
         for task in self._tasks:
             task.cancel()
         await self._hub.close()
 
-    # -- what there is -----------------------------------------------------------------------------------------------
+    # -- the servers -----------------------------------------------------------------------------------------------
 
     @property
     def lines(self) -> Sequence[ServerLine]:
@@ -95,7 +95,7 @@ class Servers:
 
     @property
     def project(self) -> ProjectFile | None:
-        """The working directory's own file, where there is one."""
+        """The project's own file, if any."""
         return self.configured.project
 
     def on_change(self, listener: Callable[[str], None]) -> None:
@@ -103,7 +103,7 @@ class Servers:
         self._listeners.append(listener)
 
     def news(self) -> list[str]:
-        """What a person should hear of, each line once: a project's file that waits for a word, what went wrong."""
+        """Lines for the person, each once: a project's file that needs consent, errors."""
         lines = [f"MCP: {problem}." for problem in self.configured.problems]
         project = self.project
         if project is not None and project.word == "unsaid":
@@ -132,7 +132,7 @@ class Servers:
     # -- changing ----------------------------------------------------------------------------------------------------
 
     async def agree(self, yes: bool) -> None:
-        """The person's word on the project's file as it was read; "yes" starts its servers now."""
+        """Answer for the project's file as it was read; "yes" starts its servers now."""
         project = self.project
         if project is None:
             return
@@ -153,13 +153,13 @@ class Servers:
         self.start()
 
     async def switch(self, name: str, on: bool) -> None:
-        """Start a server, or end it; remembered. Raises `ToolError` where there is none of that name."""
+        """Start or stop a server, and store that. Raises `ToolError` if there is none of that name."""
         self._find(name)
         await asyncio.to_thread(self._put, SWITCHED, name, on)
         await self._hub.switch(name, on)
 
     async def restart(self, name: str) -> None:
-        """End a server and start it anew. Raises `ToolError`."""
+        """Restart a server. Raises `ToolError`."""
         self._find(name)
         self._announced = {line for line in self._announced if not line.startswith(f"MCP server {name}:")}
         await self._hub.restart(name)
@@ -200,22 +200,22 @@ class Servers:
 
     @property
     def resources(self) -> Sequence[ServerResource]:
-        """What all servers that are ready offer to read."""
+        """The resources listed by all ready servers."""
         return [r for line in self.lines if line.status.state == "ready" for r in line.status.resources]
 
     @property
     def readers(self) -> AbstractSet[str]:
-        """The servers that are ready and have resources, be it only such as they don't list: those by pattern."""
+        """The ready servers that have resources, including those with URI templates only."""
         ready = [line.status for line in self.lines if line.status.state == "ready"]
         return {status.name for status in ready if status.resources or status.patterns}
 
     @property
     def patterns(self) -> Sequence[ServerPattern]:
-        """The patterns of what all servers that are ready have beside that."""
+        """The URI templates of all ready servers."""
         return [p for line in self.lines if line.status.state == "ready" for p in line.status.patterns]
 
     async def complete(self, pattern: ServerPattern, gap: Gap) -> Sequence[str]:
-        """What a server offers for the gap in an address; nothing where it does not say."""
+        """The server's completions for the variable of a URI template; nothing on errors."""
         try:
             self._find(pattern.server)
             return await self._hub.servers[pattern.server].complete(pattern.template, gap)
@@ -225,11 +225,11 @@ class Servers:
 
     @property
     def prompts(self) -> Sequence[ServerPrompt]:
-        """The prompts of all servers that are ready."""
+        """The prompts of all ready servers."""
         return [p for line in self.lines if line.status.state == "ready" for p in line.status.prompts]
 
     async def attach(self, resource: ServerResource) -> list[Attachment]:
-        """A resource's content, to send along. Raises `AttachmentError`."""
+        """A resource's content as attachments. Raises `AttachmentError`."""
         try:
             self._find(resource.server)
             content = await self._hub.servers[resource.server].read(resource.uri)
@@ -254,10 +254,10 @@ class Servers:
     async def _wait_until_started(self) -> None:
         await self._hub.settle(self._settings.tools.wait)
 
-    # -- behind it ---------------------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------------------------
 
     def _heard(self, name: str) -> None:
-        """A server's status is new."""
+        """A server's status has changed."""
         if self._ended:
             return
         self._toolbox.changed()
@@ -317,5 +317,5 @@ def _capped(text: str, limit: int) -> str:
 
 
 def fingerprint(config: ServerConfig) -> str:
-    """Says whether a server is configured as it was: by what is no secret in it."""
+    """Detects changes of a server's configuration, from the parts that are no secrets."""
     return content_hash("\0".join((config.transport, config.shown, config.cwd or "", *sorted(config.env))))

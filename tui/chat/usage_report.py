@@ -1,4 +1,4 @@
-"""What the calls of a session, a day or a lifetime used: tokens, cost, and how good the estimates were. Pure."""
+"""Usage of a session, a day or all time: tokens, cost, and the accuracy of the estimates. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tui.text.numbers import Cost
 
 
 def cost_of(calls: Iterable[CallRow]) -> Cost:
-    """The one sum of costs: for the status bar, `/usage`, JSON and exports.
+    """The total cost of calls, for the status bar, `/usage`, JSON and exports.
 
-    A call that has tokens and no price leaves the total unknown; one without either (refused, not reached) costs
+    A call with tokens but without a price makes the total unknown; one without either (refused, not reached) costs
     nothing.
     """
     done = [call for call in calls if call.status != "pending"]
@@ -29,12 +29,11 @@ def cost_of(calls: Iterable[CallRow]) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over calls, in tokens; None where no call's figure is known. `fresh` and `cached` make up the `input`,
-    `reasoning` is part of `output`.
+    """Sums over calls, in tokens; None if no call has a figure.
 
-    `cost`, `priced` and `estimated` are those of `Cost`, `list_priced` the terms (service tiers) that it leaves out.
-    `error_median` and `error_p95` are percentages of the measured input (absolute), over `predictions` calls that had a
-    prediction and a measurement.
+    `fresh` and `cached` make up the `input`, `reasoning` is part of `output`. `cost`, `priced` and `estimated` are
+    those of `Cost`, `list_priced` the terms (service tiers) that it leaves out. `error_median` and `error_p95` are
+    percentages of the measured input (absolute), over `predictions` calls with a prediction and a measurement.
     """
 
     name: str
@@ -56,7 +55,7 @@ class Totals:
 
 
 def totals(name: str, calls: Iterable[CallRow]) -> Totals:
-    """Everything summed. Calls that are still running are left out."""
+    """The sums over calls, without running ones."""
     done = [call for call in calls if call.status != "pending"]
     answered = [call for call in done if call.status == "success"]
     errors = sorted(_errors(answered))
@@ -83,7 +82,7 @@ def totals(name: str, calls: Iterable[CallRow]) -> Totals:
 
 
 def inherited(calls: Iterable[CallRow], session: str, messages: Iterable[str]) -> list[CallRow]:
-    """The calls that made `messages` (ids) of a fork before it was one. They count where they were made."""
+    """The calls that made `messages` (ids) of a fork before it existed. They count in the original conversation."""
     wanted = set(messages)
     by_message: dict[str, list[CallRow]] = defaultdict(list)
     for call in calls:
@@ -91,13 +90,13 @@ def inherited(calls: Iterable[CallRow], session: str, messages: Iterable[str]) -
             by_message[call.message].append(call)
     inherited_calls = []
     for answers in by_message.values():
-        if all(call.session != session for call in answers):  # else this is where they were made
+        if all(call.session != session for call in answers):  # otherwise they were made here
             inherited_calls += [call for call in answers if call.session == answers[0].session]
     return inherited_calls
 
 
 def totals_to_json(row: Totals) -> dict[str, object]:
-    """A row for scripts; unknown is None. `input_tokens` is fresh and cached together."""
+    """A row for scripts; unknown is None. `input_tokens` is the sum of fresh and cached."""
     return {
         "name": row.name,
         "calls": row.calls,
@@ -133,14 +132,14 @@ def _either(passes: int | None, one: int | None) -> int | None:
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """The known ones added up; None where there are some and none is known."""
+    """The sum of the known values; None if there are values but none is known."""
     every = list(values)
     present = [value for value in every if value is not None]
     return sum(present) if present or not every else None
 
 
 def _errors(calls: Iterable[CallRow]) -> list[float]:
-    """Absolute errors of the predictions in percent, of chat calls a provider measured."""
+    """Absolute errors of the predictions in percent, of chat calls measured by a provider."""
     return [
         100 * abs(call.predicted - call.input_total) / call.input_total
         for call in calls

@@ -1,4 +1,4 @@
-"""Workspace: opens the store, chooses provider and model, makes sessions. One for each running program."""
+"""Workspace: opens the store, chooses provider and model, creates sessions. One for each running program."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 class Workspace:
-    """Made by `open`. Raises `StoreError`, `UsageError` and `ProviderError`, each with one line for a person."""
+    """Created by `open`. Raises `StoreError`, `UsageError` and `ProviderError`, each with one line for a person."""
 
     def __init__(
         self, settings: Settings, store: SessionStore, configs: dict[str, ProviderConfig], resume: str | None
@@ -89,7 +89,7 @@ class Workspace:
 
     @classmethod
     async def open(cls, settings: Settings, *, resume: str | None = None) -> Workspace:
-        """Open the store, close what a dead program left open, and learn which providers there are.
+        """Open the store, recover what a dead program left open, and find the providers.
 
         `resume` is the session that `start_session` opens: None for a new one, "" for the last.
         """
@@ -99,14 +99,14 @@ class Workspace:
         except ValueError as error:
             raise UsageError(str(error)) from None
         store = await asyncio.to_thread(SessionStore, settings.database)
-        with suppress(DamagedError):  # what can be read is read; the first that would be written says it
+        with suppress(DamagedError):  # reading continues; the first write reports it
             await asyncio.to_thread(store.recover)
         workspace = cls(settings, store, configs, resume)
         await workspace.servers.load(Path.cwd())
         return workspace
 
     async def close(self) -> None:
-        """End MCP servers, providers (and the embedded model's process) and close the store. Idempotent."""
+        """Stop MCP servers, providers (and the embedded model's process) and close the store. Idempotent."""
         await self.servers.close()
         providers, self._providers = list(self._providers.values()), {}
         for provider in providers:
@@ -116,7 +116,7 @@ class Workspace:
     # -- providers and models ------------------------------------------------------------------------------------
 
     def provider(self, name: str) -> Provider:
-        """The provider of that name, made on first use."""
+        """The provider of that name, created on first use."""
         if name not in self._providers:
             try:
                 self._providers[name] = make_provider(name, self._configs.get(name))
@@ -125,20 +125,20 @@ class Workspace:
         return self._providers[name]
 
     async def _drop(self, name: str) -> None:
-        """Let go of a provider whose settings have changed."""
+        """Close a provider whose settings have changed."""
         if (provider := self._providers.pop(name, None)) is not None:
             await provider.close()
 
     async def choose(self, explicit: str | None = None) -> Choice:
-        """The model to begin with: the one asked for, the last used, a key's, a local server's, the embedded one."""
+        """The model to begin with: the requested one, the last used, one with a key, a local or the embedded one."""
         return await choose_model(explicit, self.settings, self.store, self._configs, self.provider)
 
     async def models(self) -> list[tuple[str, ModelInfo]]:
-        """What can be talked to now, as (provider, model); see `ModelList.ask`."""
+        """The available models as (provider, model); see `ModelList.ask`."""
         return [(model.provider, model.info) for model in (await self.model_list.ask()).models]
 
     async def find_model(self, name: str) -> str:
-        """The full name of what a person calls `name`: a provider (its last model), a model, or a part of its name.
+        """The full name for `name`: a provider (its last model), a model, or a part of its name.
 
         Raises `UsageError`.
         """
@@ -156,13 +156,13 @@ class Workspace:
     # -- sessions ------------------------------------------------------------------------------------------------
 
     async def start_session(self) -> ChatSession:
-        """The conversation the command line asked for."""
+        """The conversation requested on the command line."""
         if self._resume is None:
             return await self.new_session()
         return await self.resume(self._resume or None)
 
     async def new_session(self, model: str | None = None) -> ChatSession:
-        """An empty session. If nothing is ever said in it, `SessionStore.recover` forgets it the next day."""
+        """An empty session. Without messages, `SessionStore.recover` deletes it the next day."""
         choice = await self.choose(model)
         now = time.time()
         rolling = self.settings.rolling_context or await asyncio.to_thread(self.store.get_state, "rolling") == "on"
@@ -175,10 +175,10 @@ class Workspace:
     async def resume(
         self, session_id: str | None = None, model: str | None = None, *, look: bool = False
     ) -> ChatSession:
-        """Open a stored session: the newest one, or by the beginning of its id.
+        """Open a stored session: the newest one, or by a prefix of its id.
 
-        It goes on with its own model, unless there is a `model` or the command line named one.
-        With `look` the store is left as it is: changed memory files are said again the next time.
+        It continues with its own model, unless there is a `model` or the command line named one. With `look` the store
+        is not changed: changed memory files are reported again the next time.
         """
         info = await asyncio.to_thread(self._find, session_id)
         messages = await asyncio.to_thread(self.store.messages, info.id)
@@ -193,12 +193,12 @@ class Workspace:
         return await self._session(conversation, memory, keep=memory.changed and not look)
 
     async def fork(self, session_id: str, message_id: str) -> ChatSession:
-        """A new session that begins as this one stood at a message of it, with the same model; see `fork_session`."""
+        """A new session that begins like this one up to a message, with the same model; see `fork_session`."""
         info = await asyncio.to_thread(fork_session, self.store, session_id, message_id)
         return await self.resume(info.id, f"{info.provider}/{info.model}")
 
     async def _session(self, conversation: Conversation, memory: MemoryFiles, *, keep: bool) -> ChatSession:
-        """The session, which has these memory files; `keep` notes them beside its history."""
+        """The session with these memory files; `keep` records them beside its history."""
         conversation.memory = memory
         if keep:
             await conversation.add_record(RecordKind.MEMORY, memory.to_json())
@@ -212,7 +212,7 @@ class Workspace:
         return load_memory(self.settings.memory_files, Path.cwd(), beside, Path.home())
 
     def _records(self, session_id: str) -> list[Record]:
-        """The records of a session; of those that can't be read the store notes that they are damaged."""
+        """The records of a session; unreadable ones are registered as damage."""
         records = self.store.records(session_id)
         damaged = unreadable(records)
         for record in damaged:
@@ -240,26 +240,26 @@ class Workspace:
         )
 
     async def sessions(self, query: str = "") -> list[SessionInfo]:
-        """Sessions with at least one message, the newest first; with `query`, those that contain it."""
+        """Sessions with messages, newest first; with `query`, those that contain it."""
         matching = await asyncio.to_thread(self.store.sessions, query)
         return [info for info in matching if info.messages]
 
-    # -- the composer's memory -----------------------------------------------------------------------------------
+    # -- the prompt history -----------------------------------------------------------------------------------
 
     async def prompt_history(self, limit: int = 500) -> list[str]:
         """The newest prompts over all sessions, oldest first."""
         return await asyncio.to_thread(self.store.prompts, limit)
 
     async def add_prompt(self, text: str) -> None:
-        """Remember a prompt."""
+        """Store a prompt."""
         await asyncio.to_thread(self.store.add_prompt, text)
 
     async def save_theme(self, name: str) -> None:
-        """Start with this theme from now on, where the settings name none."""
+        """Use this theme from now on, unless the settings name one."""
         await asyncio.to_thread(remember_theme, self.settings.data_dir, name)
 
     def place(self, provider: str) -> str:
-        """Where a provider's model runs, in one sentence for the first screen."""
+        """Where a provider's model runs, in one sentence for the welcome text."""
         return where_it_runs(provider, self._configs)
 
     async def rename_session(self, session_id: str, title: str) -> None:
@@ -267,7 +267,7 @@ class Workspace:
         await asyncio.to_thread(lambda: self.store.update_session(session_id, title=title))
 
     async def delete_session(self, session_id: str) -> None:
-        """Take a session out of the list; `restore_session` brings it back."""
+        """Remove a session from the list; `restore_session` restores it."""
         await asyncio.to_thread(lambda: self.store.update_session(session_id, deleted_at=time.time()))
         self.deleted = session_id
 
@@ -277,7 +277,7 @@ class Workspace:
         self.deleted = "" if self.deleted == session_id else self.deleted
 
     async def attach(self, path: Path) -> Attachment:
-        """Read a file to send along, and keep its bytes. Raises `AttachmentError`, one line for a person."""
+        """Read a file to attach, and store its bytes. Raises `AttachmentError`, one line for a person."""
         from tui.chat.attachments import read_attachment
 
         attachment, data = await asyncio.to_thread(read_attachment, path)
@@ -288,9 +288,9 @@ class Workspace:
     async def import_file(
         self, path: Path, *, again: bool = False, progress: Callable[[int, int], None] | None = None
     ) -> SessionInfo:
-        """Import every conversation of a file; the newest is returned. Raises `RecordingError`, one line for a person.
+        """Import every conversation of a file; returns the newest. Raises `RecordingError`, one line for a person.
 
-        `progress` gets the calls measured so far and all, from another thread.
+        `progress` gets the number of measured calls and their total, from another thread.
         """
         from tui.chat.interchange.foreign import read_recordings
         from tui.chat.interchange.foreign.locations import note_imported
@@ -322,13 +322,13 @@ class Workspace:
 
         return await asyncio.to_thread(import_all)
 
-    # -- what was used -------------------------------------------------------------------------------------------
+    # -- usage -------------------------------------------------------------------------------------------
 
     async def calls(self, session_id: str | None = None) -> list[CallRow]:
         """The calls of a session, or all, oldest first."""
         return await asyncio.to_thread(self.services.calls.rows, session_id)
 
     async def trims(self) -> TrimLog:
-        """Requests under rolling context, and the last trims."""
+        """The requests under rolling context, and the last trims."""
         text = await asyncio.to_thread(self.store.get_state, TRIM_LOG)
         return TrimLog.from_json(json.loads(text)) if text else TrimLog()

@@ -1,4 +1,4 @@
-"""What all screens share: copying, the look of a panel and its keys, a guard against presses on removed widgets."""
+"""What all screens share: copying, the look and keys of panels, a guard against clicks on removed widgets."""
 
 from __future__ import annotations
 
@@ -37,33 +37,33 @@ SHORT = 24
 def run_quietly(
     screen: Screen[Any], work: Callable[[], Coroutine[Any, Any, None]], group: str, *, exclusive: bool = False
 ) -> None:
-    """Run a worker that handles its own errors: none of them may end the program."""
+    """Run a worker that handles its own errors, so that none ends the program."""
     worker: Worker[None] = screen.run_worker(work, group=group, exclusive=exclusive, exit_on_error=False)
-    del worker  # named only for its type
+    del worker  # referenced for its type
 
 
 class GuardedMouse(Screen[Result]):
-    """A screen on which a press never reaches a widget that was removed a moment ago.
+    """A screen on which clicks never reach a widget that was just removed.
 
-    Textual 8.2.8 looks for the parent of what is under the pointer when a selection starts, and a widget that streaming
-    or a closing list has just taken away has none: the press would end the program.
+    Textual 8.2.8 looks up the parent of the widget under the pointer when a selection starts; a widget just removed by
+    streaming or by a closing list has none, and the click would end the program.
     """
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """The widget and text offset under a cell; nothing where that widget no longer belongs to the screen."""
+        """The widget and text offset at a cell; nothing if that widget no longer belongs to the screen."""
         widget, offset = super().get_widget_and_offset_at(x, y)
         if widget is not None and widget.parent is None and not isinstance(widget, Screen):
             return None, None
         return widget, offset
 
     def action_copy_text(self) -> None:
-        """Copy what is selected, which then is so no more: ctrl+c has other work to do, too."""
+        """Copy the selection and clear it, since ctrl+c has other uses too."""
         super().action_copy_text()
         self.clear_selection()
 
 
 class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
-    """A panel that lies over the conversation, which stays where it is and can be seen around it."""
+    """A panel over the conversation, which stays visible around it."""
 
     DEFAULT_CSS = """
     Panel { align: center top; background: $background 75%; }
@@ -92,7 +92,7 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
 
     @property
     def list_width(self) -> int:
-        """Cells of a line beside a scroll bar."""
+        """Cells of a line without the scroll bar."""
         return self.inner_width - 1
 
     @on(events.Mount)
@@ -100,30 +100,30 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
         self.query_one(".panel").styles.max_width = self.max_width
 
     def action_copy_text(self) -> None:
-        """ctrl+c: copy what is selected, else what esc does."""
+        """ctrl+c: copy the selection, or without one do what esc does."""
         try:
             super().action_copy_text()
         except SkipAction:
             self.call_next(self.run_action, "close")
 
     def action_close(self) -> None:
-        """Go back; nothing was chosen."""
+        """Close without a choice."""
         self.dismiss(None)
 
     def follow(self) -> None:
-        """The session has changed while this is open: panels that show it draw themselves anew."""
+        """The session has changed; panels that show it redraw themselves."""
 
 
 class CopyingApp(App[None]):
-    """An app in which every copy goes every way there is, whoever asks for it: a key, a selection, a text field."""
+    """An app that copies by every available way, whatever triggers it: a key, a selection, a text field."""
 
     @cached_property
     def _one_copy(self) -> asyncio.Lock:
-        """The tools take their turn: the last copy is the one that stays."""
+        """Serialise the tools, so that the last copy wins."""
         return asyncio.Lock()
 
     def copy_to_clipboard(self, text: str, what: str = "") -> None:
-        """Copy by the escape sequence and by the system's tool, then say which is known to have worked.
+        """Copy by escape sequence and by the system's tool, then show which is known to have worked.
 
         `what` names the text.
         """
@@ -136,7 +136,7 @@ class CopyingApp(App[None]):
             self.notify(copied_line(what, len(text), tool[0] if tool else None, worked), markup=False)
 
         worker: Worker[None] = self.run_worker(by_tool, group="copy", exit_on_error=False)
-        del worker  # named only for its type
+        del worker  # referenced for its type
 
 
 # -- the keys of a panel ---------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ BACK: Hint = ("esc", "back", "close")
 
 
 class KeyLine(Static):
-    """Where a panel says its keys, or a note in their place. They are clicked, but do not look like links."""
+    """The line of a panel's keys, or a note in their place. They can be clicked, but don't look like links."""
 
     def __init__(self, classes: str) -> None:
         super().__init__("", classes=classes, markup=False)
@@ -157,7 +157,7 @@ class KeyLine(Static):
 
 
 def key_now(screen: Screen[Any], key: str, action: str) -> str:
-    """The key that does `action` on `screen`: `key`, or what the person has set in its place."""
+    """The key bound to `action` on `screen`: `key`, or the person's own setting."""
     bound = screen.active_bindings
     named = bound.get(key.replace("^", "ctrl+").replace("esc", "escape"))
     if named is not None and named.binding.action == action:
@@ -167,16 +167,16 @@ def key_now(screen: Screen[Any], key: str, action: str) -> str:
 
 
 def clickable(screen: Screen[Any], *hints: Hint) -> str:
-    """`enter open   esc close` for a panel's edge; a click on one does the same."""
+    """`enter open   esc close` for a panel's edge; clicking one has the same effect."""
     return "   ".join(
         f"[@click={_full(action)}]{key_now(screen, key, action)} {word}[/]" for key, word, action in hints
     )
 
 
 def key_line(screen: Screen[Any], hints: Sequence[Hint], width: int) -> Content:
-    """`m messages   h history …` in `width` cells; narrow, only as many as fit, the last one always.
+    """`m messages   h history …` in `width` cells; if narrow, as many as fit, and always the last one.
 
-    Where each of them is a click does the same.
+    Clicking one has the same effect.
     """
     shown = [(key_now(screen, key, action), word, action) for key, word, action in hints]
     gap = "   " if sum(len(key) + len(word) + 4 for key, word, _ in shown) <= width else "  "

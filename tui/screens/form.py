@@ -1,4 +1,4 @@
-"""A form: a few lines to fill in, tried out before it closes."""
+"""A form: a few fields to fill in, tested before it closes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tui.views.view import Field, Form, RejectedError
 
 
 class FormPanel(Panel[dict[str, str]]):
-    """Dismissed with what was filled in, by field, once the form's `submit` has accepted it; None for Esc."""
+    """Dismissed with the values by field, once the form's `submit` has accepted them; None for Esc."""
 
     max_width = 84
 
@@ -42,7 +42,7 @@ class FormPanel(Panel[dict[str, str]]):
         self.form = form
 
     def compose(self) -> ComposeResult:
-        """The fields, then how it went."""
+        """The fields, then the outcome."""
         several: list[Hint] = [("tab", "next", "app.focus_next")] if len(self.form.fields) > 1 else []
         with VerticalScroll(classes="panel") as panel:
             panel.can_focus = False
@@ -61,11 +61,11 @@ class FormPanel(Panel[dict[str, str]]):
         return Input(field.value, placeholder=field.hint, name=field.name, compact=True, select_on_focus=False)
 
     def on_mount(self) -> None:
-        """The first field takes keys."""
+        """Focus the first field."""
         self.query(Input).first().focus()
 
     def action_submit(self) -> None:
-        """Go to what is still empty and must not be; else try what is filled in."""
+        """Go to a required field that is empty; else submit the form."""
         values = {str(line.name): line.value.strip() for line in self.query(Input)}
         empty = next((field.name for field in self.form.fields if field.required and not values[field.name]), None)
         if empty is not None:

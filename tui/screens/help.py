@@ -1,4 +1,4 @@
-"""`/help`: the commands that work here, and the keys as the person has set them."""
+"""`/help`: the available commands, and the keys with the person's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys) | frozenset(KEY
 
 
 class HelpPanel(Panel[None]):
-    """Text to scroll through."""
+    """A scrollable text."""
 
     DEFAULT_CSS = """
     HelpPanel VerticalScroll { height: auto; max-height: 1fr; scrollbar-size-vertical: 1; }
@@ -60,7 +60,7 @@ class HelpPanel(Panel[None]):
 
 
 def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -> dict[str, list[Key]]:
-    """All keys that have a name, by section; `conversation` are the classes of the chat screen and the program."""
+    """All named keys, by section; `conversation` are the classes of the chat screen and the app."""
     from tui.screens.context.fits import FitsPanel
     from tui.screens.context.history import HistoryPanel
     from tui.screens.context.messages import MessagesPanel
@@ -92,7 +92,7 @@ def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -
 
 
 def keys_of(nodes: Iterable[type[DOMNode]], keymap: Mapping[str, str]) -> list[Key]:
-    """The named keys of some classes, as the person has set them."""
+    """The named keys of some classes, with the person's settings."""
     named = []
     for node in nodes:
         for binding in node.BINDINGS:
@@ -103,9 +103,9 @@ def keys_of(nodes: Iterable[type[DOMNode]], keymap: Mapping[str, str]) -> list[K
 
 
 def is_key(text: str) -> bool:
-    """Whether a terminal may send it, as Textual writes it: `f2`, `ctrl+s`, `ctrl+slash`, `question_mark` (or `?`)."""
+    """Whether it is a key in Textual's notation: `f2`, `ctrl+s`, `ctrl+slash`, `question_mark` (or `?`)."""
     *modifiers, key = text.split("+") if text != "+" else [text]
-    if len(key) == 1 and modifiers:  # a sign goes by its name there
+    if len(key) == 1 and modifiers:  # with modifiers, punctuation is written by its name
         named = key.isalnum() or key in _NAMED
     else:
         named = len(key) == 1 or key in _NAMED or key_to_character(key) is not None
@@ -113,7 +113,7 @@ def is_key(text: str) -> bool:
 
 
 def keymap_problems(keymap: Mapping[str, str], names: Collection[str]) -> list[str]:
-    """A line for a person for each entry that can't be meant; `names` are those that keys have."""
+    """A line for each invalid entry of the keymap; `names` are the names of keys."""
     problems = []
     for name, keys in sorted(keymap.items()):
         if name not in names:

@@ -1,4 +1,4 @@
-"""The list of models: as it was last at once, then as the servers say now."""
+"""The list of models: the last known list at once, then the servers' current ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST = 60
 
 
 class ModelPicker(Picker):
-    """Models with window and price, the last used first; below them what is known of the one under the cursor."""
+    """Models with window and price, last used first; below them details of the highlighted one."""
 
     max_width = 100
 
@@ -43,7 +43,7 @@ class ModelPicker(Picker):
         self.listing: Listing | None = None
 
     def on_mount(self) -> None:
-        """Show what was listed last, and ask again meanwhile."""
+        """Show the last known list, and request the current one."""
         self.query_one(".panel", Vertical).mount(Static("", classes="about", markup=False))
         super().on_mount()
         self._ask()
@@ -61,9 +61,7 @@ class ModelPicker(Picker):
         options, query = self.query_one(OptionList), self.query_one(Input).value
         if options.highlighted is not None and options.highlighted < len(self.items):
             has_current = any(item.current for item in self.items)
-            untouched = (
-                not has_current and not query and options.highlighted == 0
-            )  # there was nothing else to begin with
+            untouched = not has_current and not query and options.highlighted == 0  # the list was empty at first
             self.wanted = self.present if untouched else self.items[options.highlighted].key
         self.empty = self.menu.empty
         self._title_says(self.heading)
@@ -75,7 +73,7 @@ class ModelPicker(Picker):
         self.query_one(".panel", Vertical).border_title = text
 
     async def options(self, query: str) -> Sequence[Option]:
-        """Of the models as they were listed last, or as the servers say now."""
+        """The models of the last known or the current list."""
         if self.listing is None:
             self.listing = await self.models.cached()
             old = self.listing.at
@@ -90,7 +88,7 @@ class ModelPicker(Picker):
         return options[:MOST]
 
     def preview(self, key: str) -> None:
-        """Below the list: what is known of the model under the cursor."""
+        """Details of the highlighted model, below the list."""
         model = next((m for m in self.listing.models if m.full_name == key), None) if self.listing else None
         if model is not None:
             when = age(model.used_at, time.time()) if model.used_at else ""

@@ -1,4 +1,4 @@
-"""Long text to read: all of what tools returned, a memory file, a tool's schema; however much that is."""
+"""Long text to read: tool results, a memory file, a tool's schema; of any length."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WRAPPED = 1_000_000
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Clean `text` as lines of at most `width` cells. A tenth of a second for a megabyte: not on the event loop."""
+    """Clean `text` as lines of at most `width` cells. Takes 0.1 s for a megabyte: not on the event loop."""
     lines = [row.text for row in plain_rows(text[:WRAPPED], Style.null(), width)]
     if len(text) > WRAPPED:
         lines.append(f"… {len(text) - WRAPPED:,} more characters are not shown here")
@@ -39,7 +39,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def laid_out(texts: Sequence[tuple[str, str]], width: int | None) -> list[str]:
-    """The lines of all texts, each under its name where there are several; with `width` none is wider."""
+    """The lines of all texts, each after its title if there are several; wrapped if `width` is given."""
     lines: list[str] = []
     for name, text in texts:
         if len(texts) > 1:
@@ -49,7 +49,7 @@ def laid_out(texts: Sequence[tuple[str, str]], width: int | None) -> list[str]:
 
 
 def shown(line: str) -> str:
-    """One line of somebody else's as the terminal gets it."""
+    """One line of untrusted text, safe for the terminal."""
     return clean_output(line[:LONGEST].removesuffix("\r")).replace("\n", " ").expandtabs(TAB_SIZE)
 
 
@@ -59,7 +59,7 @@ def widest(lines: Sequence[str]) -> int:
 
 
 class TextLines(ScrollView, can_focus=True):
-    """Lines of text as somebody else wrote them; only those in sight are cleaned and made."""
+    """Lines of untrusted text; only visible ones are cleaned and drawn."""
 
     DEFAULT_CSS = """
     TextLines { height: 1fr; background: transparent; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; }
@@ -70,13 +70,13 @@ class TextLines(ScrollView, can_focus=True):
         self._lines: Sequence[str] = ()
 
     def show(self, lines: Sequence[str], width: int) -> None:
-        """Show these, the widest of them `width` cells; the place stays."""
+        """Show these lines, the widest of them `width` cells; keeps the position."""
         self._lines = lines
         self.virtual_size = Size(width, len(lines))
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One line as far as it is in sight."""
+        """The visible part of one line."""
         x, top = self.scroll_offset
         at = top + y
         style = self.rich_style
@@ -86,10 +86,10 @@ class TextLines(ScrollView, can_focus=True):
 
 
 class Pager(Panel[None]):
-    """Shows texts one under the other, each under its name.
+    """Shows texts, each below its title.
 
-    What programs wrote keeps its lines and scrolls sideways; with `wraps` the lines of prose are broken to the width.
-    `note` is a word about the text.
+    Program output keeps its lines and scrolls sideways; with `wraps` lines are wrapped to the width. `note` describes
+    the text.
     """
 
     DEFAULT_CSS = """
@@ -108,7 +108,7 @@ class Pager(Panel[None]):
     def __init__(self, texts: Sequence[tuple[str, str]], *, wraps: bool = False, note: str = "") -> None:
         super().__init__()
         self._texts, self._wraps, self._note = texts, wraps, note
-        self._width = 0  # that was laid out to
+        self._width = 0  # of the current layout
         self.max_width = PANEL_WIDTH if wraps else None
 
     def compose(self) -> ComposeResult:
@@ -118,7 +118,7 @@ class Pager(Panel[None]):
             yield TextLines()
 
     def on_mount(self) -> None:
-        """The lines have the keys."""
+        """Focus the lines."""
         self.query_one(TextLines).focus()
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -136,11 +136,11 @@ class Pager(Panel[None]):
         self.query_one(".panel").border_title = plain(clip(names + about, width))
 
     def action_copy(self) -> None:
-        """All of it to the clipboard."""
+        """Copy all of it to the clipboard."""
         self.app.copy_to_clipboard("\n\n".join(text for _, text in self._texts))
 
     def action_to(self, end: int) -> None:
-        """The first or the last line."""
+        """Go to the first or the last line."""
         lines = self.query_one(TextLines)
         if end:
             lines.scroll_end(animate=False)
@@ -148,6 +148,6 @@ class Pager(Panel[None]):
             lines.scroll_home(animate=False)
 
     def action_page(self, pages: int) -> None:
-        """A page on or back."""
+        """Scroll one page."""
         lines = self.query_one(TextLines)
         lines.scroll_relative(y=pages * max(1, lines.size.height - 2), animate=False)

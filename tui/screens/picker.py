@@ -1,4 +1,4 @@
-"""A list to choose from, with a search line: models, conversations, themes."""
+"""A list to choose from, with a search field: models, conversations, themes."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ class Picker(Panel[str]):
         self.heading = menu.title
         self.empty = menu.empty
         self.items: Sequence[Choosable] = ()
-        self.wanted = ""  # key of the item to go to when it is next in the list
-        self._shown: str | None = None  # the search whose items are shown
+        self.wanted = ""  # key of the item to highlight once it is listed
+        self._shown: str | None = None  # the query of the shown items
 
     @property
     def searching(self) -> bool:
-        """Whether what is typed is a search."""
+        """Whether typed text is a search."""
         return True
 
     def compose(self) -> ComposeResult:
-        """Search line, list, or a line that says why there is no list."""
+        """Search field, list, or a line that says why there is no list."""
         with Vertical(classes="panel") as panel:
             panel.border_title = self.heading
             panel.border_subtitle = clickable(self, ("enter", "choose", "choose"), CLOSE)
@@ -74,24 +74,24 @@ class Picker(Panel[str]):
             yield OptionList(compact=True)
 
     def on_mount(self) -> None:
-        """Search for nothing in particular."""
+        """Search for everything."""
         self.query_one(OptionList).can_focus = False
         self.query_one(Input).focus()
         self._say("looking …")
         self.search("")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Search again, for what stands there now: a rename may have come and gone since."""
+        """Search again, for the current text: a rename may have come in between."""
         event.stop()
         if self.searching:
             self.search(event.input.value)
 
     async def options(self, query: str) -> Sequence[Choosable]:
-        """What matches `query`, best first."""
+        """The matches for `query`, best first."""
         return await self.menu.source(query)
 
     def preview(self, key: str) -> None:
-        """The cursor is on this one."""
+        """The cursor moved to this one."""
         if self.menu.preview is not None:
             self.menu.preview(key)
 
@@ -106,7 +106,7 @@ class Picker(Panel[str]):
             self._say(" ".join(str(error).split()) or type(error).__name__)
             return
         self._say("" if self.items else NO_MATCHES if query else self.empty)
-        at = self.query_one(OptionList).highlighted if query == self._shown else None  # loaded again: the cursor stays
+        at = self.query_one(OptionList).highlighted if query == self._shown else None  # reloaded: the cursor stays
         self._shown = query
         current = next((index for index, item in enumerate(self.items) if item.current and not query), 0)
         wanted = next((index for index, item in enumerate(self.items) if item.key == self.wanted), None)
@@ -115,15 +115,15 @@ class Picker(Panel[str]):
         self._draw(current if at is None else at)
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Lay the list out for the new width, once that is known."""
+        """Lay out the list for the new width, once it is known."""
         self.call_after_refresh(lambda: self._draw(self.query_one(OptionList).highlighted or 0))
 
     def _draw(self, at: int) -> None:
-        """The items at the present width, the cursor at one of them."""
+        """Draw the items at the current width, with the cursor on one of them."""
         options = self.query_one(OptionList)
         options.clear_options()
         width, height = options.outer_size
-        room = max(20, (width or self.app.size.width - 8) - (len(self.items) > height))  # less the scroll bar's cell
+        room = max(20, (width or self.app.size.width - 8) - (len(self.items) > height))  # minus the scroll bar's cell
         narrow = room < 50
         details = [item.brief if narrow else item.detail for item in self.items]
         side = max(map(cell_len, details), default=0)
@@ -148,32 +148,32 @@ class Picker(Panel[str]):
         line.update(plain(text))
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Try the choice on, where that can be done."""
+        """Preview the choice, if possible."""
         event.stop()
         if event.option_index < len(self.items):
             self.preview(self.items[event.option_index].key)
 
     async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """A click chooses."""
+        """Choose by click."""
         event.stop()
         await self.choose()
 
     def action_move(self, step: int) -> None:
-        """Move the list's cursor while the search line keeps the keys."""
+        """Move the list's cursor; the search field keeps the focus."""
         options = self.query_one(OptionList)
         if self.items:
             at = (options.highlighted or 0) + step
             options.highlighted = at % len(self.items) if abs(step) == 1 else min(max(at, 0), len(self.items) - 1)
 
     def action_choose(self) -> None:
-        """Enter: once the keys before it are in the search line, which are still on their way there."""
+        """Enter, after the keys before it have reached the search field."""
         self.query_one(Input).call_later(self.choose)
 
     async def choose(self) -> None:
-        """Take the highlighted item; of a search that was typed just now, not of the one before."""
+        """Choose the highlighted item of the latest search."""
         query = self.query_one(Input).value
         if self.searching and query != self._shown:
-            with suppress(WorkerError):  # the next key searches for something else
+            with suppress(WorkerError):  # the next key starts a new search
                 await self.search(query).wait()
         at = self.query_one(OptionList).highlighted
         self.dismiss(self.items[at].key if at is not None and at < len(self.items) else None)

@@ -19,9 +19,9 @@ from tui.views.view import Question
 
 
 class QuestionPanel(Panel[str]):
-    """Shows what is asked and the answers; dismissed with an answer's key, or None for Esc.
+    """Shows a question and its answers; dismissed with an answer's key, or None for Esc.
 
-    A long text scrolls (page up, page down): the answers are always in view.
+    A long text scrolls (page up, page down): the answers stay visible.
     """
 
     max_width = 84
@@ -52,24 +52,24 @@ class QuestionPanel(Panel[str]):
             yield OptionList(*(Option(self._line(item)) for item in self.question.answers), compact=True)
 
     def on_mount(self) -> None:
-        """The first answer is under the cursor."""
+        """Highlight the first answer."""
         options = self.query_one(OptionList)
         options.focus()
         options.highlighted = 0
 
     def action_scroll(self, pages: int) -> None:
-        """Read on, or back."""
+        """Scroll the text."""
         text = self.query_one(VerticalScroll)
         text.scroll_relative(y=pages * max(1, text.size.height - 1), animate=False)
 
     def _line(self, item: Answer) -> Content:
         label = plain(item.label)
-        if self.app.size.width >= 80:  # else most details are on a line of their own
+        if self.app.size.width >= 80:  # otherwise most descriptions wrap to a second line
             label = pad(label, max(cell_len(one.label) for one in self.question.answers))
         return Content.assemble((label, "$foreground"), (f"  {plain(item.detail)}", "$text-muted"))
 
     def action_choose(self) -> None:
-        """A click on the key: the answer under the cursor."""
+        """Choose the highlighted answer, by a click on the key."""
         self.query_one(OptionList).action_select()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

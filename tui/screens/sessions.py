@@ -1,4 +1,4 @@
-"""The list of conversations: open one, name one, take one away and bring it back."""
+"""The list of conversations: open, rename, delete and restore them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tui.views.view import Option
 
 
 class SessionPicker(Picker):
-    """Dismissed with the id of the conversation to open, or None. Letters search, so its keys are control keys."""
+    """Dismissed with the id of the conversation to open, or None. Letters search, so its keys use control."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "rename", "Rename", id="sessions.rename", show=False, priority=True),
@@ -32,7 +32,7 @@ class SessionPicker(Picker):
         self._query = ""
 
     def on_mount(self) -> None:
-        """Say what can be done (after the base class's own handler, which is called too)."""
+        """Show the keys (after the base class's own handler, which is called too)."""
         self._explain()
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -53,22 +53,22 @@ class SessionPicker(Picker):
 
     @property
     def chosen(self) -> Option | None:
-        """The conversation under the cursor."""
+        """The highlighted conversation."""
         at = self.query_one(OptionList).highlighted
         return self.items[at] if at is not None and at < len(self.items) else None
 
     @property
     def searching(self) -> bool:
-        """Not while a title is being written."""
+        """Not while renaming."""
         return self._naming is None
 
     def action_move(self, step: int) -> None:
-        """Move, unless a title is being written."""
+        """Move, unless a title is being edited."""
         if self._naming is None:
             super().action_move(step)
 
     def action_rename(self) -> None:
-        """Write another title in the search line."""
+        """Edit the title in the search field."""
         line = self.query_one(Input)
         if self._naming is None and (chosen := self.chosen) is not None:
             self._naming, self._query = chosen, line.value
@@ -77,7 +77,7 @@ class SessionPicker(Picker):
             self._explain()
 
     async def choose(self) -> None:
-        """Open the conversation, or give it the title that was written."""
+        """Open the conversation, or apply the edited title."""
         if self._naming is None:
             await super().choose()
             return
@@ -93,7 +93,7 @@ class SessionPicker(Picker):
             await self.workspace.rename_session(session_id, title)
 
     def action_close(self) -> None:
-        """Back to the list, or close."""
+        """Stop renaming, or close."""
         if self._naming is None:
             super().action_close()
         else:
@@ -108,7 +108,7 @@ class SessionPicker(Picker):
         self.search(self._query)
 
     async def action_delete(self) -> None:
-        """Take the conversation out of the list; it can be brought back."""
+        """Delete the conversation from the list; it can be restored."""
         chosen = self.chosen
         if self._naming is not None or chosen is None:
             return
@@ -122,7 +122,7 @@ class SessionPicker(Picker):
         self.search(self.query_one(Input).value)
 
     async def action_undelete(self) -> None:
-        """Bring back the conversation deleted last."""
+        """Restore the conversation deleted last."""
         if self._naming is None and self._deleted:
             self.wanted = self._deleted.pop().key
             await self.workspace.restore_session(self.wanted)

@@ -1,4 +1,4 @@
-"""A summary to read and change: the preview of a compaction, and the summary in force."""
+"""A summary to read and change: the preview of a compaction, or the summary in force."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ class SummaryPanel(Panel[bool]):
         super().__init__()
         self.subject = subject
         self.weight: Weight | None = None
-        self._original = ""  # what the text was before anybody changed it
-        self.left = ""  # a person's text that was left without being accepted
-        self._sure = False  # whether the question was asked
-        self._working = False  # whether the model is at another one
+        self._original = ""  # the text before any change
+        self.left = ""  # an edited text that was not accepted
+        self._sure = False  # whether the question is shown
+        self._working = False  # whether the model is writing another one
         self._note = ""
-        self._cost = 0.0  # seconds the last weighing took
+        self._cost = 0.0  # seconds taken by the last measurement
 
     def compose(self) -> ComposeResult:
-        """Figures, text, the line to ask again, keys."""
+        """Figures, text, the field for asking again, keys."""
         with Vertical(classes="panel") as panel:
             panel.border_title = self.subject.title
             yield Static("", classes="summary-head", markup=False)
@@ -76,7 +76,7 @@ class SummaryPanel(Panel[bool]):
             yield KeyLine("summary-note")
 
     def on_mount(self) -> None:
-        """Show the text, its beginning first."""
+        """Show the beginning of the text."""
         self.area.load_text(clean_text(self.subject.text))
         self._original = self.area.text
         self.area.focus()
@@ -85,7 +85,7 @@ class SummaryPanel(Panel[bool]):
 
     @property
     def area(self) -> TextArea:
-        """Where the text is."""
+        """The text area."""
         return self.query_one(TextArea)
 
     @property
@@ -97,7 +97,7 @@ class SummaryPanel(Panel[bool]):
     # -- figures --------------------------------------------------------------------------------------------------
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Weigh what stands there now, after a short pause."""
+        """Measure the current text, after a short pause."""
         event.stop()
         if self.edited:
             self._let_go()
@@ -129,7 +129,7 @@ class SummaryPanel(Panel[bool]):
         self.redraw()
 
     def redraw(self) -> None:
-        """Figures above the text, keys or a note below it."""
+        """Draw figures above the text, keys or a note below it."""
         weight = self.weight
         if weight is not None:
             self.query_one(".summary-head", Static).update(
@@ -157,7 +157,7 @@ class SummaryPanel(Panel[bool]):
         self.redraw()
 
     def _let_go(self) -> None:
-        """The person goes on: what was asked or said before is over."""
+        """Dismiss the question or note."""
         if self._sure or self._note:
             self._sure, self._note = False, ""
             self.redraw()
@@ -167,10 +167,10 @@ class SummaryPanel(Panel[bool]):
         if event.key != "escape":
             self._let_go()
 
-    # -- what can be done -----------------------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------------
 
     async def action_accept(self) -> None:
-        """Make it so; where that can't be, say why and keep the text."""
+        """Apply it; if that is not possible, show why and keep the text."""
         from tui.chat.compaction.summaries import FAILURES
 
         if self._working:
@@ -183,7 +183,7 @@ class SummaryPanel(Panel[bool]):
         self.dismiss(True)
 
     def action_ask(self) -> None:
-        """Show the line to ask again with, or go back to the text."""
+        """Show the field for asking again, or go back to the text."""
         if not self.subject.can_ask or self._working:
             return
         self._let_go()
@@ -192,7 +192,7 @@ class SummaryPanel(Panel[bool]):
         (self.query_one(Input) if asking else self.area).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Ask the model for another one."""
+        """Let the model write another one."""
         event.stop()
         self.action_ask()
         self._working = True
@@ -219,7 +219,7 @@ class SummaryPanel(Panel[bool]):
         self.weigh()
 
     def action_close(self) -> None:
-        """Esc: stop the call, close the line to ask with, else leave; with changes only after a question."""
+        """Esc: stop the call, close the field, else leave; with changes only after a question."""
         if self._working:
             self.subject.stop()
         elif self.has_class("-asking"):
@@ -231,7 +231,7 @@ class SummaryPanel(Panel[bool]):
             self.leave()
 
     def leave(self) -> None:
-        """Close without accepting; what was changed is in `left`."""
+        """Close without accepting; changes are in `left`."""
         self.left = self.edited
         self.subject.stop()
         self.dismiss(False)

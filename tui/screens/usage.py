@@ -1,4 +1,4 @@
-"""`/usage`: tokens, cost, and how good the estimates were; this conversation, today, all time."""
+"""`/usage`: tokens, cost, and the accuracy of the estimates; this conversation, today, all time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class UsagePanel(Panel[None]):
 
     @work(exit_on_error=False)
     async def load(self) -> None:
-        """Add everything up, off the event loop."""
+        """Sum up, off the event loop."""
         try:
             self._figures = await self.view.added_up()
         except Exception as error:
@@ -63,6 +63,6 @@ class UsagePanel(Panel[None]):
         self.redraw()
 
     def redraw(self) -> None:
-        """The text at the present width."""
+        """The text at the current width."""
         if self._figures is not None:
             self.query_one(Static).update(Content("\n").join(self._figures.lines(self.list_width)))

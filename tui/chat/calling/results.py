@@ -1,4 +1,4 @@
-"""What a tool gave back -> the parts of its message: capped, payloads described, images as attachments."""
+"""Converts tool output to message parts: capped, payloads described, images as attachments."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tui.tools.capping import cap_text, without_payloads
 
 log = logging.getLogger(__name__)
 
-WINDOW_SHARE = 0.25  # of the input budget: what the results of one step may take together
-LEAST_TOKENS = 200  # of a result, however many there are
+WINDOW_SHARE = 0.25  # of the input budget, for all results of one step
+LEAST_TOKENS = 200  # of a result, for any number of results
 LARGEST_IMAGE = 5_000_000  # bytes: Anthropic's limit for one image, the lowest among the providers
 MOST_IMAGES = 20  # of one result
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Makes the parts of results for one request: `limit` in tokens, `images` where the model takes them."""
+    """Makes message parts of tool results: `limit` in tokens, `images` if the model accepts them."""
 
     store: SessionStore
     counter: TokenCounter
@@ -35,7 +35,7 @@ class Results:
     images: bool
 
     def parts(self, call: ToolCall, output: ToolOutput) -> tuple[Part, ...]:
-        """The result and its images. Errors are kept whole, up to the limit. Not on the event loop."""
+        """The result and its images. Error results keep their whole text, up to the limit. Not on the event loop."""
         readable = without_payloads(output.text)
         text = cap_text(readable, self.limit, self._count, output.more)
         pictures, notes = self._pictures(call, output.images)
@@ -53,7 +53,7 @@ class Results:
         return digest if self._put(digest, data) else ""
 
     def _put(self, digest: str, data: bytes) -> bool:
-        """Whether the bytes are kept. On a full disk the message is held in memory, without them."""
+        """Store the bytes; returns whether that worked. On a full disk the message is kept in memory, without them."""
         try:
             self.store.put_blob(digest, data)
         except StoreError as error:
@@ -62,7 +62,7 @@ class Results:
         return True
 
     def _pictures(self, call: ToolCall, images: Sequence[ToolImage]) -> tuple[list[Attachment], list[str]]:
-        """The images as attachments, and notes in place of those that can't go along."""
+        """The images as attachments, and notes for those that can't be attached."""
         attachments: list[Attachment] = []
         notes: list[str] = []
         for number, image in enumerate(images, 1):
@@ -90,7 +90,7 @@ def _pixels(attachment: Attachment) -> str:
 
 
 def result_limit(setting: int, max_input: int | None, calls: int) -> int:
-    """Tokens each of `calls` results of one step may take, by the setting and the input budget (None is unknown)."""
+    """Tokens for each of `calls` results of one step, by the setting and the input budget (None is unknown)."""
     if max_input is None:
         return setting
     return max(LEAST_TOKENS, min(setting, int(max_input * WINDOW_SHARE) // max(1, calls)))

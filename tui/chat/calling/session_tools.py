@@ -1,4 +1,4 @@
-"""The tools of one conversation: what it offers, what was switched, and the calls that wait for a person's word."""
+"""The tools of one conversation: which are offered, how they were switched, and calls waiting for approval."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OFF_BY_DEFAULT = frozenset({"local", "demo"})
 
 @dataclass(frozen=True, slots=True)
 class ToolLine:
-    """A tool as `/tools` lists it. `tokens` is its schema's cost, None unknown; `source` says how that is known.
+    """A tool in `/tools`. `tokens` is the size of its schema, None if unknown; `source` is where the figure comes from.
 
     `used_at` is in seconds since the epoch, 0.0 for never.
     """
@@ -53,7 +53,7 @@ class ToolLine:
 
 
 class SessionTools:
-    """What a session and its turns ask about tools. Lives as long as the session."""
+    """The tools of a session, for the session and its turns."""
 
     def __init__(self, conversation: Conversation, services: Services, emit: Emit) -> None:
         self._emit = emit
@@ -66,10 +66,10 @@ class SessionTools:
         self.box.on_change(self.update_offer)
         self.update_offer()
 
-    # -- what is offered -----------------------------------------------------------------------------------------
+    # -- offering tools -----------------------------------------------------------------------------------------
 
     def update_offer(self) -> None:
-        """Let the next request offer what is there and on now; the target stays the same object if that is the same."""
+        """Put the tools that are available and on into the next request; an unchanged target stays the same object."""
         target = self._conversation.target
         updated = self.updated(target)
         if updated != target:
@@ -85,7 +85,7 @@ class SessionTools:
         return others + tuple(section for section in self.box.instructions() if section.name in servers)
 
     async def wait_until_started(self) -> None:
-        """Before a message is answered: give servers that start a moment, if their tools would be offered."""
+        """Before a message is answered: give starting servers a moment, if their tools would be offered."""
         if self.waits_for_servers:
             await self.box.wait_until_started()
 
@@ -96,7 +96,7 @@ class SessionTools:
         return self.takes_tools(target) and self.is_on("", target)
 
     async def prepare(self) -> None:
-        """Ask whether the model calls tools, and count them, where that was not done: what goes out depends on it."""
+        """Ask whether the model supports tools, and count their tokens, unless done before: requests depend on it."""
         target = self._conversation.target
         await self.box.support.find(self._services.provider(target.provider), target.model)
         self.update_offer()
@@ -104,25 +104,25 @@ class SessionTools:
 
     @property
     def plan(self) -> ToolPlan:
-        """What goes out now, and what waits until the model searches for it."""
+        """The tools that are sent, and those deferred until the model searches for them."""
         return self.loading.plan(self._conversation.target)
 
     @property
     def takes_any(self) -> bool:
-        """Whether the model in use calls tools, as far as that is known."""
+        """Whether the current model supports tools, as far as known."""
         return self.takes_tools(self._conversation.target)
 
     @property
     def off_by_default(self) -> bool:
-        """Whether tools are off for the model in use unless they are switched on."""
+        """Whether tools are off for the current model unless switched on."""
         return self._conversation.target.provider in OFF_BY_DEFAULT
 
     def offered(self, target: Target) -> tuple[ToolSchema, ...]:
-        """The schemas that go out to `target`: of the tools that are on, those that need not wait."""
+        """The schemas sent to `target`: tools that are on and not deferred."""
         return self.loading.plan(target).sent
 
     def all_on(self, target: Target) -> tuple[ToolSchema, ...]:
-        """The schemas of the tools that are on for `target`, if its model takes tools."""
+        """The schemas of the tools that are on for `target`, if its model supports tools."""
         if not self.takes_tools(target):
             return ()
         schemas = [tool.schema for tool in self.box.tools() if self.is_on(tool.schema.name, target)]
@@ -135,11 +135,11 @@ class SessionTools:
             return tuple(schemas)
 
     def takes_tools(self, target: Target) -> bool:
-        """Whether the model calls tools, as far as that is known."""
+        """Whether the model supports tools, as far as known."""
         return target.capabilities.tools and self.box.support.takes_tools(target.provider, target.model) is not False
 
     async def without(self) -> None:
-        """The server refused the tools: the model is offered none from now on."""
+        """The server refused the tools: offer none to the model from now on."""
         target = self._conversation.target
         await asyncio.to_thread(self.box.support.learn, target.provider, target.model, False)
         self.update_offer()
@@ -151,7 +151,7 @@ class SessionTools:
         self.update_offer()
 
     def is_on(self, name: str, target: Target) -> bool:
-        """Whether a tool is on: by the last switch that names it, else by the settings and the kind of model."""
+        """Whether a tool is on: by the last switch that matches it, else by the settings and the kind of model."""
         on = target.provider not in OFF_BY_DEFAULT and not matches(name, self.box.settings.off)
         for pattern, switched in self._conversation.state.tools:
             if fnmatchcase(name, pattern):
@@ -159,7 +159,7 @@ class SessionTools:
         return on
 
     async def switch(self, pattern: str, on: bool) -> list[str]:
-        """Switch the tools whose name fits `pattern`. Returns their names; nothing changes where there are none."""
+        """Switch the tools that match `pattern`. Returns their names; does nothing if there are none."""
         names = [tool.schema.name for tool in self.box.tools() if fnmatchcase(tool.schema.name, pattern)]
         if names:
             await self._conversation.add_record(RecordKind.TOOLS, {"name": pattern, "on": on})
@@ -167,7 +167,7 @@ class SessionTools:
         return names
 
     def find(self, name: str) -> Tool | None:
-        """The tool the model may call by that name: one that is on, or the search as long as tools wait behind it."""
+        """The tool that the model may call by that name: one that is on, or the search while tools are deferred."""
         target = self._conversation.target
         if name == SEARCH:
             return self.loading.search_tool(target)
@@ -175,13 +175,13 @@ class SessionTools:
 
     @property
     def names(self) -> list[str]:
-        """The names of what is offered now."""
+        """The names of the tools offered now."""
         return [tool.name for tool in self._conversation.target.tools]
 
     # -- approval ------------------------------------------------------------------------------------------------
 
     def rule(self, tool: Tool, *, must_ask: bool = False, remembered: Mapping[str, Remembered] | None = None) -> Rule:
-        """Whether a call runs, asks or is refused, by what is `remembered` now. Not on the event loop."""
+        """Whether a call runs, asks or is refused, by the answers `remembered` now. Not on the event loop."""
         return verdict(
             tool,
             rules=self.box.settings.rules,
@@ -191,9 +191,9 @@ class SessionTools:
         )
 
     async def ask(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], why: str) -> Decision:
-        """Wait for a person's word on a call, and remember it where that was said.
+        """Ask a person to approve a call, and store the answer if they say so.
 
-        A call that asks for a reason of its own (`why`) asks each time: the answer is for it alone.
+        A call with a special reason (`why`) asks each time: the answer is for this call alone.
         """
         asked = ApprovalAsked(new_id(), call, arguments, tool.schema.origin, tool.schema.description, why)
         answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -216,33 +216,33 @@ class SessionTools:
         return decision
 
     def approve(self, ask_id: str, decision: Decision) -> None:
-        """A person's answer to `ApprovalAsked`. Does nothing for a question that is not open any more."""
+        """Answer an `ApprovalAsked`. Ignored if the question is not open any more."""
         answer = self._waiting.get(ask_id)
         if answer is not None and not answer.done():
             answer.set_result(decision)
 
     async def remembered(self) -> Sequence[Remembered]:
-        """The answers that hold for all conversations, by tool."""
+        """The stored answers for all conversations, by tool."""
         answers = await asyncio.to_thread(self.box.remembered)
         return [answers[name] for name in sorted(answers)]
 
     async def forget(self, name: str) -> None:
-        """Ask again for this tool, here and everywhere."""
+        """Ask again for this tool, in all conversations."""
         self._allowed = {pair for pair in self._allowed if pair[0] != name}
         await asyncio.to_thread(self.box.forget, name)
 
     def note_use(self, names: AbstractSet[str]) -> None:
-        """These were run just now. Not on the event loop."""
+        """Record that these tools were used now. Not on the event loop."""
         try:
             if names:
                 self.box.note_use(names, time.time())
-        except StoreError as error:  # only when they were used last is lost
+        except StoreError as error:  # only the time of their last use is lost
             log.warning("not remembered: %s", error)
 
     # -- for the screen ------------------------------------------------------------------------------------------
 
     async def lines(self, items: Sequence[UsageItem] = ()) -> Sequence[ToolLine]:
-        """Every tool there is; `items` are the tools' rows of the latest measure."""
+        """Every tool; `items` are the tools row's items of the latest measurement."""
         return await asyncio.to_thread(self._lines, {item.ref: item for item in items})
 
     def _lines(self, items: Mapping[str, UsageItem]) -> Sequence[ToolLine]:
@@ -268,6 +268,6 @@ class SessionTools:
         )
 
     async def full_text(self, sha256: str) -> str | None:
-        """All of a result that was cut, by `ToolResult.full`; None where it is not kept here."""
+        """The whole text of a result that was cut, by `ToolResult.full`; None if it is not stored here."""
         data = await asyncio.to_thread(self._services.store.blob, sha256)
         return None if data is None else data.decode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Deferred tools of one conversation: which schemas go out, and loading those that the model asks for."""
+"""Deferred tools of one conversation: which schemas are sent, and loading those the model asks for."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tui.messages import ToolSchema
 from tui.tools.base import Tool, ToolOutput
 from tui.tools.tool_search import DEFAULT, MOST, SEARCH, answer, search, search_schema
 
-ROUGHLY = 4  # characters a token, for the moment until the tokenizer has counted
+ROUGHLY = 4  # characters per token, until the tokenizer has counted
 
 
 class ToolLoading:
-    """Plans what is sent. `offered` gives all tools that are on; `update_offer` puts the plan into the next request."""
+    """Plans which tools are sent. `offered` gives all tools that are on; `update_offer` applies the plan."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class ToolLoading:
         self._costs: dict[tuple[str, ToolSchema], int] = {}  # (model, tool) -> tokens
 
     def plan(self, target: Target) -> ToolPlan:
-        """What goes out to `target`. Cheap: it counts nothing."""
+        """The plan for `target`. Cheap: counts nothing."""
         tools = tuple(self._offered(target))
         setting = self._services.settings.tools.defer
         if setting == "off" or all(tool.origin == BUILT_IN for tool in tools):
@@ -49,7 +49,7 @@ class ToolLoading:
         )
 
     async def prepare(self, target: Target) -> None:
-        """Count what was not counted yet, off the event loop; then the plan is exact."""
+        """Count new tools, off the event loop; then the plan is exact."""
         model = target.model
         tools = [t for t in self._offered(target) if t.origin != BUILT_IN and (model, t) not in self._costs]
         if tools:
@@ -63,12 +63,12 @@ class ToolLoading:
         return self._costs.get((model, tool), rough)
 
     def search_tool(self, target: Target) -> Tool | None:
-        """The tool that loads others; None where none waits."""
+        """The tool that loads others; None if none is deferred."""
         schema = next((tool for tool in self.plan(target).sent if tool.name == SEARCH), None)
         return None if schema is None else Tool(schema, read_only=True, run=self._search)
 
     async def _search(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        """Loading changes what is sent and what it costs, nothing else: a loaded tool still asks before it runs."""
+        """Loading only changes what is sent and its cost: a loaded tool still asks before it runs."""
         query, limit = str(arguments["query"]), min(MOST, max(1, int(arguments.get("limit", DEFAULT))))
         target = self._conversation.target
         eager = {tool.name for tool in self.plan(target).sent} - set(self._conversation.state.loaded)

@@ -1,4 +1,4 @@
-"""One tool step: the calls of one reply, run side by side or one after the other, and the message that answers them."""
+"""A tool step: runs the calls of one reply, concurrently or one after the other, and answers them in a message."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ REFUSED = ToolOutput(
     is_error=True,
 )
 NEVER = ToolOutput("The person's rules never allow this tool: go on without it.", is_error=True)
-AT_ONCE = 8  # calls that run side by side, however many the model asks for: some start programs
-LAST_WAIT = 2.0  # seconds a cancelled tool gets to end
+AT_ONCE = 8  # calls that run concurrently: some start programs
+LAST_WAIT = 2.0  # seconds for a cancelled tool to end
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A call that can run: `number` among those of the reply; `reason` why it asks first in any case, "" for none."""
+    """A call that can run: `number` is its position in the reply; `reason` why it asks in any case, "" for none."""
 
     number: int
     call: ToolCall
@@ -50,10 +50,10 @@ class Pending:
 
 
 class ToolStep:
-    """Runs `calls`. What may run at once runs side by side; what asks is asked and run one after the other.
+    """Runs `calls`: those that need no approval concurrently, the others one after the other.
 
-    `unrun` answers calls that are not run, by their number. Each result is kept as it comes, before anybody is told: a
-    kill loses none that was there. After `run`, or after cancelling it, `message` answers every call.
+    `unrun` answers calls that are not run, by their number. Each result is stored as it arrives, before it is reported,
+    so that a kill loses none. After `run`, or after its cancellation, `message` answers every call.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class ToolStep:
         self.used: set[str] = set()  # names of the tools that were run
 
     def message(self) -> Message:
-        """The results of all calls, in their order, not kept yet. Not on the event loop."""
+        """The results of all calls, in order, not stored yet. Not on the event loop."""
         return self._message.whole()
 
     async def run(self) -> None:
-        """Run everything. Raises `StoreError`: what a tool raises is a result."""
+        """Run everything. Raises `StoreError`; errors of tools become results."""
         asking: list[Pending] = []
         try:
             for number, call in enumerate(self._calls):
@@ -119,7 +119,7 @@ class ToolStep:
         return task
 
     async def _examined(self, number: int, call: ToolCall) -> Pending | None:
-        """The call with its arguments and whether it runs, asks or is refused; None once it is answered."""
+        """The call with its arguments and whether it runs, asks or is refused; None if it is answered already."""
         try:
             tool = self._tools.find(call.name)
             if tool is None:
@@ -137,13 +137,13 @@ class ToolStep:
         arguments = read_arguments(call.arguments, tool.schema)
         try:
             reason = tool.ask_reason(arguments) if tool.ask_reason is not None else ""
-        except Exception as error:  # foreign code, which looks at files: as in `_run`
+        except Exception as error:  # third-party code, which may read files: as in `_run`
             log.exception("tool %s can't be examined", call.name)
             raise ToolError(f"{call.name} failed ({type(error).__name__}).") from None
         return Pending(number, call, tool, arguments, self._tools.rule(tool, must_ask=bool(reason)), reason)
 
     async def _decision(self, pending: Pending) -> Decision:
-        """The person's word on a call; what they said of the one before may hold for it too."""
+        """The person's decision on a call; that on an earlier one may apply to it too."""
         match await asyncio.to_thread(self._tools.rule, pending.tool, must_ask=bool(pending.reason)):
             case "allow":
                 return "once"
@@ -177,14 +177,16 @@ class ToolStep:
             if task is None or task.cancelling():
                 raise
             output = ToolOutput(f"{call.name} was cancelled on its own side.", is_error=True)
-        except Exception as error:  # a tool is foreign code: whatever it raises is a result, never the end of a turn
+        except (
+            Exception
+        ) as error:  # a tool is third-party code: whatever it raises becomes a result and never ends the turn
             log.exception("tool %s failed", call.name)
             output = ToolOutput(f"{call.name} failed ({type(error).__name__}).", is_error=True)
         await self._done(pending.number, call, output, time.monotonic() - began)
 
     async def _done(self, number: int, call: ToolCall, output: ToolOutput, seconds: float) -> None:
         if self._ended:
-            return  # a tool that did not end when it was cancelled
+            return  # a tool that ignored its cancellation
         self._message.put(number, output)
         await uninterrupted(asyncio.to_thread(self._message.save, number))
         self._emit(ToolFinished(call.id, call.name, seconds, output.is_error))
@@ -193,7 +195,7 @@ class ToolStep:
 class StepMessage:
     """The message that answers the calls of one reply.
 
-    Its row begins with the first result; a program that ends meanwhile leaves it as it is then.
+    It is stored with the first result, and updated with each one: if the program dies, the results so far are stored.
     """
 
     def __init__(self, conversation: Conversation, results: Results, calls: Sequence[ToolCall]) -> None:
@@ -207,14 +209,14 @@ class StepMessage:
         self._lock = threading.Lock()
 
     def put(self, number: int, output: ToolOutput) -> None:
-        """What came of call `number`."""
+        """Add the result of call `number`."""
         self._outputs[number] = output
 
     def save(self, number: int) -> None:
-        """Store it. On a full disk it waits for the whole message. Not on the event loop."""
+        """Store it. On a full disk it waits until the message is complete. Not on the event loop."""
         with self._lock:
             if self._ended:
-                return  # the person ended the step while this thread was on its way
+                return  # the step was cancelled while this thread was starting
             self._parts[number] = self._results.parts(self._calls[number], self._outputs[number])
             try:
                 self._conversation.write_grown(replace(self._message, parts=self._joined()))

@@ -45,13 +45,13 @@ from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, Text, Usage
 from tui.providers.base import ProviderError
 
-PREFIX_MARGIN = 2_000  # tokens that must be free beside the conversation for a summary asked behind it
+PREFIX_MARGIN = 2_000  # tokens that must be free to request a summary at the end of the conversation
 
 
 class Compactor:
-    """Compacts one conversation and tells `emit` what it does. Nothing changes unless the result is whole and accepted.
+    """Compacts one conversation and reports to `emit`. Nothing changes unless the result is complete and accepted.
 
-    Cancelling a summary that is under way changes nothing.
+    Cancelling it while a summary is being written changes nothing.
     """
 
     def __init__(self, conversation: Conversation, meter: Meter, services: Services, emit: Emit) -> None:
@@ -63,7 +63,7 @@ class Compactor:
         self.measurement = ""  # names the latest completed call; at most one automatic compaction for each
 
     async def run(self, trigger: Trigger, *, usage: ContextUsage, instructions: str = "") -> bool:
-        """Compact if it is due; whether it was. Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`."""
+        """Compact if due; returns whether. Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`."""
         if not await asyncio.to_thread(self._is_due, trigger, usage):
             return False
         if trigger != "manual":
@@ -84,7 +84,7 @@ class Compactor:
         return True
 
     async def draft(self, usage: ContextUsage, instructions: str = "") -> tuple[Summarise, str]:
-        """What a compaction by hand would replace, and the model's summary of it; nothing changes.
+        """Plan a manual compaction and let the model write the summary; nothing changes.
 
         Raises as `run` does.
         """
@@ -142,13 +142,13 @@ class Compactor:
         return config if turns is None else replace(config, preserve_recent_turns=turns)
 
     async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
-        """By the model in use, also where another one is to go on with it: `usage` is what it has to fit."""
+        """Summarise with the current model, even if another one is to continue; it has to fit `usage`."""
         conversation = self._conversation
         sent = conversation.request()
         summariser = await Meter(conversation, self._services).usage() if self._meter.elsewhere else usage
         budget, goal = summariser.budget, usage.budget
         fits = budget.max_input is not None and summariser.upper_bound + PREFIX_MARGIN <= budget.max_input
-        factor = summariser.basis.factor or 1.0  # learned of this model: its tokens for one of our tokenizer's
+        factor = summariser.basis.factor or 1.0  # learned for this model: its tokens per token of the tokenizer
         counter = self._services.counter
         prefix = None
         if fits and trigger != "overflow":
@@ -166,7 +166,7 @@ class Compactor:
         )
 
     def _billed(self, complete: Complete) -> Complete:
-        """`complete` with a row in the call log: billed, never a measurement of the conversation."""
+        """`complete` with a row in the call log: it is billed, but does not measure the conversation."""
 
         async def billed(request: Request) -> Completion:
             calls = self._services.calls
@@ -176,7 +176,9 @@ class Compactor:
             problem: str | None = "cancelled"
             try:
                 answer = await complete(await asyncio.to_thread(with_bytes, request, self._services.store.blob))
-                problem = None if answer.cut else answer.problem or None  # as for any answer: cut is no failure
+                problem = (
+                    None if answer.cut else answer.problem or None
+                )  # as for any answer: being cut is not a failure
             except ProviderError as error:
                 problem = str(error)
                 raise
@@ -193,13 +195,13 @@ class Compactor:
         self._services.calls.finish(call, usage=usage, seconds=seconds, error=problem, cost=cost)
 
     def record(self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage) -> CompactionRecord:
-        """The record of this plan, with what it would lead to; `accept_compaction` says whether it may. Counts."""
+        """The record of this plan and its effect; `accept_compaction` decides whether it is accepted. Counts tokens."""
         return self.measured(plan, summary, usage)[0]
 
     def measured(
         self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage
     ) -> tuple[CompactionRecord, ContextUsage]:
-        """`record`, and the measure of the next request under it."""
+        """`record`, and the measurement of the next request under it."""
         conversation = self._conversation
         record = CompactionRecord(
             id=new_id(),
@@ -218,20 +220,20 @@ class Compactor:
         return replace(record, after=after.total), after
 
     def _under(self, record: CompactionRecord, summary: Message | None) -> Request:
-        """The next request as it would be under `record`."""
+        """The next request under `record`."""
         conversation, target = self._conversation, self._meter.target
         state = replace(conversation.state, checkpoints=(*conversation.state.checkpoints, record))
         messages = [*conversation.messages, summary] if summary else conversation.messages
         return trimmed_request(build_request(messages, state, target), state, target)
 
     async def undo(self) -> CompactionRecord | SummaryEdit | None:
-        """Take the newest compaction, or edit of a summary, back; None when there is none. Raises `StoreError`."""
+        """Undo the newest compaction, or edited summary; None if there is none. Raises `StoreError`."""
         record = last_undoable(self._conversation.state.checkpoints, self._conversation.in_force())
         if record is not None:
             await self.take_back(record)
         return record
 
     async def take_back(self, record: CompactionRecord | SummaryEdit) -> None:
-        """Append that this one does not hold any more. Raises `StoreError`."""
+        """Append a record that undoes this one. Raises `StoreError`."""
         undo = CompactionUndo(new_id(), time.time(), record.id, self._conversation.frontier)
         await self._conversation.add_record(RecordKind.CHECKPOINT, checkpoint_to_json(undo))

@@ -1,4 +1,4 @@
-"""What a model is sent when it is to summarise: the wish, the source, and the room for both. Pure."""
+"""Requests for summaries: the prompt, the source, and the tokens available for both. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tui.context.reduction.groups import without_reasoning
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Request, SystemSection, Text
 
-FILL = 0.85  # of the room for source that a request takes: token counts of text are estimates
-UNKNOWN_CAPACITY = 24_000  # tokens of source for each request where the window is unknown
-TOKENS_PER_WORD = 1.4  # rough, for telling the model a length it can keep
-LEAST_WORDS = 40  # that a summary is asked for
+FILL = 0.85  # of the tokens available for source, since token counts of text are estimates
+UNKNOWN_CAPACITY = 24_000  # tokens of source for each request if the window is unknown
+TOKENS_PER_WORD = 1.4  # rough, to give the model a length in words
+LEAST_WORDS = 40  # requested for a summary
 
 ROLE = "You write the working notes that let a colleague take over a conversation in mid-task. Add nothing of your own."
 
 
 def summary_prompt(instructions: str = "", words: int = 600) -> str:
-    """What the model is asked for: all that a developer needs to go on, in at most `words` words."""
+    """The prompt for a summary with all that is needed to continue, in at most `words` words."""
     wish = f"\nThe person asks in particular: {instructions.strip()}\n" if instructions.strip() else ""
     return (
         "Write a summary that replaces the conversation below; whoever continues will see only it and the latest "
@@ -51,9 +51,9 @@ def summary_request(
 ) -> Request:
     """The request for part `part` of `parts`; `carried` is the summary of the parts before it.
 
-    Takes provider, model and session of `base`. No tools and no conversation messages: nothing that could be left
-    unpaired. `goal` as for `summarise`. After each of the `cuts` (answers that met their limit) half the length is
-    asked for, with all the room that answers have: a model may think before it writes.
+    Uses provider, model and session of `base`, without tools and conversation messages, so nothing can be unpaired.
+    `goal` as for `summarise`. After each of the `cuts` (answers that met their limit) half the length is requested,
+    with the full output limit: a model may think before it writes.
     """
     lines = [summary_prompt(instructions, _words(budget, goal) >> cuts)]
     if carried:
@@ -73,7 +73,7 @@ def summary_request(
 def source_capacity(
     budget: Budget, count: Callable[[str], int], instructions: str = "", goal: Budget | None = None
 ) -> int:
-    """Tokens of source that fit one request beside the prompt and the summary carried along. Can be negative."""
+    """Tokens of source that fit one request beside prompt and carried summary. May be negative."""
     if budget.max_input is None:
         return UNKNOWN_CAPACITY
     carried = most_output(budget, goal)
@@ -83,9 +83,9 @@ def source_capacity(
 
 
 def most_output(budget: Budget, goal: Budget | None) -> int:
-    """Twice the length asked for, since models are poor at counting; no more than is kept free for answers.
+    """Twice the requested length, since models are poor at counting, but no more than is reserved for answers.
 
-    Where that is next to nothing, a summary still gets what one needs, as far as an eighth of the window allows.
+    If almost nothing is reserved, a summary still gets the minimum, up to an eighth of the window.
     """
     wanted = 2 * summary_allowance(goal or budget)
     if not budget.reserved_output:
@@ -99,7 +99,7 @@ def _most_room(budget: Budget, goal: Budget | None) -> int:
 
 
 def _words(budget: Budget, goal: Budget | None) -> int:
-    """The length to ask for: half of what the answer may take at most."""
+    """The requested length: half of the output limit."""
     tokens = min(summary_allowance(goal or budget), most_output(budget, goal) // 2)
     return max(LEAST_WORDS, int(tokens / TOKENS_PER_WORD))
 
@@ -107,10 +107,9 @@ def _words(budget: Budget, goal: Budget | None) -> int:
 def prefix_request(
     sent: Request, source: Sequence[Message], *, instructions: str, budget: Budget, goal: Budget | None = None
 ) -> Request | None:
-    """The conversation as it goes out anyway, with the wish for a summary behind it: a prompt cache holds all but that.
+    """The conversation as usual, followed by the request for a summary, so that a prompt cache holds all but that.
 
-    None unless `sent` contains all of `source` in full. Whether it fits is the caller's to see to. `goal` as for
-    `summarise`.
+    None unless `sent` contains all of `source` in full. The caller checks whether it fits. `goal` as for `summarise`.
     """
     there = {m.id: without_reasoning(m).parts for m in sent.messages}
     if not all(there.get(m.id) == without_reasoning(m).parts for m in source):

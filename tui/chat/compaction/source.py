@@ -7,33 +7,33 @@ from dataclasses import dataclass, replace
 
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 
-MOST_CHUNKS = 64  # a bound for time and money: beyond it the middles of the longest results are left out
-OVERLAP = 120  # characters repeated where a text had to be cut inside a line, so that no name or path is torn
-LEAST_PIECE = 200  # tokens that stay of a shortened result at least
-LABEL_TOKENS = 12  # what a piece's heading may cost
+MOST_CHUNKS = 64  # limits time and cost: beyond it the middles of the longest results are left out
+OVERLAP = 120  # characters repeated after a cut inside a line, so that no name or path is split
+LEAST_PIECE = 200  # minimal tokens of a shortened result
+LABEL_TOKENS = 12  # tokens for the heading of a piece
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One labelled text. `long_tail`: a tool's output, arguments or thinking, which may be shortened in the middle."""
+    """A labelled text. `long_tail`: tool output, arguments or thinking, whose middle may be left out."""
 
     label: str
     text: str
     long_tail: bool = False
 
     def render(self) -> str:
-        """The text as it stands in the summary request."""
+        """The text as it is written in the summary request."""
         return f"[{self.label}]\n{self.text}\n"
 
 
 def render_pieces(source: Iterable[Message]) -> list[Piece]:
-    """Everything a model could have read in `source`, in order; binary attachments by name only."""
+    """Everything in `source` that a model could have read, in order; binary attachments by name only."""
     pieces: list[Piece] = []
     for message in source:
         for part in message.parts:
             match part:
                 case Refusal(from_server=True):
-                    pass  # the provider's words, not the model's
+                    pass  # the provider's text, not the model's
                 case Text(text) | Refusal(text):
                     pieces.append(Piece("earlier summary" if message.kind == "summary" else message.role, text))
                 case Reasoning(text=text):
@@ -53,7 +53,7 @@ def split_source(source: Iterable[Message], capacity: int, count: Callable[[str]
     """`source` as texts of at most `capacity` tokens each (by `count`), in order, with nothing left out.
 
     Only if that took more than `MOST_CHUNKS`, the middles of the longest tool outputs, arguments and thinking are left
-    out, as much as needed; what people and models said to each other is never shortened.
+    out, as much as needed; messages of people and models are never shortened.
     """
     sized = [(piece, count(piece.text) + LABEL_TOKENS) for piece in render_pieces(source)]
     if sum(size for _, size in sized) > MOST_CHUNKS * capacity:
@@ -84,7 +84,7 @@ def _parts(piece: Piece, size: int, capacity: int, count: Callable[[str], int]) 
 
 
 def split_text(text: str, capacity: int, count: Callable[[str], int]) -> list[str]:
-    """`text` in parts of at most `capacity` tokens, cut at line ends where there are any, else at blanks.
+    """`text` in parts of at most `capacity` tokens, cut at line ends if possible, else at blanks.
 
     A cut inside a line repeats its last characters in the next part.
     """
@@ -103,7 +103,7 @@ def split_text(text: str, capacity: int, count: Callable[[str], int]) -> list[st
 
 
 def _end(text: str, start: int, step: int) -> int:
-    """Where a part that begins at `start` ends: at most `step` characters on, in the second half at a good place."""
+    """The end of the part that begins at `start`: at most `step` characters on, at a line end or blank if possible."""
     most = start + step
     if most >= len(text):
         return len(text)
@@ -115,7 +115,7 @@ def _end(text: str, start: int, step: int) -> int:
 
 
 def _shortened(sized: Sequence[tuple[Piece, int]], tokens: int, count: Callable[[str], int]) -> list[tuple[Piece, int]]:
-    """The same pieces with the longest outputs shortened so that all of them together take `tokens`."""
+    """The same pieces with the longest outputs shortened to a total of `tokens`."""
     fixed = sum(size for piece, size in sized if not piece.long_tail)
     sizes = sorted(size for piece, size in sized if piece.long_tail)
     rest, cap = tokens - fixed, LEAST_PIECE

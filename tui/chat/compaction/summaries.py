@@ -1,4 +1,4 @@
-"""Summaries that a person looks at and changes: before a compaction takes effect, and while one is in force."""
+"""Summaries that a person reads and changes: before a compaction takes effect, or while one is in force."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from tui.providers.base import ProviderError
 
 @dataclass(frozen=True, slots=True)
 class SummaryDraft:
-    """A compaction that is not made yet. `text` is the model's summary without the heading it goes out with."""
+    """A pending compaction. `text` is the model's summary without the heading it is sent with."""
 
     plan: Summarise
     usage: ContextUsage
     text: str
-    stamp: str  # of the conversation it was made for
+    stamp: str  # the state of the conversation it was made for
 
 
 @dataclass(frozen=True, slots=True)
 class StandingSummary:
-    """A summary in force. `text` is without the heading it goes out with, `record` the compaction it belongs to."""
+    """A summary in force. `text` is without the heading it is sent with, `record` is its compaction."""
 
     record: CompactionRecord
     message: Message
@@ -54,9 +54,9 @@ FAILURES = (CompactionRefusedError, SummaryFailedError, ProviderError, StoreErro
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What a summary would come to: its own tokens, and those of the next request `before` and `after`.
+    """The effect of a summary: its tokens, and those of the next request `before` and `after`.
 
-    `problem` says why it can't be had so; "" when it can.
+    `problem` says why it would be refused; "" if accepted.
     """
 
     summary: int
@@ -66,12 +66,12 @@ class Weight:
 
     @property
     def replaced(self) -> int:
-        """Tokens of what a compaction takes out: before, less that, and the summary instead, gives after."""
+        """Tokens removed by a compaction: `before`, minus these, plus the summary, is `after`."""
         return self.before - self.after + self.summary
 
 
 class Summaries:
-    """The summaries of one conversation. Everything here goes through the rules that an automatic compaction obeys."""
+    """The summaries of one conversation, under the same rules as automatic compactions."""
 
     def __init__(self, conversation: Conversation, meter: Meter, compactor: Compactor, start: Start) -> None:
         self._conversation = conversation
@@ -80,7 +80,7 @@ class Summaries:
         self._start = start
 
     async def draft(self, instructions: str = "") -> SummaryDraft:
-        """Let the model summarise the older part, and change nothing. The call is billed like any other.
+        """Let the model summarise the older part without changing anything. The call is billed like any other.
 
         Raises `CompactionRefusedError`, `SummaryFailedError`, `ProviderError`.
         """
@@ -88,7 +88,7 @@ class Summaries:
         try:
             await asyncio.wait([task])
         finally:
-            task.cancel()  # where this is cancelled itself
+            task.cancel()  # if this call itself is cancelled
         if task.cancelled():
             raise SummaryFailedError("Compaction cancelled")
         return task.result()
@@ -100,7 +100,7 @@ class Summaries:
         return SummaryDraft(plan, usage, text, stamp)
 
     def standing(self, message_id: str = "") -> StandingSummary | None:
-        """The summary in force that is this message, or the newest one; None where there is none to read."""
+        """The summary in force that is this message, or the newest one; None if there is none to read."""
         sent = {m.id: m for m in self._conversation.request().messages if m.kind == "summary"}
         for record in reversed(active_compactions(self._conversation.state.checkpoints)):
             if record.summary in sent and message_id in ("", record.summary):
@@ -109,7 +109,7 @@ class Summaries:
         return None
 
     async def weigh(self, subject: Subject, text: str) -> Weight:
-        """What the next request would take with `text` as the summary, by the numbers everything else goes by."""
+        """The size of the next request with `text` as the summary, measured like every request."""
         return await asyncio.to_thread(self._weigh, subject, text)
 
     def _weigh(self, subject: Subject, text: str) -> Weight:
@@ -130,7 +130,7 @@ class Summaries:
         return Weight(tokens, before, after)
 
     async def accept(self, draft: SummaryDraft, text: str) -> CompactionFinished:
-        """Make the compaction with `text` as its summary. Raises `CompactionRefusedError`, `StoreError`."""
+        """Compact with `text` as the summary. Raises `CompactionRefusedError`, `StoreError`."""
         summary = self._message(text)
         record = await asyncio.to_thread(self._compactor.record, draft.plan, summary, draft.usage)
         self._check(draft, text, record.before, record.after)
@@ -138,7 +138,7 @@ class Summaries:
         return CompactionFinished(record.messages, record.before, record.after, summary)
 
     async def edit(self, standing: StandingSummary, text: str) -> tuple[SummaryEdit, Message]:
-        """Put `text` in the place of a summary in force. Raises `CompactionRefusedError`, `StoreError`."""
+        """Replace a summary in force by `text`. Raises `CompactionRefusedError`, `StoreError`."""
         summary = self._message(text)
         edit, _ = await asyncio.to_thread(self._edit, standing, summary)
         self._check(standing, text, edit.before, edit.after)
@@ -156,7 +156,7 @@ class Summaries:
         return replace(edit, before=before, after=after.total), after
 
     def _check(self, subject: Subject, text: str, before: int, after: int) -> None:
-        """Raise `CompactionRefusedError` where this can't be."""
+        """Raise `CompactionRefusedError` if it can't be accepted."""
         if not text.strip():
             raise CompactionRefusedError("An empty summary would leave all of it out: write something.")
         match subject:

@@ -1,4 +1,4 @@
-"""The compaction call: a summary by the model, from requests that fit the window, with a ladder down when they fail."""
+"""The summary by the model, from requests that fit the window, with fallbacks when they fail."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tui.context.usage.limits import Budget
 from tui.messages import Message, Request, Usage
 from tui.providers.base import ErrorKind, Provider, ProviderError, StreamEnd, TextDelta, UsageUpdate
 
-RETRIES = 3  # of a summary request that overflowed or failed, each smaller than the one before
-TRUNCATED_BELOW = 0.6  # of a source's tokens: a server that reports fewer has cut it
-LEAST_CAPACITY = 64  # tokens of source below which a request is not worth making
-LEAST_DOUBTED = 1_000  # tokens of a request that a server may have cut: estimates of small ones are too far off
+RETRIES = 3  # of a summary request that overflowed or failed, each smaller than the previous one
+TRUNCATED_BELOW = 0.6  # of a source's tokens: a server that reports less has cut it
+LEAST_CAPACITY = 64  # tokens of source; smaller requests are not worth making
+LEAST_DOUBTED = 1_000  # tokens; below that estimates are too inaccurate to detect a cut
 HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "not_found", "rate_limit", "overloaded", "network", "stalled"})
 
 READ_IN_PART = "the server read only part of what was sent (Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx)"
@@ -25,7 +25,7 @@ HEADER = "[Summary of the earlier conversation. The messages it stands for are n
 
 
 class SummaryFailedError(Exception):
-    """No summary could be had. `str()` says why, in one line for a person. `usages` is what the attempts cost."""
+    """No summary could be made. `str()` is one line for a person. `usages` are those of the attempts."""
 
     def __init__(self, message: str, usages: tuple[Usage, ...] = ()) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class SummaryFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One answer of the model. `complete` is False for one that broke off, or was `cut` at its output limit."""
+    """An answer of the model. `complete` is False if it broke off, or was `cut` at its output limit."""
 
     text: str
     usage: Usage | None = None
@@ -43,7 +43,7 @@ class Completion:
 
     @property
     def problem(self) -> str:
-        """Why it is not whole, "" where it is."""
+        """Why it is incomplete, "" if it is not."""
         if self.complete:
             return ""
         return "the summary was cut off at its output limit" if self.cut else "the answer broke off"
@@ -54,7 +54,7 @@ Complete: TypeAlias = Callable[[Request], Awaitable[Completion]]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A summary and what it took. `usages` are for the bill only: they measure requests beside the conversation.
+    """A summary and its cost. `usages` are for billing only: they don't measure the conversation.
 
     `cut`: it, or that of a part, met its output limit each time.
     """
@@ -71,7 +71,7 @@ class Summary:
 
 
 def outgoing_summary(text: str) -> str:
-    """A summary as it goes out: under a heading that tells the model what it is."""
+    """A summary as it is sent: under a heading that tells the model what it is."""
     return f"{HEADER}\n\n{text.strip()}"
 
 
@@ -94,9 +94,9 @@ async def summarise(
 ) -> Summary:
     """A summary of `source`. Raises `SummaryFailedError`.
 
-    `goal` is the budget the summary is to fit where another model goes on with it. `prefix` (see `prefix_request`) is
-    tried first. `count` gives the tokens of a text and runs in a thread. A request of which a server read less than
-    the share `least_read`, as `count` has it, was cut there: its answer is not taken.
+    `goal` is the budget that the summary has to fit if another model continues with it. `prefix` (see `prefix_request`)
+    is tried first. `count` gives the tokens of a text and runs in a thread. If a server read less than the share
+    `least_read` of a request's tokens (by `count`), it cut the request, and the answer is not used.
     """
     work = _Summariser(complete, base, budget, goal, count, instructions, least_read)
     return await work.run(source, prefix)
@@ -104,7 +104,7 @@ async def summarise(
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What came of a request: `problem` is "" for a whole one. `read`: tokens of a prompt that the server cut, or 0."""
+    """The outcome of a request: `problem` is "" if complete. `read`: tokens of a prompt that the server cut, or 0."""
 
     text: str
     problem: str = ""
@@ -113,12 +113,12 @@ class _Answer:
 
 
 class _Summariser:
-    """One summary in the making.
+    """A summary in progress.
 
-    Source larger than the window goes in parts, each request carrying the summary so far. A request that overflows,
-    fails or brings nothing is repeated with half the source, `RETRIES` times in all. One whose answer is cut at its
-    limit is repeated once with half the length asked for; what is cut then too is taken as far as its lines are whole,
-    and marked: a small model may go on for ever, and without it more would be lost.
+    A source larger than the window is sent in parts, each request carrying the summary so far. A request that
+    overflows, fails or returns nothing is repeated with half the source, up to `RETRIES` times. One whose answer is cut
+    at its limit is repeated once with half the requested length; if that is cut too its complete lines are used, and
+    marked: a small model may never stop, and without its answer more would be lost.
     """
 
     def __init__(
@@ -139,15 +139,15 @@ class _Summariser:
         self._instructions = instructions
         self._least_read = least_read
         self._capacity = source_capacity(budget, count, instructions, goal)  # tokens of source for each request
-        self._longest = most_output(budget, goal)  # tokens of a part's summary: what the next part's request can carry
+        self._longest = most_output(budget, goal)  # tokens of a part's summary that the next request can carry
         self._usages: list[Usage] = []
         self._requests = 0
         self._retries = RETRIES
         self._chunks: list[str] = []
-        self._done = 0  # chunks that are summarised
+        self._done = 0  # summarised chunks
         self._carried = ""  # their summary
         self._cuts = 0  # answers that met their limit
-        self._cut_at = -1  # the chunk that the last of them was for
+        self._cut_at = -1  # the chunk of the last one
         self._ends_early = False
 
     async def run(self, source: Sequence[Message], prefix: Request | None) -> Summary:
@@ -175,7 +175,7 @@ class _Summariser:
     # -- one request ---------------------------------------------------------------------------------------------
 
     async def _ask(self, request: Request) -> _Answer:
-        """Raises `SummaryFailedError` where trying again is of no use."""
+        """Raises `SummaryFailedError` if a retry is pointless."""
         self._requests += 1
         try:
             completion = await self._complete(request)
@@ -191,7 +191,7 @@ class _Summariser:
         return _Answer(text, problem, completion.cut, read)
 
     def _read_in_part(self, request: Request, usage: Usage | None) -> int:
-        """The tokens a server read of a request that it cut in silence; 0 where it read all of it."""
+        """The tokens read by a server that silently cut the request; 0 if it read all of it."""
         if usage is None or not usage.input_total:
             return 0
         read = usage.input_total + (usage.cleared or 0)
@@ -245,7 +245,7 @@ class _Summariser:
         return await asyncio.to_thread(self._count, text)
 
     def _has_to_do(self, answer: _Answer) -> bool:
-        """Whether a cut answer is taken: there will be no better one."""
+        """Whether to use a cut answer, since there will be no better one."""
         last_try = self._cut_at == self._done or not self._retries
         return answer.cut and bool(answer.text) and not answer.read and last_try
 
@@ -257,7 +257,7 @@ class _Summariser:
         return replace(answer, text=text, problem="")
 
     def _halve(self) -> None:
-        """Half the capacity, or half of the next chunk where that is less; all that is left in such parts."""
+        """Half the capacity, or half of the next chunk if that is less; the rest is split accordingly."""
         left = self._chunks[self._done :]
         self._capacity = max(LEAST_CAPACITY, min(self._capacity, self._count(left[0])) // 2)
         parts = [part for chunk in left for part in split_text(chunk, self._capacity, self._count)]
@@ -265,16 +265,16 @@ class _Summariser:
 
 
 def _whole_lines(text: str, longest: int, count: Callable[[str], int]) -> str:
-    """`text`, which was cut, in at most `longest` tokens, without a last line that is not whole where it has others."""
+    """A cut `text` in at most `longest` tokens, without its incomplete last line if it has others."""
     start = split_text(text, longest, count)[0].rstrip()
     lines, _, last = start.rpartition("\n")
     return start if not lines.strip() or last.endswith((".", "!", "?", "。")) else lines.rstrip()
 
 
 def complete_with(provider: Provider) -> Complete:
-    """`Complete` by a provider: the answer's text and usage; a stream without its end marker is not complete.
+    """`Complete` by a provider: the answer's text and usage. A stream without an end marker is incomplete.
 
-    Nor is one that ended at its output limit: what a summary says last, open questions and the next step, is missing.
+    So is one that ended at its output limit, since a summary ends with open questions and the next step.
     """
 
     async def complete(request: Request) -> Completion:

@@ -1,4 +1,4 @@
-"""A conversation in memory: the history, the records beside it, and the request they make for the model in use."""
+"""A conversation in memory: the history, the records beside it, and the request for the current model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class Conversation:
-    """One session's history. Changes go to the store first, then show here; cancelling leaves none half made."""
+    """One session's history. Changes are stored first and then applied; cancellation leaves none half done."""
 
     def __init__(
         self, store: SessionStore, info: SessionInfo, messages: list[Message], records: list[Record], target: Target
@@ -36,14 +36,14 @@ class Conversation:
         self.info = info
         self.messages = messages
         self.target = target
-        self.memory: MemoryFiles = NO_MEMORY  # whose sections are in the target
+        self.memory: MemoryFiles = NO_MEMORY  # their sections are in the target
         self._records = records
         self._state = fold_records(records)
         self._in_force: tuple[CompactionRecord, ...] | None = None
         follow([*(message.id for message in messages[-1:]), *(record.id for record in records[-1:])])
-        self.unsaved: list[Message] = []  # replies that a full disk kept out of the store so far
-        self._writing = threading.Lock()  # held by who writes those
-        self._begun: set[str] = set()  # replies whose row is there already
+        self.unsaved: list[Message] = []  # replies not stored yet because the disk is full
+        self._writing = threading.Lock()  # guards `unsaved`
+        self._begun: set[str] = set()  # replies that have a row already
         self._projection = Projection()
         self._projecting = threading.Lock()
         self._changes = 0
@@ -51,7 +51,7 @@ class Conversation:
 
     @property
     def state(self) -> HistoryState:
-        """What the records add up to."""
+        """The folded records."""
         return self._state
 
     # -- changes -------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class Conversation:
         self.show_message(message)
 
     def show_message(self, message: Message) -> None:
-        """Take a message that is in the store already: a new one, or the final form of the last."""
+        """Apply a message that is stored already: a new one, or the final form of the last."""
         self.messages.append(message)
         self._changed()
 
@@ -81,7 +81,7 @@ class Conversation:
         return record
 
     async def add_checkpoint(self, record: Checkpoint, summary: Message | None) -> None:
-        """Append a compaction (or an edit of its summary) with its summary: both or neither. Raises `StoreError`."""
+        """Append a compaction (or an edited summary) together with its summary message. Raises `StoreError`."""
         await uninterrupted(self._add_checkpoint(record, summary))
 
     async def _add_checkpoint(self, record: Checkpoint, summary: Message | None) -> None:
@@ -102,24 +102,26 @@ class Conversation:
             return self.store.add_record(self.info.id, RecordKind.CHECKPOINT, checkpoint_to_json(record))
 
     def _unread(self) -> list[str]:
-        """Messages that no summary of this conversation can stand for: those that another running program has added,
-        and those that are left out by hand, calls with their results. Where they lie in a compaction's range they stay
-        beside its summary."""
+        """Ids of messages that no summary of this conversation can replace.
+
+        Those added by another running program, and those left out by hand, including calls with their results. In a
+        compaction's range they are kept beside its summary.
+        """
         here = {message.id for message in self.messages}
         added = [ident for ident in self.store.message_ids(self.info.id) if ident not in here]
         return [*added, *pinned_groups(self.messages, self._state.excluded)]
 
     async def set_aside(self, ids: list[str]) -> None:
-        """Take messages out of the conversation; they stay in the history."""
+        """Remove messages from the conversation; they stay in the history."""
         if ids:
             await self.add_record(RecordKind.SET_ASIDE, {"ids": ids, "frontier": self.frontier})
 
     async def void_reasoning(self) -> Record:
-        """A server refused the reasoning that stands in the history now: it does not go out again."""
+        """A server refused the present reasoning: it is not sent again."""
         return await self.add_record(RecordKind.VOID, {"frontier": self.frontier})
 
     async def leave_out(self, message: str, sha256: str, keep: int = 0) -> Record:
-        """From now on the message goes out without this attachment, or with `keep` characters of this text."""
+        """Send the message without this attachment from now on."""
         data = {"message": message, "sha256": sha256, "keep": keep, "frontier": self.frontier}
         return await self.add_record(RecordKind.LEAVE_OUT, data)
 
@@ -128,7 +130,7 @@ class Conversation:
         await self.add_record(RecordKind.RESTORE, {"record": record.id})
 
     def write_events(self, message: Message, events: Sequence[StreamEvent]) -> None:
-        """Keep what arrived of a reply; its row is made with the first of it. Not on the event loop."""
+        """Store what arrived of a reply, which gets its row with the first event. Not on the event loop."""
         with self.store.transaction():
             if message.id not in self._begun:
                 self.store.add_message(self.info.id, message)
@@ -136,7 +138,7 @@ class Conversation:
         self._begun.add(message.id)
 
     def write_grown(self, message: Message) -> None:
-        """Keep a streaming message as far as it has come. Not on the event loop. Raises `StoreError`."""
+        """Store a streaming message so far. Not on the event loop. Raises `StoreError`."""
         if message.id in self._begun:
             self.store.grow_message(self.info.id, message)
         else:
@@ -144,7 +146,7 @@ class Conversation:
             self._begun.add(message.id)
 
     def write_reply(self, reply: Message) -> None:
-        """Keep a reply's final form, and those that could not be kept before. Not on the event loop."""
+        """Store a reply's final form, and earlier ones that could not be stored. Not on the event loop."""
         with self._writing:
             self._write_unsaved()
             self._write_final(reply)
@@ -162,11 +164,11 @@ class Conversation:
         self._begun.discard(reply.id)
 
     async def update(self, **values: str | float | bool | None) -> None:
-        """Set columns of the session; with that goes what a full disk kept back. Raises `StoreError`."""
+        """Set columns of the session; also stores what a full disk held back. Raises `StoreError`."""
         await uninterrupted(self._update(values))
 
     async def save_draft(self, text: str) -> None:
-        """Set the draft (see `SessionStore.save_draft`); with that goes what a full disk kept back."""
+        """Set the draft (see `SessionStore.save_draft`); also stores what a full disk held back."""
 
         async def save() -> None:
             await asyncio.to_thread(self.store.save_draft, self.info.id, text, self.info.draft)
@@ -191,7 +193,7 @@ class Conversation:
                 log.warning("answer still not saved: %s", error)
 
     def set_target(self, target: Target) -> None:
-        """From now on requests are for `target`."""
+        """Make requests for `target` from now on."""
         self.target = target
         self._changed()
 
@@ -204,15 +206,15 @@ class Conversation:
 
     @property
     def stamp(self) -> str:
-        """Changes with every message and record: both only ever grow."""
+        """Changes with every message and record: both are append-only."""
         return f"{self.frontier} {self._records[-1].id if self._records else ''}"
 
     def request(self) -> Request:
-        """What would go out now. The same object until something changes."""
+        """What would be sent now. The same object until something changes."""
         return self._both_requests()[1]
 
     def untrimmed_request(self) -> Request:
-        """What would go out if rolling context left nothing out."""
+        """What would be sent without rolling context."""
         return self._both_requests()[0]
 
     def _both_requests(self) -> tuple[Request, Request]:
@@ -233,20 +235,20 @@ class Conversation:
         return active_messages(self.messages, self._state, self.target)
 
     def last_question(self) -> Message | None:
-        """The person's last message that stands. None without one, and where a summary stands for it."""
+        """The person's last active message; None without one, and if a summary replaces it."""
         hidden = self._state.set_aside | self._state.excluded
         questions = (m for m in reversed(self.messages) if m.role == "user" and m.kind == "chat" and m.id not in hidden)
         last = next(questions, None)
         return last if last is not None and any(m.id == last.id for m in self.active()) else None
 
     def answers_to(self, question: Message) -> list[str]:
-        """The ids of what stands after a person's message, summaries aside."""
+        """The ids of the messages after a person's message, without summaries."""
         later = {m.id for m in self.active() if m.kind != "summary" and m.id > question.id}
         failed = {m.id for m in self.messages if m.status == "failed" and m.id > question.id}
         return sorted(later | failed)
 
     def not_sent(self) -> Mapping[str, str]:
-        """Message id -> why it does not go out any more."""
+        """Message id -> why it is not sent any more."""
         return history.not_sent(self.messages, self._state, self.request().messages)
 
     def left_out(self) -> LeftOut:
@@ -258,7 +260,10 @@ class Conversation:
         return LeftOut(len(sizes), sum(sizes))
 
     def in_force(self) -> tuple[CompactionRecord, ...]:
-        """The compactions that the next request goes by, oldest first. After a record every message is looked at."""
+        """The compactions applied to the next request, oldest first.
+
+        Goes through every message: off the event loop if called often.
+        """
         if self._in_force is None:
             state = self._state
             there = [m for m in self.messages if m.id not in state.set_aside] if state.checkpoints else []
@@ -266,7 +271,7 @@ class Conversation:
         return self._in_force
 
     def compaction_savings(self) -> tuple[int, int]:
-        """The compactions in force: how many, and the tokens they saved in all."""
+        """The number of compactions in force, and the tokens saved by them."""
         active = self.in_force()
         return len(active), sum(record.before - record.after for record in active)
 

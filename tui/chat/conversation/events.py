@@ -1,4 +1,4 @@
-"""What a session tells its listener while a turn runs. The screen, `chatctx ask` and the tests read the same stream."""
+"""Events of a session during a turn. The screen, `chatctx ask` and the tests read the same stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MessageAdded:
-    """A message entered the history whole: the person's, a tool's results, a summary."""
+    """A complete message was added to the history: the person's, a tool's results, a summary."""
 
     message: Message
 
@@ -31,7 +31,7 @@ class ReplyStarted:
 
 @dataclass(frozen=True, slots=True)
 class ReplyDelta:
-    """A piece of the running answer. `kind` says which part of the message grows; `name` only for tool calls."""
+    """A piece of the running answer. `kind` is the part of the message that grows; `name` only for tool calls."""
 
     message_id: str
     kind: Literal["text", "reasoning", "refusal", "tool_call"]
@@ -48,7 +48,7 @@ class ReplyFinished:
 
 @dataclass(frozen=True, slots=True)
 class UsageChanged:
-    """The numbers changed. Status bar and panel show this object and nothing else."""
+    """The numbers changed. Status bar and panel show this object only."""
 
     usage: ContextUsage
 
@@ -63,7 +63,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ContextTrimmed:
-    """Rolling context left `messages` messages (`tokens` tokens) out of the outgoing request."""
+    """Rolling context left `messages` messages (`tokens` tokens) out of the request."""
 
     messages: int
     tokens: int
@@ -71,7 +71,7 @@ class ContextTrimmed:
 
     @property
     def line(self) -> str:
-        """What it did, for a person."""
+        """Its effect, for a person."""
         return f"Context trimmed: {plural(self.messages, 'message')}, {self.tokens:,} tokens left out"
 
 
@@ -86,7 +86,7 @@ class CompactionStarted:
 class CompactionFinished:
     """A compaction took effect: `before` -> `after` tokens of the next request.
 
-    `messages` were replaced by `summary`; where that is None clearing was enough, and it is tool results.
+    `messages` were replaced by `summary`; if that is None, tool results were cleared instead.
     """
 
     messages: int
@@ -96,7 +96,7 @@ class CompactionFinished:
 
     @property
     def line(self) -> str:
-        """What it did, for a person."""
+        """Its effect, for a person."""
         from tui.context.reduction.compaction_rules import compacted_line  # not before the first frame
 
         return compacted_line(self.messages, self.before, self.after, summarised=self.summary is not None)
@@ -121,7 +121,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """A tool call is answered, after `seconds` seconds (0.0 if it was not run)."""
+    """A tool call was answered, after `seconds` seconds (0.0 if it was not run)."""
 
     call_id: str
     name: str
@@ -131,10 +131,10 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
-    """A call waits for a person's word: `session.tools.approve(id, decision)`.
+    """A call waits for approval: `session.tools.approve(id, decision)`.
 
-    `arguments` are those of the call as the tool takes them. `origin` is "built-in" or the MCP server's name;
-    `description` is the tool's own, which may be untrue; `why` says what is special about this call, "" for nothing.
+    `arguments` are the parsed ones. `origin` is "built-in" or the MCP server's name; `description` is the tool's own,
+    which may be wrong; `why` says what is special about this call, "" for nothing.
     """
 
     id: str
@@ -154,7 +154,7 @@ class TurnFailed:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The turn is over and the session takes the next message."""
+    """The turn is over and the session accepts the next message."""
 
 
 SessionEvent: TypeAlias = (

@@ -1,4 +1,4 @@
-"""What the records beside a history say, folded into one value that the projection reads."""
+"""The records beside a history, folded into one value for the projection."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from tui.messages import Message
 
 
 class RecordKind(StrEnum):
-    """What a record beside the history says, with the names in its data."""
+    """The kinds of records beside the history, with the keys of their data."""
 
-    CHECKPOINT = "checkpoint"  # a compaction, its undo, an edited summary (`checkpoints.checkpoint_to_json`)
-    TRIM = "trim"  # "state" (a `TrimState`), "messages", "tokens"; the newest one holds
-    SET_ASIDE = "set_aside"  # "ids": a reply that was retried, a message that was edited, what followed it
+    CHECKPOINT = "checkpoint"  # compaction, undo, or edited summary (`checkpoints.checkpoint_to_json`)
+    TRIM = "trim"  # "state" (a `TrimState`), "messages", "tokens"; the newest one is valid
+    SET_ASIDE = "set_aside"  # "ids": a retried reply, or an edited message and what followed it
     RESTORE = "restore"  # "record": takes a set_aside, a void or a leave_out back
     PIN = "pin"  # "id", "on"
     EXCLUDE = "exclude"  # "id", "on"
-    SYSTEM = "system"  # "text": the session's own system prompt; the newest one holds
+    SYSTEM = "system"  # "text": the session's own system prompt; the newest one is valid
     VOID = "void"  # "frontier": a server refused the reasoning in messages up to this id
-    MEMORY = "memory"  # "files" ("path", "sha256", "on"): the memory files and their switches; the newest one holds
+    MEMORY = "memory"  # "files" ("path", "sha256", "on"): the memory files and their switches; the newest one is valid
     TOOLS = "tools"  # "name", "on": tools (a name or a pattern) switched in this conversation
-    LOADED = "loaded"  # "names": deferred tools that the model has found, in that order
+    LOADED = "loaded"  # "names": deferred tools found by the model, in that order
     # "message", "sha256" (`text_digest` of a text), "keep" (characters): what was too large, or unreadable to a server
     LEAVE_OUT = "leave_out"
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryState:
-    """What is to be known of a history besides its messages."""
+    """Everything about a history besides its messages."""
 
     checkpoints: tuple[Checkpoint, ...] = ()
     trim: TrimState = field(default_factory=TrimState)
     set_aside: frozenset[str] = frozenset()
     pinned: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
-    frontier: str = ""  # the newest message's id when content was last set aside or excluded (groups.unbind)
-    system: str | None = None  # None: the settings' one
-    void: str = ""  # likewise, when a server last refused reasoning
+    frontier: str = ""  # newest message's id when content was last set aside or excluded (groups.unbind)
+    system: str | None = None  # None: that of the settings
+    void: str = ""  # newest message's id when a server last refused reasoning
     left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)  # message id, sha256 -> characters that stay
-    memory: Mapping[str, Any] | None = None  # as `MemoryFiles.to_json` has it
-    tools: tuple[tuple[str, bool], ...] = ()  # name or pattern, on; the last that fits holds
+    memory: Mapping[str, Any] | None = None  # in the form of `MemoryFiles.to_json`
+    tools: tuple[tuple[str, bool], ...] = ()  # name or pattern, on; the last match is valid
     loaded: tuple[str, ...] = ()  # names of deferred tools, in the order they were found
 
 
@@ -62,7 +62,7 @@ def text_digest(text: str) -> str:
 
 
 def fold_records(records: Sequence[Record]) -> HistoryState:
-    """Records, oldest first, to the state they add up to. Raises ValueError for a record that can't be read."""
+    """Fold records, oldest first, into a state. Raises ValueError for a malformed record."""
     fold = _Fold()
     for record in records:
         if step := _STEPS.get(record.kind):
@@ -71,7 +71,7 @@ def fold_records(records: Sequence[Record]) -> HistoryState:
 
 
 def unreadable(records: Sequence[Record]) -> list[Record]:
-    """Those of `records` that `fold_records` can't read: a damaged store, or a newer version's."""
+    """Those of `records` that `fold_records` can't read: from a damaged store, or a newer version."""
     damaged = []
     for record in records:
         try:
@@ -83,7 +83,7 @@ def unreadable(records: Sequence[Record]) -> list[Record]:
 
 @dataclass(slots=True)
 class _Fold:
-    """What the records so far add up to. One method for each kind of record."""
+    """The state folded so far. One method for each kind of record."""
 
     checkpoints: list[Checkpoint] = field(default_factory=list)
     newest_trim: TrimState = field(default_factory=TrimState)
@@ -99,7 +99,7 @@ class _Fold:
     loaded_names: dict[str, None] = field(default_factory=dict)
 
     def checkpoint(self, record: Record) -> None:
-        if record.data.get("answer"):  # one made by OpenAI, which is not sent any more
+        if record.data.get("answer"):  # made by OpenAI's server; not sent any more
             self.aside[record.id] = frozenset({str(record.data["summary"])})
         else:
             self.checkpoints.append(checkpoint_from_json(record.data))
@@ -181,10 +181,9 @@ _STEPS: Mapping[str, Callable[[_Fold, Record], None]] = {
 def rewound(
     messages: Sequence[Message], state: HistoryState, message_id: str
 ) -> tuple[list[str], list[CompactionRecord]]:
-    """What going back to before a message sets aside, and the compactions that end with that, the newest first.
+    """What going back to before a message sets aside, and the compactions that end with it, newest first.
 
-    A summary of what came before it stays, though it was written later; one that stands for the message or for
-    something after it does not.
+    A summary of what came before it stays, even if written later; one that covers the message or later ones does not.
     """
     summaries = {c.summary for c in state.checkpoints if not isinstance(c, CompactionUndo)}
     following = [m.id for m in messages if m.id >= message_id and m.id not in state.set_aside | summaries]
@@ -193,9 +192,9 @@ def rewound(
 
 
 def not_sent(messages: Sequence[Message], state: HistoryState, sent: Sequence[Message]) -> dict[str, str]:
-    """Which messages of the history do not go out, and why: "set aside", "excluded", "trimmed" or "compacted".
+    """The messages of the history that are not sent, and why: "set aside", "excluded", "trimmed" or "compacted".
 
-    A trimmed tool result still goes out, shortened: it is not listed. Summaries that were undone are "set aside".
+    A trimmed tool result is still sent, shortened, and not listed. Undone summaries are "set aside".
     """
     out = {message.id for message in sent}
     summaries = {c.summary for c in state.checkpoints if not isinstance(c, CompactionUndo)}

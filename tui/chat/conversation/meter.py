@@ -1,4 +1,4 @@
-"""The conversation's numbers: every part of a session that needs one asks here, and here asks the accounting."""
+"""The numbers of a conversation: every part of a session gets them here, from the accounting."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ TRIM_LOG = "trims"  # key in the store's state
 
 
 class Meter:
-    """Measures the requests of one conversation, for the model in use or for another `target` that may follow it."""
+    """Measures the requests of one conversation, for the current model or a possible next `target`."""
 
     def __init__(self, conversation: Conversation, services: Services, target: Target | None = None) -> None:
         self._conversation = conversation
         self._services = services
         self._target = target
         self.latest: ContextUsage | None = None
-        self._measured: tuple[Request, object] | None = None  # what `latest` was made from
+        self._measured: tuple[Request, object] | None = None  # the inputs of `latest`
 
     @property
     def target(self) -> Target:
-        """Whom the numbers are for."""
+        """The model that the numbers are for."""
         return self._target or self._conversation.target
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the numbers are for another model than the one in use."""
+        """Whether the numbers are for another model than the current one."""
         return self._target is not None
 
     def request(self) -> Request:
-        """The next request to that model. May take long: not on the event loop."""
+        """The next request to that model. May be slow for another model: not on the event loop."""
         if self._target is None:
             return self._conversation.request()
         conversation, state = self._conversation, self._conversation.state
@@ -62,11 +62,11 @@ class Meter:
 
     @property
     def full_name(self) -> str:
-        """The model in use, "provider/model"."""
+        """The current model, "provider/model"."""
         return f"{self.target.provider}/{self.target.model}"
 
     def limits(self) -> ModelLimits:
-        """What is known of the window now."""
+        """What is known about the window now."""
         return self._services.windows.limits(self.target.provider, self.target.model)
 
     def budget_settings(self) -> BudgetSettings:
@@ -74,7 +74,7 @@ class Meter:
         return budget_settings(self.settings.for_model(self.full_name), rolling=self._conversation.info.rolling)
 
     async def usage(self) -> ContextUsage:
-        """The next request, measured: anew only where something has changed since."""
+        """The measured next request; measured again only if something has changed."""
         request = await self._next()
         inputs = self._inputs(request)
         if self.latest is None or self._measured is None or not _same(self._measured, inputs):
@@ -87,44 +87,44 @@ class Meter:
         return self.latest
 
     def _inputs(self, request: Request) -> tuple[Request, object]:
-        """All that a measure of `request` is made from. What the estimator learns meanwhile makes the measure stale."""
+        """Everything that the measurement of `request` depends on. Learning makes it outdated."""
         return request, (self.limits(), self.budget_settings(), self._services.estimator.revision)
 
     async def _next(self) -> Request:
         return await asyncio.to_thread(self.request)
 
     async def usage_to_send(self) -> ContextUsage:
-        """As `usage`; where that leaves a doubt whether the request fits, the server is asked to count it."""
+        """Like `usage`, but if it is uncertain whether the request fits, the server counts it."""
         usage = await self.usage()
         return await self.usage() if self._worth_counting(usage) and await self.count_exactly() else usage
 
     def _worth_counting(self, usage: ContextUsage) -> bool:
-        """The estimate fits and its upper bound does not, or nothing was measured and asking is free."""
+        """The estimate fits but its upper bound does not, or nothing was measured and counting is free."""
         if usage.source == "estimated" and self.target.capabilities.count_freely:
             return True
         limit = usage.budget.max_input
         return limit is not None and usage.source != "exact" and usage.total <= limit < usage.upper_bound
 
     def keep(self) -> None:
-        """Keep the latest number beside the session, for the next time it is opened. Not on the event loop."""
+        """Store the latest number with the session, for the next time it is opened. Not on the event loop."""
         if self.latest is not None:
             text = json.dumps(snapshot_to_json(self.latest, self._stamp()))
             self._services.store.put_state(_snapshot_key(self._conversation.info.id), text)
 
     def restore(self) -> None:
-        """Show the number that was kept, if nothing has changed since. Not on the event loop."""
+        """Restore the stored number, if nothing has changed since. Not on the event loop."""
         text = self._services.store.get_state(_snapshot_key(self._conversation.info.id))
         if text is not None:
             self.latest = snapshot_from_json(json.loads(text), self._stamp())
 
     def _stamp(self) -> str:
-        """All that the number is made from, in short: history, records, model, instructions, settings."""
+        """A digest of everything the number depends on: history, records, model, instructions, settings."""
         conversation = self._conversation
         preamble = preamble_digest(self.target.system, self.target.tools).hex()
         return f"{conversation.stamp} {self.full_name} {preamble} {self.budget_settings()} {self.limits()}"
 
     def measure(self, request: Request) -> ContextUsage:
-        """`request` measured. May count: not on the event loop."""
+        """Measure `request`. May count tokens: not on the event loop."""
         compactions, saved = self._conversation.compaction_savings()
         return calculate_context_usage(
             request,
@@ -137,11 +137,11 @@ class Meter:
         )
 
     def estimate(self, request: Request) -> int:
-        """Tokens of a request, as the accounting has them."""
+        """Tokens of a request, according to the accounting."""
         return self._services.estimator.estimate(request).tokens
 
     def bound(self, request: Request) -> int:
-        """The most tokens a request may have, by the errors seen so far."""
+        """The upper bound of a request's tokens, by the errors so far."""
         return self._services.estimator.estimate(request).upper_bound
 
     def count(self, message: Message) -> int:
@@ -149,7 +149,7 @@ class Meter:
         return max(1, round(self._services.counter.count_message(message, self.target.model).size))
 
     async def count_exactly(self) -> int | None:
-        """As `ask_count`; None where that fails, too."""
+        """Like `ask_count`, but None if it fails."""
         try:
             return await self.ask_count()
         except ProviderError as error:
@@ -157,7 +157,7 @@ class Meter:
             return None
 
     async def ask_count(self) -> int | None:
-        """Ask the provider for the tokens of the next request, and go by that. None where it can't say.
+        """Let the provider count the tokens of the next request, and use that. None if it can't.
 
         Raises `ProviderError`.
         """
@@ -210,7 +210,7 @@ class Meter:
         return await self._services.provider(self.target.provider).count_tokens(whole)
 
     def note_trim(self, utilisation: float, trim: TrimRecord | None) -> None:
-        """Add a request under rolling context to the log that `/usage` shows. Not on the event loop."""
+        """Log a request under rolling context for `/usage`. Not on the event loop."""
 
         def added(stored: dict[str, Any]) -> dict[str, Any]:
             trims = TrimLog.from_json(stored) if stored else TrimLog()
@@ -234,7 +234,7 @@ def budget_settings(model: ModelSettings, *, rolling: bool) -> BudgetSettings:
 
 
 def answer_tokens(limits: ModelLimits, settings: BudgetSettings) -> int | None:
-    """The most tokens an answer may take: what is reserved for it. None where the window is unknown."""
+    """The most tokens of an answer: those reserved for it. None if the window is unknown."""
     if not limits.context:
         return None
     return min(settings.reserve_output, limits.context // 4, limits.output or limits.context)

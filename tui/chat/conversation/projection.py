@@ -1,7 +1,7 @@
-"""History -> Request: the one function that decides what goes out.
+"""History -> Request: the one function that decides what is sent.
 
-The store is never repaired; the projection is. Every rule returns the same object for a message it does not touch, so
-that the accounting recognises what it has counted.
+The store is never repaired; the projection is. Messages that a rule does not change remain the same objects, so that
+the accounting recognises what it has counted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EMPTY_RESULT = "[no output]"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whom the request is for, and what goes with every request. `max_output` in tokens."""
+    """The recipient of a request, and what is sent with every request. `max_output` in tokens."""
 
     provider: str
     model: str
@@ -50,20 +50,20 @@ class Target:
 
 
 def build_request(messages: Sequence[Message], state: HistoryState, target: Target) -> Request:
-    """What would go out now, before rolling context leaves anything out (`trimmed_request`)."""
+    """What would be sent now, before trimming by rolling context (`trimmed_request`)."""
     return request_for(active_messages(messages, state, target), target)
 
 
 def trimmed_request(request: Request, state: HistoryState, target: Target) -> Request:
-    """`request` without what rolling context leaves out; the same object where that is nothing."""
+    """`request` after trimming; the same object if nothing is trimmed."""
     messages = apply_trim(request.messages, state.trim, prefix_bound=target.capabilities.prefix_bound)
     return request if messages == request.messages else replace(request, messages=messages)
 
 
 def active_messages(messages: Sequence[Message], state: HistoryState, target: Target) -> tuple[Message, ...]:
-    """The conversation as it stands: without what was set aside or excluded, summaries in place of what they stand for.
+    """The active messages: without those set aside or excluded, and with summaries in place of what they replace.
 
-    This is what trimming and compaction work on.
+    Trimming and compaction work on these.
     """
     prefix_bound = target.capabilities.prefix_bound
     there = [m for m in messages if m.id not in state.set_aside and m.status != "streaming"]
@@ -72,9 +72,9 @@ def active_messages(messages: Sequence[Message], state: HistoryState, target: Ta
 
 
 def _wanted(active: Sequence[Message], state: HistoryState) -> list[Message]:
-    """Without what is excluded, and without what a server refused for its size.
+    """Without excluded messages and left-out attachments.
 
-    After the compactions: an excluded message may be where the range of one begins or ends.
+    Applied after compactions: an excluded message may be the start or end of a compaction's range.
     """
     included = list(active)
     if state.excluded:
@@ -110,7 +110,7 @@ def _shortened(part: Part, message: str, left_out: Mapping[tuple[str, str], int]
 
 
 def _without_kinds(message: Message, able: Capabilities) -> Message:
-    """Pictures and documents from before a switch to a model that takes none: it is told that they were there."""
+    """Replace images and documents for a model that does not accept them by a text."""
     parts = tuple(
         Text(f"[{part.name} is not shown: this model takes no {kind}]")
         if isinstance(part, Attachment) and (kind := not_taken(part, able))
@@ -121,7 +121,7 @@ def _without_kinds(message: Message, able: Capabilities) -> Message:
 
 
 def request_for(active: Iterable[Message], target: Target) -> Request:
-    """A request from messages that are to go out: what the model takes, empty messages and pairing are seen to here."""
+    """A request from active messages: applies capabilities, drops empty messages, pairs calls and results."""
     return _request(opened(_outgoing(tuple(active), target, set())), target)
 
 
@@ -154,17 +154,19 @@ def _outgoing(
 
 
 def _reasoning_rules(messages: tuple[Message, ...], target: Target, *, turn_over: bool) -> list[Message]:
-    """Leave out reasoning the target does not take back, and parts that are empty on the wire.
+    """Drop reasoning that the target does not accept, and parts that are empty on the wire.
 
-    An answer without calls ends the open tool loop: before anything else is sent a person writes, and a model that
-    takes reasoning back only inside the loop gets none of it.
+    An answer without calls ends the open tool loop: before anything else is sent a person writes, so a model that
+    accepts reasoning only inside the loop gets none of it.
     """
     able = target.capabilities
     always = able.reasoning_return == "always"
     never = able.reasoning_return == "never" or (able.reasoning_needs_tools and not target.tools)
     loop_from = 0
     if not always:
-        last = next((m for m in reversed(messages) if m.parts and m.role != "tool"), None)  # results have their call
+        last = next(
+            (m for m in reversed(messages) if m.parts and m.role != "tool"), None
+        )  # results are paired with their call
         ended = turn_over or (last is not None and last.role == "assistant" and not call_ids(last))
         starts = (i for i in range(len(messages) - 1, -1, -1) if starts_turn(messages[i]))
         loop_from = len(messages) if ended else next(starts, 0)
@@ -173,7 +175,7 @@ def _reasoning_rules(messages: tuple[Message, ...], target: Target, *, turn_over
         sends = not never and (always or index >= loop_from)
         parts = tuple(part for part in message.parts if _goes_out(part, target, sends))
         if message.role == "assistant" and all(isinstance(part, Reasoning) for part in parts):
-            parts = ()  # reasoning alone says nothing, and no dialect takes it
+            parts = ()  # no dialect accepts reasoning alone
         result.append(message if len(parts) == len(message.parts) else replace(message, parts=parts))
     return result
 
@@ -194,7 +196,7 @@ def _goes_out(part: Part, target: Target, sends_reasoning: bool) -> bool:
 
 
 def _paired(messages: Sequence[Message], seen: set[str]) -> tuple[Message, ...]:
-    """Every call is answered right after it, every result has its call, and no call id stands twice.
+    """Every call is answered directly after it, every result has its call, and call ids are unique.
 
     `seen` are the call ids of earlier messages; the new ones are added.
     """
@@ -212,9 +214,9 @@ def _paired(messages: Sequence[Message], seen: set[str]) -> tuple[Message, ...]:
 
 
 def _whole_group(call: Message, results: Sequence[Message], seen: set[str]) -> list[Message]:
-    """A calling message and its results: doubled ids renamed, missing answers filled in, stray ones left out."""
+    """A calling message and its results: duplicate ids renamed, missing answers added, stray ones dropped."""
     parts: list[Part] = []
-    waiting: list[tuple[str, ToolCall]] = []  # the id its result names, and the call as it goes out
+    waiting: list[tuple[str, ToolCall]] = []  # the id in its result, and the call as it is sent
     for part in call.parts:
         if isinstance(part, ToolCall):
             sent = part if part.id not in seen else replace(part, id=f"{part.id}-{len(seen)}")
@@ -240,7 +242,7 @@ def _with_parts(message: Message, parts: Sequence[Part]) -> Message:
 
 
 def _answer(part: Part, waiting: list[tuple[str, ToolCall]]) -> Part | None:
-    """A result under the id its call goes out with, never empty; None where no call waits for it."""
+    """A result under its call's id as sent, never empty; None if no call waits for it."""
     if not isinstance(part, ToolResult):
         return part
     for position, (named, sent) in enumerate(waiting):

@@ -1,4 +1,4 @@
-"""A session as a file: JSONL that loses nothing, Markdown and HTML for people."""
+"""Export of a session: JSONL without loss, Markdown and HTML for people."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ENDINGS = (".jsonl", ".md", ".html")
 
 
 def export_session(path: Path, store: SessionStore, session: str) -> None:
-    """Write a session to `path`; its ending says the form. Changes nothing in the store.
+    """Write a session to `path`; its suffix names the format. Changes nothing in the store.
 
-    Raises ValueError for another ending, OSError where the file can't be written, `StoreError`.
+    Raises ValueError for another suffix, OSError if the file can't be written, `StoreError`.
     """
     if path.suffix not in ENDINGS:
         raise ValueError(f"{path.name}: the ending says the form; use {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
@@ -36,7 +36,7 @@ def export_session(path: Path, store: SessionStore, session: str) -> None:
     messages = store.messages(session)
     parts = [part for message in messages for part in message.parts]
     hashes = {part.sha256 for part in parts if isinstance(part, Attachment)}
-    if path.suffix == ".jsonl":  # all of results that were cut: nobody reads megabytes on a page
+    if path.suffix == ".jsonl":  # whole texts of cut results are too long for a page
         hashes |= {part.full for part in parts if isinstance(part, ToolResult) and part.full}
     blobs = ((sha256, store.blob(sha256)) for sha256 in sorted(hashes))
     readable = ((sha256, data) for sha256, data in blobs if data is not None)
@@ -60,7 +60,7 @@ def jsonl(
     calls: Iterable[CallRow],
     blobs: Iterable[tuple[str, bytes]],
 ) -> Iterator[str]:
-    """One JSON object a line: the session, its messages, records, calls, and attachments in base64."""
+    """One JSON object per line: the session, its messages, records, calls, and attachments in base64."""
 
     def line(kind: str, data: dict[str, Any]) -> str:
         return json.dumps({"type": kind, **data}, separators=(",", ":"))
@@ -77,7 +77,7 @@ def jsonl(
 
 
 def markdown(info: SessionInfo, messages: Iterable[Message]) -> str:
-    """The conversation to read. Tool calls, results and reasoning are folded into quotes and fences."""
+    """The conversation as Markdown. Tool calls, results and reasoning are in quotes and fences."""
     pieces = [f"# {info.title or 'Conversation'}", f"{info.provider}/{info.model} · {timestamp(info.created_at)}"]
     for message in messages:
         if message.parts:
@@ -85,7 +85,7 @@ def markdown(info: SessionInfo, messages: Iterable[Message]) -> str:
             pieces += [text for part in message.parts if (text := _part(part))]
         if message.status != "complete":
             pieces.append(f"_{message.status}{f': {message.error}' if message.error else ''}_")
-    return clean_text("\n\n".join(pieces)) + "\n"  # somebody will `cat` it
+    return clean_text("\n\n".join(pieces)) + "\n"  # it may be printed with `cat`
 
 
 def _speaker(message: Message) -> str:

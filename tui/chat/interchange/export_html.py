@@ -1,7 +1,7 @@
-"""A session as one HTML page: nothing loaded from elsewhere, no script, dark and light as the reader's system is.
+"""Export of a session as one HTML page: no external resources, no script, dark or light like the reader's system.
 
-Everything in it comes from people, models and tools, and is escaped; the page's own policy (CSP) forbids scripts,
-frames and requests besides.
+All content comes from people, models and tools, and is escaped; in addition the page's policy (CSP) forbids scripts,
+frames and requests.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 
 
 def html_page(info: SessionInfo, messages: Iterable[Message], blobs: Mapping[str, bytes]) -> str:
-    """The whole page. `blobs` are attached pictures' bytes by hash; those that are missing are named."""
+    """The whole page. `blobs` are the bytes of attached images by hash; missing ones are named."""
     title = _text(info.title or "Conversation")
     articles = "\n".join(article for message in messages if (article := _article(message, blobs)))
     return f"""\
@@ -118,7 +118,7 @@ def _speaker(message: Message) -> str:
 
 
 def _aside(message: Message) -> str:
-    """Time and, for an answer, its tokens."""
+    """The time and, for an answer, its tokens."""
     facts = [timestamp(message.created_at)] if message.created_at else []
     usage = message.usage
     if usage is not None and usage.input_total is not None and usage.output_total is not None:
@@ -161,7 +161,7 @@ def _folded(label: str, inside: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """`text` without control characters, which a browser would show as boxes or act on."""
+    """`text` without control characters, which a browser would show as boxes or interpret."""
     return _CONTROL.sub("", text)
 
 
@@ -171,7 +171,7 @@ def _text(text: str) -> str:
 
 @cache
 def _markdown() -> MarkdownIt:
-    """Markdown without HTML in it and without pictures (they would be fetched from somewhere)."""
+    """Markdown without HTML and images (which would be fetched)."""
 
     def highlight(code: str, language: str, _attributes: str) -> str:
         return _highlighted(code, language)
@@ -180,7 +180,7 @@ def _markdown() -> MarkdownIt:
 
 
 def _highlighted(code: str, language: str) -> str:
-    """`code` with Pygments' classes, escaped; without classes where the language is unknown."""
+    """`code` with Pygments' classes, escaped; without classes if the language is unknown."""
     if not language or len(code) > MAX_HIGHLIGHT:
         return escape(code)
     lexers, errors = import_module("pygments.lexers"), import_module("pygments.util")

@@ -1,4 +1,4 @@
-"""A session file of another program while that program writes it: found, read as it grows, measured call by call."""
+"""Follows another program's session file: finds it, reads it as it grows, measures it call by call."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from tui.providers.models.catalog import dollars, known_limits
 LEARNED_CALLS = 24
 """Of a session that is already long: enough to learn the model's factor from, measured in well under a second."""
 PACE_CALLS = 20  # calls over which the growth of the context is averaged
-LARGE_WINDOW = 1_000_000  # tokens: what Claude's 200k models become with "[1m]", which no file names
+LARGE_WINDOW = 1_000_000  # tokens: the window of Claude's 200k models with "[1m]", which no file names
 SMALL_WINDOW = 200_000
 COMPACTS_AT: Mapping[str, float] = {"claude-code": 0.8, "codex": 0.9}
 """Share of the window at which a program compacts by itself, where nothing was set. Observed, so shown with `~`."""
-HEAD_BYTES = 64_000  # of a file, in which its folder stands
+HEAD_BYTES = 64_000  # bytes of a file that contain its folder
 SECONDS_A_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What is known of the session now. Tokens, US dollars today, shares from 0 to 1; None is unknown.
+    """The current state of the session. Tokens, US dollars today, shares from 0 to 1; None is unknown.
 
-    `forecasts` are the errors in percent of every call that was predicted, oldest first.
+    `forecasts` are the errors in percent of every predicted call, oldest first.
     """
 
     program: str
@@ -56,20 +56,20 @@ class Followed:
 
     @property
     def calls_left(self) -> int | None:
-        """About how many calls the program makes until it compacts, at the present pace."""
+        """Estimated number of calls until the program compacts."""
         if self.compacts_at is None or not self.growth or self.growth <= 0:
             return None
         return max(0, int((self.compacts_at - self.usage.total) / self.growth))
 
     @property
     def within_percent(self) -> float | None:
-        """95 % of the forecasts were off by at most this much; None with fewer than five."""
+        """The largest error of 95 % of the forecasts; None with fewer than five."""
         sizes = [abs(error) for error in self.forecasts]
         return quantiles(sizes, n=20, method="inclusive")[-1] if len(sizes) >= 5 else None
 
 
 def newest_session(env: Mapping[str, str], home: Path, folder: Path) -> SessionFile | None:
-    """The session of another program that was written last in `folder`; None where there is none."""
+    """The latest session of another program in `folder`, or None."""
     for file in session_files(env, home):
         if file.program in ("Claude Code", "Codex", "Gemini CLI", "pi") and _is_in(file, folder):
             return file
@@ -77,7 +77,7 @@ def newest_session(env: Mapping[str, str], home: Path, folder: Path) -> SessionF
 
 
 def _is_in(file: SessionFile, folder: Path) -> bool:
-    """Whether the session was held in `folder`. The file says so near its beginning, or its own folder's name does."""
+    """Whether the session was held in `folder`, according to the beginning of the file or the name of its folder."""
     try:
         with file.path.open("rb") as stream:
             head = stream.read(HEAD_BYTES).decode("utf-8", "replace")
@@ -99,12 +99,12 @@ class Follower:
     def _restart(self) -> None:
         self._tail = _Tail()
         self._estimator = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
-        self._measured = -1  # calls that the estimator has seen; -1 before the first
+        self._measured = -1  # calls fed to the estimator; -1 before the first
         self._compactions = -1
         self._forecasts: list[float] = []
 
     def poll(self) -> bool:
-        """Read what was written since. Returns whether anything was. Raises `RecordingError`."""
+        """Read what was added. Returns whether anything was. Raises `RecordingError`."""
         try:
             status = self.path.stat()
             if (status.st_size, status.st_mtime) == self._seen:
@@ -114,16 +114,16 @@ class Follower:
                 self._restart()
             if self._tail.appended(self.path):
                 self._recording = self._tail.recording(self.path.stem)
-            else:  # a program that rewrites its file
+            else:  # the program rewrites its file
                 self._recording = max(read_recordings(self.path), key=lambda one: one.messages[-1].created_at)
         except OSError as error:
             raise RecordingError(f"{self.path}: {error.strerror or error}") from None
         return True
 
     def state(self, window: int | None = None, now: float = 0.0) -> Followed | None:
-        """The next request, measured; None while nothing was answered. `window` in tokens is the person's word.
+        """The measured next request; None before the first answer. `window` in tokens is set by the person.
 
-        Counts text: not on an event loop. Every new call is predicted before its usage is looked at.
+        Counts text: not on an event loop. Every new call is predicted before its usage is read.
         """
         recording = self._recording
         if recording is None or not recording.model[1]:
@@ -155,7 +155,7 @@ class Follower:
         )
 
     def _measure(self, recording: Recording) -> None:
-        """Give the estimator the calls it has not seen. Of a long session that was just opened, only the last ones."""
+        """Feed new calls to the estimator. Of a long session just opened, only the last ones."""
         calls = sum(m.role == "assistant" and bool(m.usage and m.usage.input_total) for m in recording.messages)
         first = max(self._measured, 0, calls - LEARNED_CALLS) if self._measured < 0 else self._measured
         for reply, usage, request, state in recorded_calls(recording, skip=first):
@@ -172,16 +172,16 @@ class Follower:
 
 
 class _Tail:
-    """The lines of a file that is only appended to, given to the reader of its program as they come."""
+    """The lines of an append-only file, passed to its program's reader as they arrive."""
 
     def __init__(self) -> None:
         self.read = 0  # bytes
-        self._incomplete = b""  # the beginning of a line that is still being written
-        self._waiting: list[Line] = []  # until it is known whose file this is
+        self._incomplete = b""  # an incomplete line
+        self._waiting: list[Line] = []  # lines before the program is identified
         self._reader: claude.Reader | codex.Reader | None = None
 
     def appended(self, path: Path) -> bool:
-        """Read on. False where `path` is not the file of a program that appends."""
+        """Read on. False if `path` is not an append-only file of a known program."""
         with path.open("rb") as stream:
             stream.seek(self.read)
             data = self._incomplete + stream.read()
@@ -191,7 +191,7 @@ class _Tail:
             try:
                 line = json.loads(text)
             except ValueError:
-                continue  # damaged: it costs only itself
+                continue  # damaged: skip this line only
             if isinstance(line, dict):
                 self._add(line)
         return self._reader is not None
@@ -217,11 +217,11 @@ class _Tail:
         try:
             self._reader.add(line)
         except MALFORMED:
-            return  # a line of an unknown version costs only itself
+            return  # an unknown version: skip this line only
 
 
 def _limits(recording: Recording, usages: Sequence[Usage], window: int | None) -> ModelLimits:
-    """The window: the person's word, the file's, or the model's. A Claude that took more than 200k has a million."""
+    """The window: the person's, the file's, or the model's. A Claude with more than 200k used has a million."""
     if window is not None:
         return ModelLimits(window, source="setting", detail="set by you")
     if recording.window is not None:
@@ -240,7 +240,7 @@ def _cached_share(usages: Sequence[Usage]) -> float | None:
 
 
 def _growth(usages: Sequence[Usage]) -> float | None:
-    """Tokens by which the context grew with each of the last calls, since the last time it shrank."""
+    """Growth in tokens with each of the last calls, since the context last shrank."""
     inputs = [usage.input_total or 0 for usage in usages[-PACE_CALLS:]]
     begin = max((i for i in range(1, len(inputs)) if inputs[i] < 0.7 * inputs[i - 1]), default=0)
     grown = inputs[begin:]
@@ -248,7 +248,7 @@ def _growth(usages: Sequence[Usage]) -> float | None:
 
 
 def _cost(recording: Recording, since: float) -> float | None:
-    """US dollars for the calls from `since` on; None where the price of one of them is unknown."""
+    """US dollars of the calls from `since` on; None if a price is unknown."""
     whole = 0.0
     for message in recording.messages:
         if message.role == "assistant" and message.usage is not None and message.created_at >= since:
@@ -260,7 +260,7 @@ def _cost(recording: Recording, since: float) -> float | None:
 
 
 def _subagents(path: Path) -> list[int]:
-    """The last input of each sub-agent of a Claude Code session, in tokens: their context is their own."""
+    """The last input of each sub-agent of a Claude Code session, in tokens; each has its own context."""
     last_inputs = []
     for file in sorted((path.with_suffix("") / "subagents").glob("agent-*.jsonl")):
         tail = _Tail()

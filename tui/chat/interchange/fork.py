@@ -1,4 +1,4 @@
-"""A fork: a conversation of its own that begins as another one stood at one of its messages."""
+"""Forks: a new conversation that begins like another one up to one of its messages."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tui.chat.store.store import Record, SessionInfo, SessionStore
 
 
 class ForkError(Exception):
-    """There is nothing to fork from. `str()` is one line for a person."""
+    """There is nothing to fork. `str()` is one line for a person."""
 
 
 def fork_session(store: SessionStore, session: str, message_id: str) -> SessionInfo:
     """Copy `session` up to and including a message, and the results of its tool calls, into a new one.
 
-    One transaction; messages keep their ids (they are unique within a session) and attachments their bytes. Raises
+    In one transaction; messages keep their ids (unique within a session) and attachments their bytes. Raises
     `ForkError`, `StoreError`.
     """
     with store.transaction() as db:
@@ -62,14 +62,14 @@ def fork_session(store: SessionStore, session: str, message_id: str) -> SessionI
 def forked_records(
     records: Sequence[Record], copied: AbstractSet[str], message_id: str, after: str = ""
 ) -> list[Record]:
-    """The records that hold in a fork of the messages `copied`, made at `message_id`.
+    """The records that apply to a fork of the messages `copied`, made at `message_id`.
 
-    `after` is the message that came next ("" for none): what was trimmed, compacted or set aside later than that is
-    not so in the fork. What the person wants (pins, instructions, a compaction taken back) holds as it does now. A
-    message that was set aside goes out again where it is the one to go on from.
+    `after` is the next message ("" for none): later trims, compactions and set-asides do not apply to the fork. The
+    person's choices (pins, instructions, an undone compaction) apply as they are now. A message that was set aside is
+    sent again if the fork continues from it.
     """
     forked: list[Record] = []
-    forked_ids: set[str] = set()  # the records and compactions kept so far
+    forked_ids: set[str] = set()  # ids of the records and compactions included so far
     for record in records:
         data, early = record.data, not after or record.id < after
         match record.kind:

@@ -1,4 +1,4 @@
-"""What comes from a file: all that the store and the projection rely on, checked before anything is written."""
+"""Validates a file's content before anything is written: all that the store and the projection rely on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Row = TypeVar("Row", SessionInfo, Record, CallRow)
 def checked_messages(messages: Sequence[Message]) -> list[Message]:
     """`messages` as they can be stored. One that was still being written counts as interrupted.
 
-    Raises `RecordingError` for a message that can't be one.
+    Raises `RecordingError` for an invalid message.
     """
     checked: list[Message] = []
     seen: set[str] = set()
@@ -59,7 +59,7 @@ def checked_messages(messages: Sequence[Message]) -> list[Message]:
 
 
 def checked_row(row: Row) -> Row:
-    """What stands beside the messages, as it can be stored. Raises `RecordingError` for what can't be."""
+    """A row of the session or its calls as it can be stored. Raises `RecordingError` if invalid."""
     texts: dict[str, Any] = {}
     for field in fields(row):
         value = getattr(row, field.name)
@@ -73,7 +73,7 @@ def checked_row(row: Row) -> Row:
 
 
 def checked_records(records: Sequence[Record]) -> tuple[Record, ...]:
-    """Records that can be folded, and each looked at by itself. Raises `RecordingError`."""
+    """Records that can be folded, each checked by itself. Raises `RecordingError`."""
     for record in records:
         for name, value in record.data.items():
             texts = value if name in _LISTS and isinstance(value, list | tuple) else [value]
@@ -97,7 +97,7 @@ def _is_time(value: float) -> bool:
 
 
 def _fault(message: Message) -> str:
-    """What is wrong with a message; "" where nothing is."""
+    """What is wrong with a message; "" for nothing."""
     if not _is(message.id, str) or not message.id:
         return "it has no id"
     for name, allowed in (("role", _ROLES), ("kind", _KINDS), ("status", _STATUSES)):
@@ -122,7 +122,7 @@ def _fault(message: Message) -> str:
 
 
 def _is(value: object, *kinds: type) -> bool:
-    """A check at run time: what a file holds need not be what the types say."""
+    """A type check at run time: a file's values need not match the declared types."""
     return isinstance(value, kinds)
 
 

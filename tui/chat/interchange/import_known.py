@@ -1,4 +1,4 @@
-"""Which conversations were taken in before: recognised by what is in them, whatever their files are called now."""
+"""Recognises conversations that were imported before, by their content, whatever the file's name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IMPORTED = "imported"
 
 
 class AlreadyHereError(RecordingError):
-    """The conversation is `info`, up to `more` messages that only the file has. `str()` says what to do about it."""
+    """The conversation is `info`, without `more` messages in the file. `str()` says what to do."""
 
     def __init__(self, info: SessionInfo, more: int) -> None:
         title = " ".join(info.title.split())[:60] or "(no title)"
@@ -30,7 +30,7 @@ class AlreadyHereError(RecordingError):
 
 
 def chained(messages: Sequence[Message]) -> list[str]:
-    """One digest for each beginning of a conversation: of what was said and what was measured."""
+    """A digest for each beginning of a conversation: of its content and its measured usage."""
     digests = (sha256(message_digest(message).full + repr(message.usage).encode()).digest() for message in messages)
     return [digest.hex() for digest in chain(CHAIN_START, digests)]
 
@@ -38,7 +38,7 @@ def chained(messages: Sequence[Message]) -> list[str]:
 def check_new(store: SessionStore, exported: SessionInfo | None, messages: Sequence[Message]) -> None:
     """Raises `AlreadyHereError` if the conversation, or a beginning of it, was imported or exported here.
 
-    `own` is the session that was exported.
+    `exported` is the row of the exported session.
     """
     links = chained(messages)
     if exported is not None and _is_here(store, exported.id):
@@ -58,7 +58,7 @@ def _say(store: SessionStore, session: str, more: int) -> None:
 
 
 def _is_here(store: SessionStore, session: str) -> bool:
-    """Whether it is in the list: one that was deleted may be taken in again."""
+    """Whether it is listed: a deleted one may be imported again."""
     return bool(store.query("SELECT 1 FROM sessions WHERE id = ? AND deleted_at IS NULL", (session,)))
 
 
@@ -69,6 +69,6 @@ def _imported(store: SessionStore) -> dict[str, tuple[int, str]]:
 
 
 def remember(store: SessionStore, session: str, messages: Sequence[Message]) -> None:
-    """A file with these `messages` is `session` from now on."""
+    """Record that a file with these `messages` is `session`."""
     entry = (len(messages), chained(messages)[-1])
     store.change_state(IMPORTED, lambda imported: {**imported, session: entry})

@@ -1,6 +1,6 @@
-"""Recorded conversations into the store: our own export without loss, other programs' sessions so that they open here.
+"""Imports recorded conversations: our own export without loss, other programs' sessions in a form that works here.
 
-Everything is read, checked and measured first; then it is written in one transaction, so that nothing is half there.
+Everything is read, checked and measured first, then written in one transaction.
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ _FAMILIES = (("claude", "anthropic"), ("gpt", "openai"), ("gemini", "gemini"), (
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came in. `copy_of` is the id in the file where a session with that id was here already; `unsent` are the
-    tokens of the other program's system prompt and tools, which are not in its file and not sent from here.
+    """An imported session.
+
+    `copy_of` is the id in the file if a session with that id was here already; `unsent` are the tokens of the other
+    program's system prompt and tools, which are not in its file and not sent from here.
     """
 
     info: SessionInfo
@@ -72,12 +74,11 @@ def import_measured(
     estimator: HybridTokenEstimator | None = None,
     again: bool = False,
 ) -> Imported:
-    """Add `recording` as a new session, its calls measured: all of it or nothing.
+    """Add `recording` as a new session, with measured calls, in one transaction.
 
-    `providers` are the names that can be used here; `system` is the system prompt in the settings, for our own
-    sessions that have none of theirs; `estimator` is the running program's, which has to learn of it too. Raises
-    `RecordingError` for content that is damaged, `AlreadyHereError` for a conversation that was imported before, unless
-    it is wanted `again`, `StoreError`.
+    `providers` are the available names; `system` is the system prompt in the settings, for our own sessions without
+    one; `estimator` is that of the running program, which learns too. Raises `RecordingError` for damaged content,
+    `AlreadyHereError` for a conversation that was imported before, unless `again`, and `StoreError`.
     """
     messages = checked_messages(recording.messages)
     original = tuple(messages)
@@ -111,7 +112,7 @@ def import_measured(
 
 
 def import_recording(recording: Recording, store: SessionStore) -> SessionInfo:
-    """Put `recording` into the store. An id that is taken is replaced by a new one."""
+    """Store `recording`. An id that is in use is replaced by a new one."""
     info = _info(recording)
     if store.session(info.id) is not None:
         info = replace(info, id=new_id())
@@ -120,7 +121,7 @@ def import_recording(recording: Recording, store: SessionStore) -> SessionInfo:
         for sha256, data in recording.blobs.items():
             store.put_blob(sha256, data)
         for message in recording.messages:
-            # A message that was growing when it was exported grows no more.
+            # A message that was streaming when it was exported is final.
             store.add_message(
                 info.id, replace(message, status="interrupted") if message.status == "streaming" else message
             )
@@ -155,7 +156,7 @@ def _call(call: CallRow, info: SessionInfo, recording: Recording, used_ids: Abst
 
 
 def provider_name(provider: str, model: str, providers: Collection[str]) -> str:
-    """What another program's provider is called here; one that takes any model where it has no like."""
+    """The name of another program's provider here; unknown ones get the name of a generic provider."""
     name = _PROVIDERS.get(provider, provider)
     if name in providers:
         return name
@@ -163,7 +164,7 @@ def provider_name(provider: str, model: str, providers: Collection[str]) -> str:
 
 
 def _renamed(message: Message, providers: Collection[str]) -> Message:
-    """`message` under our provider's name, also in its reasoning: that goes back only to whom it came from."""
+    """`message` with our provider's name, also in its reasoning, which is sent back only to its provider."""
     if message.role != "assistant":
         return message
     name = provider_name(message.provider, message.model, providers)
@@ -177,7 +178,7 @@ def _renamed(message: Message, providers: Collection[str]) -> Message:
 
 
 def _without_missing(message: Message) -> Message:
-    """`message` without reasoning whose encrypted content is not in the file: it can't be sent back from here."""
+    """`message` without reasoning whose encrypted content is not in the file: it can't be sent back."""
     if not any(isinstance(part, Reasoning) and part.encrypted == "" for part in message.parts):
         return message
     parts = [
@@ -189,14 +190,14 @@ def _without_missing(message: Message) -> Message:
 
 
 class _Collected:
-    """What an estimator learns, kept aside until everything is written at once, each with its `epoch`."""
+    """A measurement store that collects what is learned, with its `epoch`, until everything is written."""
 
     def __init__(self) -> None:
         self.measurements: list[tuple[Measurement, int]] = []
         self.epoch = 0
 
     def load(self, provider: str, model: str) -> Iterable[Measurement]:
-        """Nothing: other sessions' measurements are not this one's."""
+        """Nothing: measurements of other sessions do not apply."""
         return ()
 
     def save(self, measurement: Measurement) -> None:
@@ -215,7 +216,7 @@ class _Collected:
 
 
 class _Counts:
-    """The stored counts and costs, and new ones kept aside: one write instead of one for each call."""
+    """The stored counts and costs, plus new ones in memory: one write instead of one for each call."""
 
     def __init__(self, stored: StoredCounts) -> None:
         self._stored = stored
@@ -236,13 +237,13 @@ class _Counts:
         self._new = {key: values for key, values in self._new.items() if key[0] != tokenizer}
 
     def write(self) -> None:
-        """Store what was kept."""
+        """Store the new ones."""
         for (tokenizer, version), values in self._new.items():
             self._stored.put_many(tokenizer, version, values)
 
 
 class _Taught:
-    """Calibrations as they are stored, less what was learned of system prompts; what is learned stays here."""
+    """The stored calibrations without what was learned about system prompts; new ones stay in memory."""
 
     def __init__(self, stored: StoredCalibrations) -> None:
         self._stored = CalibrationBook(stored)
@@ -253,24 +254,24 @@ class _Taught:
         return replace(self._stored.get(provider, model), preambles={}, tool_changes=()).to_json()
 
     def save(self, provider: str, model: str, data: Mapping[str, object]) -> None:
-        """Keep it, beside what this store knows of system prompts: those of other programs say nothing of ours."""
+        """Keep it, with what this store knows about system prompts: those of other programs don't apply here."""
         before = self._stored.get(provider, model)
         taught = Calibration.from_json(data)
         self.learned[provider, model] = replace(taught, preambles=before.preambles, tool_changes=before.tool_changes)
 
 
 class _Reader:
-    """Feeds a recording to the estimator call by call, as `chatctx replay` does, and keeps what comes of it.
+    """Feeds a recording to the estimator call by call, like `chatctx replay`, and collects the results.
 
-    Other programs' system prompts and tools are in what their calls cost, but not in their files, and chatctx does not
-    send them. So they are given a digest of their own, and the part of the first call that its messages do not explain
-    is taken to be theirs: the accounting then corrects by it, as it does when a person changes the system prompt.
+    Other programs' system prompts and tools are part of their calls' cost, but not in their files, and chatctx does not
+    send them. So they get a digest of their own, and the part of the first call that its messages do not explain is
+    attributed to them: the accounting then corrects for it, as when a person changes the system prompt.
     """
 
     def __init__(self, store: SessionStore, recording: Recording, *, system: str, price: Price) -> None:
         self._recording, self._price = recording, price
         state = fold_records(recording.records)
-        # Memory files are not in the export either: their part is found like another program's system prompt.
+        # Memory files are not in the export either: their part is determined like another program's system prompt.
         self._from_chatctx = recording.info is not None and not state.memory
         text = state.system
         text = system if text is None else text
@@ -288,11 +289,11 @@ class _Reader:
 
     @property
     def unsent(self) -> int:
-        """Tokens of the other program's system prompt and tools, as of the last context."""
+        """Tokens of the other program's system prompt and tools, in the last context."""
         return self._epochs[-1] if self._epochs and self._recording.info is None else 0
 
     def measure(self, progress: Progress | None) -> None:
-        """Go through all calls."""
+        """Process all calls."""
         count = sum(m.role == "assistant" and m.usage is not None for m in self._recording.messages)
         estimator, compactions = self._estimator, -1
         for number, (reply, usage, request, state) in enumerate(recorded_calls(self._recording, self._system), 1):

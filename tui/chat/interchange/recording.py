@@ -1,4 +1,4 @@
-"""What a file with a conversation is read as, and what its readers share."""
+"""Recordings: the content of a conversation file, and helpers for its readers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class RecordingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A conversation from a file. `messages` are as they were made, oldest first; assistant messages that a provider
-    answered carry its usage. `records` say what compactions and the like left out, as in our own store. `info` and
-    `calls` are there in our own export only. `window` is the context window that the file names, in tokens; `unscored`
-    says why `chatctx replay` can't score a file that reports no usage per call, `skipped` what could not be read.
-    `unpredictable` says, by the id of an answer, why its reported input can't be told from the file; `corrected` are
-    the input tokens of answers whose reported number is known to be wrong.
+    """A conversation from a file.
+
+    `messages` are oldest first; assistant messages have the usage reported by their provider. `records` are compactions
+    and the like, as in our own store. `info` and `calls` only come from our own export. `window` is the context window
+    named in the file, in tokens; `unscored` says why `chatctx replay` can't score a file without usage per call,
+    `skipped` what could not be read.
 
     A `Reasoning` with an empty `encrypted` was sent back by the other program, but its content is not in the file.
     """
@@ -57,7 +57,7 @@ class Recording:
 
     @property
     def model(self) -> tuple[str, str]:
-        """Provider and model of the last answer; two empty strings where there is none."""
+        """Provider and model of the last answer; two empty strings if there is none."""
         for message in reversed(self.messages):
             if message.role == "assistant" and message.model:
                 return message.provider, message.model
@@ -65,14 +65,14 @@ class Recording:
 
 
 def compaction(at: float, first: str, last: str, summary: str, verbatim: Sequence[str], messages: int) -> Record:
-    """A record saying that `summary` stands for the messages from `first` to `last`, except those kept `verbatim`."""
+    """A record: `summary` replaces the messages from `first` to `last`, except those kept `verbatim`."""
     ident = new_id()
     record = CompactionRecord(ident, at, 0, 0, messages, first, last, summary, tuple(verbatim))
     return Record(ident, RecordKind.CHECKPOINT, at, dict(checkpoint_to_json(record)))
 
 
 def clearing(at: float, cleared: Sequence[tuple[str, str]]) -> Record:
-    """A record saying that tool results (message id, call id) go out as a fixed line from now on."""
+    """A record: tool results (message id, call id) are sent as a fixed line from now on."""
     ident = new_id()
     record = CompactionRecord(ident, at, 0, 0, 0, cleared=tuple(cleared))
     return Record(ident, RecordKind.CHECKPOINT, at, dict(checkpoint_to_json(record)))
@@ -89,7 +89,7 @@ def seconds(stamp: Any) -> float:
 
 
 def picture(media_type: str, data: str, blobs: dict[str, bytes]) -> list[Attachment]:
-    """The attachment for a picture or document in base64, its bytes kept in `blobs`; none where it can't be decoded."""
+    """The attachment for an image or document in base64, its bytes added to `blobs`; none if it can't be decoded."""
     try:
         raw = base64.b64decode(data)
     except binascii.Error:
@@ -101,7 +101,7 @@ def picture(media_type: str, data: str, blobs: dict[str, bytes]) -> list[Attachm
 
 
 def first_words(messages: Sequence[Message], fallback: str) -> str:
-    """A title: the first words a person wrote."""
+    """A title: the first words of the person."""
     for message in messages:
         words = message.text.split() if message.role == "user" and message.kind == "chat" else []
         if words and not words[0].startswith("<"):

@@ -1,9 +1,8 @@
-"""The estimator scored on recorded conversations, call by call, as the program would have met them.
+"""Scores the estimator on recorded conversations, call by call, as in the program.
 
-Before each call the request is projected and estimated by the same code as in the program; then the recorded usage is
-recorded as its outcome. The first call of a conversation, and the first after a compaction, have nothing measured
-behind them in the file (system prompt and tools are not in it): they only anchor. So does a call whose request had
-more than the file tells, such as the schemas of tools that were loaded meanwhile, and one whose number is wrong.
+Before each call the request is projected and estimated by the program's code; then the recorded usage is recorded as
+its outcome. The first call of a conversation, and the first after a compaction, have no earlier measurement in the file
+(system prompt and tools are not in it): they only anchor.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Method: TypeAlias = Literal["hybrid", "chars4"]
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One predicted call: tokens. `number` counts the file's predicted calls from 1."""
+    """A predicted call, in tokens. `number` counts the file's predicted calls from 1."""
 
     number: int
     predicted: int
@@ -42,13 +41,13 @@ class Scored:
 
     @property
     def error_percent(self) -> float:
-        """Predicted less actual, in percent of the actual number."""
+        """Predicted minus actual, in percent of the actual number."""
         return 100 * (self.predicted - self.actual) / self.actual
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A file's result. `unpredictable` is how many calls were not scored, by reason."""
+    """The result for a file."""
 
     name: str
     calls: int
@@ -69,7 +68,7 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
     for reply, usage, request, state in recorded_calls(recording):
         calls += 1
         if reply.kind == "summary":
-            continue  # a compaction's own call: it measures another request than the conversation's
+            continue  # a compaction's own call does not measure the conversation
         if len(state.checkpoints) != compactions:
             fresh, compactions = True, len(state.checkpoints)
         actual = usage.input_total or 0
@@ -93,9 +92,9 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
 def recorded_calls(
     recording: Recording, system: tuple[SystemSection, ...] = (), *, skip: int = 0
 ) -> Iterator[tuple[Message, Usage, Request, HistoryState]]:
-    """Every answered call with its usage, and the request as the projection would have built it.
+    """Every answered call with its usage, and the request that the projection would have built.
 
-    `system` goes with every request; the first `skip` calls are left out.
+    `system` is sent with every request; the first `skip` calls are left out.
     """
     targets: dict[tuple[str, str], Target] = {}
     state, used = HistoryState(), -1
@@ -117,7 +116,7 @@ def recorded_calls(
 
 
 def target_of(provider: str, model: str, system: tuple[SystemSection, ...] = ()) -> Target:
-    """Whom the recorded requests went to, with what such a provider takes back."""
+    """The recipient of the recorded requests, with its capabilities."""
     return Target(provider, model, capabilities=_capabilities(provider, model), system=system, session="replay")
 
 
@@ -136,7 +135,7 @@ def _capabilities(provider: str, model: str) -> Capabilities:
 
 
 class _Chars4:
-    """The naive method, to compare: the last call's input and output, and a token for four characters since."""
+    """The naive method, for comparison: the last call's input and output, plus a token per four characters since."""
 
     def __init__(self) -> None:
         self._last: tuple[int, int] | None = None  # tokens, messages they cover
@@ -158,7 +157,7 @@ def _characters(message: Message) -> int:
 
 
 def summary(name: str, calls: int, scored: Sequence[Scored], seconds: float) -> dict[str, object]:
-    """The figures of a file or of all, in the names `--json` has. Unknown is None."""
+    """The figures of a file or of all, with the names of `--json`. Unknown is None."""
     errors = [call.error_percent for call in scored]
     sizes = sorted(map(abs, errors))
     widths = [100 * (call.upper_bound - call.predicted) / call.predicted for call in scored if call.predicted]

@@ -1,4 +1,4 @@
-"""Which model a conversation begins with, and where it runs."""
+"""The choice of a conversation's model, and where a model runs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ LAST_MODELS = "last_models"  # key in the store's state: provider -> model, and 
 async def choose_model(
     explicit: str | None, settings: Settings, store: SessionStore, configs: Configs, provider: Callable[[str], Provider]
 ) -> Choice:
-    """The model asked for, the one set, the last used, a key's, a local server's, the embedded one; see `Choice`.
+    """The requested model, the configured one, the last used, one with a key, a local one, the embedded one; see
+    `Choice`.
 
-    Where only its server can name a model, it is asked. Raises `UsageError` and `ProviderError`.
+    If only its server can name a model, it is asked. Raises `UsageError` and `ProviderError`.
     """
     last = await asyncio.to_thread(store.get_state, LAST_MODELS)
     used: dict[str, str] = json.loads(last) if last else {}
@@ -44,7 +45,7 @@ async def choose_model(
 
 
 def remember_model(store: SessionStore, provider: str, model: str) -> None:
-    """This model has answered: the next conversation begins with it. Not on the event loop. Raises `StoreError`."""
+    """Use this model for the next conversation, since it has answered. Not on the event loop. Raises `StoreError`."""
     text = store.get_state(LAST_MODELS)
     last = json.loads(text) if text else {}
     answered = {provider: model, "": f"{provider}/{model}"}
@@ -53,10 +54,10 @@ def remember_model(store: SessionStore, provider: str, model: str) -> None:
 
 
 def where_it_runs(provider: str, configs: Configs) -> str:
-    """Where a provider's models run, in one sentence for the first screen.
+    """Where a provider's models run, in one sentence for the welcome text.
 
-    A server on this machine may be a gateway, or ask a cloud for some models (Ollama does): no more is said of it than
-    where it is.
+    A server on this machine may be a gateway, or use a cloud for some models (like Ollama): the sentence says no more
+    than where the server is.
     """
     if provider in ("local", "demo"):
         return "It runs on this machine: nothing you write leaves it."

@@ -1,4 +1,4 @@
-"""Which models can be talked to, and what is known of each: the list as it was last, and asking everybody again."""
+"""The list of available models and their details: the last known one, and the servers' current ones."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tui.providers.registry import answering
 
 log = logging.getLogger(__name__)
 
-_KEY = "models:"  # and the provider's name: where the store keeps its list
+_KEY = "models:"  # + provider: its list in the store
 
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model and what is known of it; None is unknown.
+    """A model and its details; None is unknown.
 
-    The limits in `info` are by the order of truth. Of `able`, how reasoning goes back and whether the server counts are
-    known; what the model takes is in `info`. `used_at` in seconds since the epoch.
+    The limits in `info` follow the order of precedence. Only reasoning and counting are taken from `able`; what the
+    model accepts is in `info`. `used_at` in seconds since the epoch.
     """
 
     provider: str
@@ -48,14 +48,16 @@ class ListedModel:
 
     @property
     def limits(self) -> ModelLimits:
-        """Its window, or that it is unknown."""
+        """Its window, possibly unknown."""
         return self.info.limits or UNKNOWN_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The models, the last used first. `at` is when the oldest part of it was asked for, seconds since the epoch; None:
-    never. `problems` says who could not be asked, a line each.
+    """The models, last used first.
+
+    `at` is when the oldest part of it was requested, in seconds since the epoch; None: never. `problems` names the
+    providers that could not be asked, one line each.
     """
 
     models: tuple[ListedModel, ...] = ()
@@ -64,9 +66,9 @@ class Listing:
 
 
 class ModelList:
-    """The lists of all providers that can be used now. What was listed is kept in the store.
+    """The lists of all available providers. They are stored.
 
-    `takes_tools` is what is known of a model without asking: what its server said when it was used.
+    `takes_tools` is what a model's server reported when it was used.
     """
 
     def __init__(
@@ -87,14 +89,14 @@ class ModelList:
         self._decoded: dict[str, tuple[str, list[ModelInfo], float]] = {}  # by provider, with the text it was read from
 
     async def cached(self) -> Listing:
-        """As it was listed last. Asks nobody."""
+        """The last known list, without asking anybody."""
         names = self._with_key() + [name for name in LOCAL_SERVERS if name in self._configs()]
         return await asyncio.to_thread(self._listing, dict.fromkeys(names), ())
 
     async def ask(self) -> Listing:
-        """Ask every provider with a key at hand and every local server that answers, all at the same time.
+        """Ask every provider with a key and every local server that answers, concurrently.
 
-        Of one that can't be asked the list before is taken, and a problem says so.
+        If one can't be asked its last known list is used, and a problem reported.
         """
         names = self._with_key()
         names += [name for name in await answering(self._configs()) if name not in names]
@@ -104,9 +106,9 @@ class ModelList:
         return await asyncio.to_thread(self._listing, lists, problems)
 
     async def find(self, name: str) -> str:
-        """The full name of the model a person calls `name`; "" where there is none, or several.
+        """The full name of the model called `name`; "" if there is none, or several.
 
-        Everybody is asked only where the list as it was has no such model, and the name no known provider.
+        Providers are asked only if the last known list has no match and the name no known provider.
         """
         match = best_match(name, (await self.cached()).models)
         if match or name.partition("/")[0] in self._configs():
@@ -114,7 +116,7 @@ class ModelList:
         return best_match(name, (await self.ask()).models)
 
     def _with_key(self) -> list[str]:
-        """Providers that can be asked without looking whether they are there, in the order of the configuration."""
+        """Providers that can be asked without probing, in the order of the configuration."""
         names = []
         for name, config in self._configs().items():
             own_server = name not in LOCAL_SERVERS and not config.needs_key
@@ -124,7 +126,7 @@ class ModelList:
 
     async def _ask_one(self, name: str) -> tuple[list[ModelInfo] | None, str]:
         if self._configs()[name].dialect == "local":
-            return None, ""  # nobody to ask: a list does not start the embedded server
+            return None, ""  # listing does not start the embedded server
         try:
             infos = await self._provider(name).models()
         except ProviderError as error:
@@ -190,8 +192,9 @@ class ModelList:
 
 
 def best_match(name: str, models: Sequence[ListedModel]) -> str:
-    """The full name of the model a person means: written in full or without its provider, else the only one that
-    contains it; "" where that is none or several.
+    """The full name of the model a person means, or "".
+
+    Written in full or without its provider, else the only one that contains it; "" if there are none or several.
     """
     wanted = name.lower()
     for model in models:  # the last used first
@@ -206,12 +209,12 @@ def _first(*values: bool | None) -> bool | None:
 
 
 def _sure(listed: bool | None, family: bool | None, able: bool) -> bool | None:
-    """The list's word, then what the provider is known to lack, then what all of a family can."""
+    """By precedence: the list, what the provider is known to lack, what all models of the family support."""
     return listed if listed is not None else family if able else False
 
 
 def _priced(provider: str, info: ModelInfo) -> ModelInfo:
-    """With price and window from the offline data where the list has none. Slow at first use."""
+    """With price and window from the offline data if the list has none. Slow at first use."""
     price = info.price or list_price(provider, info.id)
     limits = info.limits or known_limits(provider, info.id)
     return replace(

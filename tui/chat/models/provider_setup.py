@@ -1,4 +1,4 @@
-"""Adding a provider: where its key comes from, whether that works, and the lines in the config file. Never the key."""
+"""Adding a provider: the source of its key, a test, and the lines in the config file. Never the key."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
 class SetupError(Exception):
-    """What was filled in can't be used. `str()` is one line for a person, without secrets."""
+    """Invalid input. `str()` is one line for a person, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a person filled in. `own`: a server of theirs, with `name`, `base_url` and `kind`; else a preset's name."""
+    """A person's input. `custom`: their own server, with `name`, `base_url` and `kind`; else a preset's name."""
 
     name: str
     custom: bool = False
@@ -37,7 +37,7 @@ class Draft:
     api_key_command: str = ""
 
     def values(self) -> dict[str, str]:
-        """What the config file has to say: nothing for a preset with its usual variable."""
+        """The settings for the config file: none for a preset with its usual variable."""
         usual = () if self.custom or self.name not in PRESETS else PRESETS[self.name].key_env
         lines = {"kind": self.kind, "base_url": self.base_url} if self.custom else {}
         if self.api_key_command:
@@ -49,7 +49,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class ProviderChoice:
-    """A provider that can be set up. `variable` is the usual one for its key, "" where it needs none."""
+    """A provider that can be set up. `variable` is the usual one for its key, "" if it needs none."""
 
     name: str
     title: str
@@ -59,12 +59,12 @@ class ProviderChoice:
 
 
 def is_variable(text: str) -> bool:
-    """Whether `text` can be a variable's name, and does not look like a key itself."""
+    """Whether `text` can be a variable's name, and does not look like a key."""
     return _VARIABLE.fullmatch(text) is not None and redact(text) == text
 
 
 class ProviderSetup:
-    """Sets up providers of a running program. `configs` is the program's own; `drop` lets go of one in use.
+    """Sets up providers of a running program. `configs` is the program's own; `drop` closes one in use.
 
     `tables` are those of the config file.
     """
@@ -85,7 +85,7 @@ class ProviderSetup:
         self._env = os.environ if env is None else env
 
     def choices(self) -> list[ProviderChoice]:
-        """Those with a key at hand first, then those that want one, then servers of one's own."""
+        """Those with a key first, then those that need one, then local servers."""
         choices = [
             ProviderChoice(
                 name,
@@ -100,7 +100,7 @@ class ProviderSetup:
         return sorted(choices, key=lambda choice: (not choice.has_key, choice.name in LOCAL_SERVERS))
 
     async def test(self, draft: Draft) -> list[ModelInfo]:
-        """Ask the provider for its models with the key from where the draft says. Changes nothing.
+        """List the provider's models with the key from the draft's source. Changes nothing.
 
         Raises `SetupError` and `ProviderError`.
         """
@@ -115,15 +115,15 @@ class ProviderSetup:
         return models
 
     async def use(self, draft: Draft) -> str:
-        """Write the settings (never the key) and use them from now on. Returns what was done, in one line.
+        """Write the settings (never the key) and apply them. Returns one line on what was done.
 
-        Where the file can't be written the provider works in this run, and the line says what to write by hand.
+        If the file can't be written the provider works in this run, and the line says what to write by hand.
         """
         self._configs[draft.name] = self._config(draft)
         await self._drop(draft.name)
         values: dict[str, str | None] = {**draft.values()}
         if not draft.api_key_command and draft.name in self._tables and self._tables[draft.name].api_key_command:
-            values["api_key_command"] = None  # it would win over the variable
+            values["api_key_command"] = None  # it would take precedence over the variable
         if not values:
             return f"{draft.name} is ready. Nothing had to be written."
         from tui.config.edit import provider_table, write_provider  # loads tomlkit: only when a file is written
@@ -149,7 +149,7 @@ class ProviderSetup:
             raise SetupError(redact(str(error))) from None
 
     def _table(self, draft: Draft) -> ProviderSettings:
-        """What the config file will say of the provider: the person's own table with the draft laid over it."""
+        """The provider's table in the config file: the present one with the draft applied."""
         new = ProviderSettings(kind=draft.kind, base_url=draft.base_url)
         before = new if draft.custom else self._tables.get(draft.name, ProviderSettings())
         return replace(

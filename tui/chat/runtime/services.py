@@ -1,4 +1,4 @@
-"""What every session of a running program shares."""
+"""The services shared by all sessions of a running program."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tui.providers.base import Provider
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Made once by the workspace. `provider` gives the provider of a name; it raises `ProviderError`.
+    """Created once by the workspace. `provider` returns the provider of a name; it raises `ProviderError`.
 
-    `price` gives US dollars for a call's usage, None where the price is unknown; it may be slow on first use.
+    `price` returns US dollars for a call's usage, None if the price is unknown; it may be slow on first use.
     """
 
     store: SessionStore

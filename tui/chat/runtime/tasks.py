@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`. A cancellation that comes meanwhile is raised at the caller's next await instead.
+    """The result of `work`. A cancellation in the meantime is raised at the caller's next await instead.
 
-    For what is written to the store and then shown: both happen or neither does.
+    For changes that are stored and then shown: both happen, or neither.
     """
     task = asyncio.create_task(work)
     cancelled = False
@@ -28,6 +28,6 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
 
 
 def end_cancellation() -> None:
-    """Go on after a `CancelledError` that was caught: the running task does not count as cancelled any more."""
+    """Continue after a caught `CancelledError`: the running task is no longer being cancelled."""
     if (task := asyncio.current_task()) is not None:
         task.uncancel()

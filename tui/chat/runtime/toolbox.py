@@ -1,4 +1,4 @@
-"""The toolbox: all tools of a running program, from every source, and what a person answered about them for good."""
+"""The toolbox: all tools of a running program, from every source, and a person's permanent answers about them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ USED = "tools_used"  # key in the store's state: {tool: seconds since the epoch}
 
 
 class Toolbox:
-    """Made once by the workspace. Sources are added and change on the event loop."""
+    """Created once by the workspace. Sources are added and change on the event loop."""
 
     def __init__(self, settings: ToolSettings, store: SessionStore, sources: Iterable[ToolSource] = ()) -> None:
         self.settings = settings
@@ -36,12 +36,12 @@ class Toolbox:
         self._started: Callable[[], Awaitable[None]] | None = None
         self._current: Callable[[], Awaitable[None]] | None = None
         self._instructions: Callable[[], Sequence[SystemSection]] | None = None
-        self._unsaved: dict[str, Remembered] = {}  # answers that a full disk kept out of the store
+        self._unsaved: dict[str, Remembered] = {}  # answers not stored because the disk is full
 
-    # -- what there is -------------------------------------------------------------------------------------------
+    # -- tools -------------------------------------------------------------------------------------------
 
     def add_source(self, source: ToolSource) -> None:
-        """Offer its tools from now on, in place of an earlier source of that name, but never of the built-in ones."""
+        """Add a source, replacing an earlier one of that name, except for the built-in one."""
         if source.name != BUILT_IN:
             self._sources[source.name] = source
             self.changed()
@@ -65,7 +65,7 @@ class Toolbox:
         return () if self._instructions is None else self._instructions()
 
     async def wait_until_started(self) -> None:
-        """Before a message is answered: give sources that are just starting a moment."""
+        """Before a message is answered: give starting sources a moment."""
         if self._started is not None:
             await self._started()
 
@@ -75,12 +75,12 @@ class Toolbox:
             await self._current()
 
     def remove_source(self, name: str) -> None:
-        """Offer them no longer."""
+        """Remove a source."""
         if name != BUILT_IN and self._sources.pop(name, None) is not None:
             self.changed()
 
     def changed(self) -> None:
-        """A source offers other tools than before: everyone who listens updates what they offer."""
+        """A source's tools have changed: notify all listeners."""
         alive = [(listener, method) for listener in self._listeners if (method := listener()) is not None]
         self._listeners = [listener for listener, _ in alive]
         for _, method in alive:
@@ -91,9 +91,9 @@ class Toolbox:
         self._listeners.append(weakref.WeakMethod(method))
 
     def tools(self) -> tuple[Tool, ...]:
-        """All tools, the built-in ones first, then by source and name: a fixed order keeps the provider's cache.
+        """All tools, the built-in ones first, then by source and name: a fixed order for the provider's cache.
 
-        Of two with the same name the first counts.
+        Of tools with the same name the first is used.
         """
         tools: dict[str, Tool] = {}
         for name in sorted(self._sources, key=lambda name: (name != BUILT_IN, name)):
@@ -105,10 +105,10 @@ class Toolbox:
         """The tool of that name."""
         return next((tool for tool in self.tools() if tool.schema.name == name), None)
 
-    # -- answers that hold for good (not on the event loop) --------------------------------------------------------
+    # -- permanent answers (not on the event loop) --------------------------------------------------------
 
     def remembered(self) -> Mapping[str, Remembered]:
-        """The answers "always" and "never", by tool: read anew, for another running program may have asked too."""
+        """The answers "always" and "never", by tool; read each time, since another program may have stored some."""
         text = self._store.get_state(APPROVALS)
         data = json.loads(text) if text else {}
         stored = {  # older versions wrote "seal"
@@ -118,7 +118,7 @@ class Toolbox:
         return stored | self._unsaved
 
     def remember(self, answer: Remembered) -> None:
-        """Keep an answer, in place of an earlier one for that tool. Raises `StoreError`: it holds in this program."""
+        """Store an answer, replacing an earlier one for that tool. On `StoreError` it is kept in memory."""
         self._unsaved[answer.tool] = answer
         self._change(lambda answers: answers)
 
@@ -142,12 +142,12 @@ class Toolbox:
         return json.loads(text) if text else {}
 
     def note_use(self, names: Iterable[str], at: float) -> None:
-        """These were run at `at` (seconds since the epoch). Raises `StoreError`."""
+        """Record their use at `at` (seconds since the epoch). Raises `StoreError`."""
         self._store.change_state(USED, lambda used: {**used, **dict.fromkeys(names, at)})
 
 
 class ToolSupport:
-    """Asks each model's server once in a run, and remembers."""
+    """Whether models support tools, asked of each model's server once per run, and stored."""
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
@@ -155,7 +155,7 @@ class ToolSupport:
         self._asked: set[str] = set()
 
     def takes_tools(self, provider: str, model: str) -> bool | None:
-        """What is known without asking; None is nothing."""
+        """What is known without asking; None is unknown."""
         name = f"{provider}/{model}"
         if name not in self._support:
             text = self._store.get_state(SUPPORT + name)
@@ -163,7 +163,7 @@ class ToolSupport:
         return self._support[name]
 
     def forget(self, provider: str, model: str) -> None:
-        """Nothing is known of this model, and its server is asked again. Raises `StoreError`. Not on the event loop."""
+        """Forget it and ask the server again next time. Raises `StoreError`. Not on the event loop."""
         name = f"{provider}/{model}"
         if self.takes_tools(provider, model) is not None:
             self._store.put_state(SUPPORT + name, json.dumps(None))
@@ -171,7 +171,7 @@ class ToolSupport:
         self._asked.discard(name)
 
     async def find(self, provider: Provider, model: str) -> None:
-        """Ask the server, unless that was done in this run. Raises nothing: silence leaves what was known."""
+        """Ask the server, once per run. Raises nothing: without an answer nothing changes."""
         name = f"{provider.name}/{model}"
         if name in self._asked:
             return
@@ -185,7 +185,7 @@ class ToolSupport:
             await asyncio.to_thread(self.learn, provider.name, model, takes_tools)
 
     def learn(self, provider: str, model: str, takes_tools: bool) -> None:
-        """From now on this holds. Raises `StoreError`. Not on the event loop."""
+        """Store this. Raises `StoreError`. Not on the event loop."""
         name = f"{provider}/{model}"
         if self.takes_tools(provider, model) is not takes_tools:
             self._store.put_state(SUPPORT + name, json.dumps(takes_tools))

@@ -1,4 +1,4 @@
-"""The windows of models: what is set, what was learned from servers, and asking for the rest."""
+"""The windows of models: set by the person, learned from servers, or looked up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits, with_window
 
 log = logging.getLogger(__name__)
 
-AGAIN_SECONDS = 3.0  # a turn does not end before; a server on one's own machine is quick
+AGAIN_SECONDS = 3.0  # delays the end of a turn; local servers answer quickly
 
 Lookup = Callable[[str, str], Awaitable[ModelLimits]]
 """Provider name, model -> what the live server, the built-in table or the price data say (in that order)."""
@@ -26,7 +26,7 @@ Lookup = Callable[[str, str], Awaitable[ModelLimits]]
 class Windows:
     """Order of precedence: a person's setting, what an overflow error taught, then `lookup`.
 
-    What was set (`/window`) and learned is kept in the store, under the model's full name.
+    What was set (`/window`) and learned is stored under the model's full name.
     """
 
     def __init__(self, store: SessionStore, settings: Settings, lookup: Lookup) -> None:
@@ -35,12 +35,12 @@ class Windows:
         self._lookup = lookup
         self._looked_up: dict[tuple[str, str], ModelLimits] = {}
         self._memory: dict[str, dict[str, Any]] = {}
-        self._silent: set[tuple[str, str]] = set()  # asked in this run, and nothing was said
+        self._silent: set[tuple[str, str]] = set()  # asked in this run, without an answer
         self._asked_again: set[tuple[str, str]] = set()
         self._announced: set[tuple[str, str, str]] = set()
 
     def limits(self, provider: str, model: str) -> ModelLimits:
-        """What is known without asking anybody: of the model that answers, unless a person set the window."""
+        """What is known without asking."""
         limits = self._limits(provider, model)
         answering = self.answering(provider, model)
         if answering == model or limits.source == "setting":
@@ -75,7 +75,7 @@ class Windows:
         if set_window:
             return with_window(base, set_window, "setting", "set by you")
         cut = stored.get("cut")
-        if cut and stored.get("cut_of") == base.context:  # the server may have been set up anew since
+        if cut and stored.get("cut_of") == base.context:  # the server may have been reconfigured since
             return with_window(base, cut, "learned", "the server cut a longer prompt")
         learned = stored.get("learned")
         if learned and (stored.get("raised") or base.context is None or learned < base.context):
@@ -83,12 +83,12 @@ class Windows:
         return base
 
     async def find(self, provider: str, model: str) -> ModelLimits:
-        """As `limits`, after asking the server once in a run. Raises nothing: what nobody says is unknown."""
+        """Like `limits`, after asking the server once per run. Raises nothing: without an answer it is unknown."""
         if (provider, model) not in self._looked_up:
             limits = await self._lookup(provider, model)
             if limits.context is None:
                 self._silent.add((provider, model))
-                limits = self._asked_before(provider, model)  # the server is silent now; it was not always
+                limits = self._asked_before(provider, model)  # no answer now, but an earlier one is stored
             else:
                 await asyncio.to_thread(self._remember, _key(provider, model, "asked"), limits)
             self._looked_up[provider, model] = limits
@@ -97,9 +97,9 @@ class Windows:
         return self.limits(provider, model)
 
     async def answered(self, provider: str, model: str) -> None:
-        """An answer came. A server that loads models when they are asked (Ollama, LM Studio) knows the window only now.
+        """An answer came: a server that loads models on demand (Ollama, LM Studio) knows the window only now.
 
-        Asks again where nothing was said before in this run, once. Raises nothing.
+        Asks again, once, if there was no answer before in this run. Raises nothing.
         """
         if (provider, model) not in self._silent - self._asked_again:
             return
@@ -126,7 +126,7 @@ class Windows:
         self._looked_up.pop((provider, model), None)
 
     def set(self, provider: str, model: str, window: int) -> None:
-        """A person's word on the window, in tokens. Raises `StoreError`."""
+        """Set the window, in tokens, by the person. Raises `StoreError`."""
         self._change(provider, model, lambda stored: {**stored, "set": window})
 
     def reset(self, provider: str, model: str) -> None:
@@ -137,7 +137,7 @@ class Windows:
             self.forget_lookup(provider, name)
 
     def lessons(self, provider: str, model: str) -> tuple[str, ...]:
-        """What a server's refusals, answers or cut prompts taught of a window, a line each for a person."""
+        """What refusals, answers or cut prompts taught about a window, one line each for a person."""
         answering = self.answering(provider, model)
         stored = self._stored(provider, answering)
         lines = []
@@ -158,7 +158,7 @@ class Windows:
             self.forget_lookup(provider, name)
 
     def learn(self, provider: str, model: str, limit: int) -> None:
-        """A server named its limit in an overflow error: `limit` tokens. Never below an input that it has taken."""
+        """Learn `limit` tokens from an overflow error. Never below an input that was accepted."""
         model = self.answering(provider, model)
         floor = int(self._stored(provider, model).get("taken", 0))
         if limit < floor:
@@ -168,12 +168,12 @@ class Windows:
         self._change(provider, model, lambda stored: stored | learned)
 
     def learn_answer(self, provider: str, model: str, most: int) -> None:
-        """A server named the longest answer of a model, `most` tokens, when it was asked for more."""
+        """Learn the longest answer of a model, `most` tokens, from the refusal of a longer one."""
         model = self.answering(provider, model)
         self._change(provider, model, lambda stored: {**stored, "answer": most})
 
     def learn_cut(self, provider: str, model: str, window: int) -> bool:
-        """The server cuts prompts that are longer than `window` tokens. False where a person's setting stands."""
+        """Learn that the server cuts prompts longer than `window` tokens. False if a person's setting applies."""
         limits = self.limits(provider, model)
         if limits.source == "setting":
             return False
@@ -184,7 +184,7 @@ class Windows:
         return True
 
     def tell_once(self, provider: str, model: str, what: str) -> bool:
-        """Whether this is the first time in this run that `what` is to be told of a model."""
+        """Whether this is the first time in this run that `what` is reported for a model."""
         new = (provider, model, what) not in self._announced
         self._announced.add((provider, model, what))
         return new
@@ -192,10 +192,10 @@ class Windows:
     def seen(
         self, provider: str, model: str, read: int, output: int, *, sure: bool = True
     ) -> Literal["", "raised", "against setting"]:
-        """An input of `read` tokens was answered with `output`. Says whether both together are more than was believed
-        possible: the belief is raised, unless a person set it or the numbers are not `sure`.
+        """Learn from an answered input of `read` tokens with `output` tokens.
 
-        Only the input counts against limits named later: some servers write on past their window.
+        If both together exceed the known window it is raised, unless a person set it or the numbers are not `sure`; the
+        return value says so. Only the input limits later refusals, since some servers write beyond their window.
         """
         if not sure:
             return ""
@@ -226,7 +226,7 @@ class Windows:
         return dict(self._memory[key])
 
     def _change(self, provider: str, model: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """Raises `StoreError`. What another program has kept meanwhile stays, and holds here from now on."""
+        """Raises `StoreError`. Changes stored by another program in the meantime are kept, and apply here too."""
         key = _key(provider, model)
         self._memory[key] = self._store.change_state(key, change)
 

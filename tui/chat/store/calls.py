@@ -1,4 +1,4 @@
-"""One row for each LLM call: what was predicted, what came, how long it took."""
+"""The log of LLM calls: prediction, outcome and duration of each."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ CallKind: TypeAlias = Literal["chat", "compaction", "title"]
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """A call as stored. Tokens, seconds; `at` is seconds since the epoch. None is unknown.
+    """A stored call. Tokens, seconds; `at` is seconds since the epoch. None is unknown.
 
-    `unpriced` are the terms of a call (a service tier) that its cost, the list price, leaves out. `passes_...` are what
-    all passes of a call in several took together; None for a call in one. `verdict` says what the report of its input
-    is worth and `verdict_reason` why (context/estimate/evidence.py), `window` the model's as it was known then.
-    `answered_by` is the model that answered, as the server names it; `left_out` what rolling context left out.
+    `unpriced` are the terms of a call (a service tier) that its cost, the list price, leaves out. `passes_...` are sums
+    over all passes of a call with several; None for one pass. `verdict` says what the report of its input is worth and
+    `verdict_reason` why (context/estimate/evidence.py), `window` is the model's window known at that time.
     """
 
     id: str
@@ -75,7 +74,7 @@ _COLUMNS = tuple(CallRow.__dataclass_fields__)
 
 
 class Passes(NamedTuple):
-    """What all passes of a call in several took together, in tokens; None for a call in one."""
+    """Sums over all passes of a call with several, in tokens; None for one pass."""
 
     input: int | None
     cached: int | None
@@ -98,7 +97,7 @@ class CallLog:
         self._database = database
 
     def begin(self, request: Request, usage: ContextUsage | None, *, message: str | None, kind: CallKind) -> str:
-        """Note a call that is about to be made, with its prediction where there is one. Returns its id."""
+        """Record a call about to be made, with its prediction if there is one. Returns its id."""
         new = usage.basis.new_messages if usage else None
         total = usage.total if usage else None
         values: dict[str, Any] = {
@@ -137,7 +136,7 @@ class CallLog:
         verdict: Verdict | None = None,
         answered_by: str = "",
     ) -> None:
-        """Complete the row: failed when `error` is given. `verdict` is on the input that was reported."""
+        """Complete the row: failed if `error` is given. `verdict` is on the reported input."""
         values: dict[str, Any] = {
             "status": "failed" if error else "success",
             "seconds": seconds,
@@ -161,7 +160,7 @@ class CallLog:
             db.execute(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call))
 
     def recent_models(self) -> dict[str, float]:
-        """The models of the last calls ("provider/model") and when each was asked last, seconds since the epoch."""
+        """The models of the last calls ("provider/model") and when each was last used, seconds since the epoch."""
         rows = self._database.query(
             "SELECT provider, model, max(at) FROM (SELECT provider, model, at FROM calls ORDER BY at DESC LIMIT ?)"
             " GROUP BY provider, model",

@@ -48,7 +48,9 @@ def part_to_dict(part: Part) -> dict[str, Any]:
 
 def part_from_dict(data: dict[str, Any]) -> Part:
     """The inverse of `part_to_dict`. Raises ValueError for an unknown type or missing fields."""
-    if data.get("type") == "sealed_summary":  # OpenAI's own compaction, which older versions kept: not sent any more
+    if (
+        data.get("type") == "sealed_summary"
+    ):  # OpenAI's server-side compaction, stored by older versions: not sent any more
         return Text("[Compacted by OpenAI in a form that is no longer supported; the messages themselves are sent]")
     values = dict(data)
     kind = _PARTS.get(values.pop("type", ""))
@@ -83,7 +85,7 @@ def load_usage(text: str | None) -> Usage | None:
 
 
 def usage_to_dict(usage: Usage) -> dict[str, Any]:
-    """A usage as a JSON object; what only few calls have is left out where it is missing."""
+    """A usage as a JSON object; rare fields are left out if they are unset."""
     data = asdict(usage)
     return {name: value for name, value in data.items() if name not in _SELDOM or value}
 

@@ -1,4 +1,4 @@
-"""The SQLite file under the session store: opening it, refusing what is not ours, naming what went wrong.
+"""The SQLite file of the session store: opening it, refusing other files, and describing errors.
 
 Every method is synchronous and thread-safe; callers on an event loop use `asyncio.to_thread`.
 """
@@ -25,7 +25,7 @@ REPAIR = "chatctx doctor --repair saves what can be read"
 
 
 class StoreError(Exception):
-    """The store can't do what was asked. `str()` is one line: what, where, and what to do."""
+    """A failure of the store. `str()` is one line: what, where, and what to do."""
 
 
 class DamagedError(StoreError):
@@ -33,20 +33,20 @@ class DamagedError(StoreError):
 
 
 class Database:
-    """One open database. Raises `StoreError` from every method when the database can't be used.
+    """An open database. Every method raises `StoreError` if the database can't be used.
 
-    `damage` says what was met that can't be read. Once a page of the file was, nothing is written to it any more.
+    `damage` lists unreadable parts. Once a damaged page was read, nothing is written any more.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.damage: dict[str, str] = {}  # what can't be read, by where that is
+        self.damage: dict[str, str] = {}  # unreadable parts, by location
         self._guard = threading.RLock()
         self._check_header()
         with self._errors():
             private_folder(path.parent)
             if not path.exists():
-                open_private(path, "ab").close()  # SQLite gives the files beside it the same rights
+                open_private(path, "ab").close()  # SQLite gives its other files the same permissions
             for file in database_files(path):
                 close_to_others(file)
             self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -72,7 +72,7 @@ class Database:
     # -- opening -------------------------------------------------------------------------------------------------
 
     def _check_header(self) -> None:
-        """Refuse a file that is not ours, or newer, before SQLite has opened (and perhaps touched) it."""
+        """Refuse a file that is not ours, or newer, before SQLite has opened (and perhaps changed) it."""
         try:
             with self.path.open("rb") as file:
                 head = file.read(100)
@@ -110,7 +110,7 @@ class Database:
         if self._pragma("user_version") < len(MIGRATIONS) and "pages" in self.damage:
             raise DamagedError(f"{self.damage['pages']}: {REPAIR}")
         if self._pragma("user_version") < len(MIGRATIONS):
-            db.execute("BEGIN IMMEDIATE")  # two programs may start at once: the second one waits, then finds it done
+            db.execute("BEGIN IMMEDIATE")  # two programs may start at once: the second one waits until this is done
             try:
                 version = self._pragma("user_version")
                 for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
@@ -127,7 +127,7 @@ class Database:
         return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
 
     def _is_cut(self) -> bool:
-        """Whether the file is shorter than its header says (https://www.sqlite.org/fileformat.html#the_database_header)."""
+        """Whether the file is shorter than its header says (https://www.sqlite.org/fileformat.html, section 1.3)."""
         with self.path.open("rb") as file:
             head = file.read(100)
             size = file.seek(0, os.SEEK_END)
@@ -137,7 +137,7 @@ class Database:
         )
 
     def _check_pages(self) -> None:
-        """Look for damage before anything is written: takes a second for a few hundred megabytes."""
+        """Look for damage before anything is written: takes a second for some hundred megabytes."""
         try:
             (verdict,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
         except sqlite3.DatabaseError as error:
@@ -177,7 +177,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing. Nested use joins the outer transaction. Raises `StoreError`."""
+        """All or nothing. Nested transactions join the outer one. Raises `StoreError`."""
         with self._guard, self._errors():
             if "pages" in self.damage:
                 raise DamagedError(f"{self.damage['pages']}, nothing is written to it: {REPAIR}")
@@ -194,12 +194,12 @@ class Database:
                 raise
 
     def query(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:
-        """All rows of a reading statement."""
+        """All rows of a query."""
         with self._guard, self._errors():
             return self._db.execute(sql, values).fetchall()
 
     def readable(self, rows: Rows, values: Mapping[str, object]) -> list[Any]:
-        """The rows of a table, by their key: of a damaged file those that can be read."""
+        """The rows of a table, in order of their key; of a damaged file, the readable ones."""
         try:
             return self.query(rows.sql("ASC"), values)
         except DamagedError:
@@ -208,12 +208,12 @@ class Database:
 
 
 def damage_lines(damage: Mapping[str, str]) -> list[str]:
-    """What can't be read, each once, in lines for a person."""
+    """The unreadable parts, each once, in lines for a person."""
     return [f"{line}: {REPAIR}" for line in dict.fromkeys(damage.values())]
 
 
 class Rows(NamedTuple):
-    """Rows of a table: `key` is unique among those for which `where` holds, and their first column."""
+    """Rows of a table: `key` is unique among those that match `where`, and their first column."""
 
     table: str
     key: str
@@ -221,12 +221,12 @@ class Rows(NamedTuple):
     where: str = "1"
 
     def sql(self, direction: Literal["ASC", "DESC"]) -> str:
-        """The statement that reads them."""
+        """The query for them."""
         return f"SELECT {self.key}, {self.columns} FROM {self.table} WHERE {self.where} ORDER BY 1 {direction}"
 
 
 def readable_rows(db: sqlite3.Connection, rows: Rows, values: Mapping[str, object]) -> list[Any]:
-    """The rows that can be read, by their key: from both ends up to a page that can't be, then one by one."""
+    """The readable rows, in order of their key: from both ends up to a damaged page, then one by one."""
     readable: dict[Any, Any] = {}
     keys = set()
     for direction in _DIRECTIONS:
@@ -246,12 +246,12 @@ def readable_rows(db: sqlite3.Connection, rows: Rows, values: Mapping[str, objec
 
 
 def _text(data: bytes) -> str:
-    """Text that is not UTF-8 (another program, or a disk, has been there) costs its odd bytes, not the row."""
+    """Text that is not UTF-8 (due to another program, or the disk) loses its invalid bytes, not the row."""
     return data.decode("utf-8", "replace")
 
 
 def database_files(path: Path) -> list[Path]:
-    """The database and what SQLite keeps beside it (https://www.sqlite.org/tempfiles.html)."""
+    """The database and SQLite's other files (https://www.sqlite.org/tempfiles.html)."""
     return [path, *(path.with_name(path.name + ending) for ending in ("-wal", "-shm", "-journal"))]
 
 

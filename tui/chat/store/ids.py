@@ -8,15 +8,15 @@ import threading
 import time
 from collections.abc import Iterable
 
-_OURS = re.compile(r"0[0-9a-f]{23}")  # half of what 48 bits of milliseconds can say: until the year 2527
+_OURS = re.compile(r"0[0-9a-f]{23}")  # half the range of 48 bits of milliseconds: until the year 2527
 _lock = threading.Lock()
 _last = 0
 
 
 def new_id() -> str:
-    """A unique id of 24 hex digits: 48 bits of milliseconds since the epoch, 16 of sequence, 32 of chance.
+    """A unique id of 24 hex digits: 48 bits of milliseconds since the epoch, 16 of sequence, 32 random.
 
-    Ids made by one process grow strictly, also within a millisecond and when the clock steps back.
+    Ids made by one process increase strictly, also within a millisecond and when the clock is set back.
     """
     global _last
     with _lock:
@@ -26,7 +26,7 @@ def new_id() -> str:
 
 
 def follow(idents: Iterable[str]) -> None:
-    """Ids made from now on are greater than these of ours, also where the clock was set back since they were made."""
+    """Make later ids greater than these, even if the clock was set back since they were made."""
     global _last
     stamps = [int(ident[:16], 16) for ident in idents if _OURS.fullmatch(ident)]
     with _lock:

@@ -1,4 +1,4 @@
-"""What the accounting remembers between runs: counts, measurements and calibrations, in the session store."""
+"""What the accounting stores between runs: counts, measurements and calibrations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tui.context.estimate.tracker import REMEMBERED, Measurement
 
 log = logging.getLogger(__name__)
 
-KEPT_COUNTS = 500_000  # rows, about 60 bytes each; the oldest leave first
+KEPT_COUNTS = 500_000  # rows, about 60 bytes each; the oldest are dropped first
 PRUNE_EVERY = 20_000  # added rows
 _BATCH = 500  # variables in one statement, under SQLite's limit in every build
 
 
 @contextmanager
 def _optional_write() -> Iterator[None]:
-    """What is written here can be had again: a full disk costs a recount, not the turn that is under way."""
+    """Ignore a full disk: these values can be computed again, and must not fail the running turn."""
     try:
         yield
     except StoreError as error:
@@ -63,7 +63,7 @@ class StoredCounts:
                 )
 
     def clear(self, tokenizer: str) -> None:
-        """Take out all values stored under `tokenizer`."""
+        """Remove all values stored under `tokenizer`."""
         with _optional_write(), self._database.transaction() as db:
             db.execute("DELETE FROM counts WHERE tokenizer = ?", (tokenizer,))
 
@@ -95,7 +95,7 @@ class StoredMeasurements:
             )
 
     def save(self, measurement: Measurement) -> None:
-        """Add one, and drop the model's oldest above a bound."""
+        """Add one, and drop the model's oldest above a limit."""
         keyed = ("provider", "model", "sent", "preamble", "at")
         data = {f.name: getattr(measurement, f.name) for f in fields(measurement) if f.name not in keyed}
         data["replied"] = None if measurement.replied is None else measurement.replied.hex()
@@ -117,13 +117,13 @@ class StoredMeasurements:
                 )
 
     def remove(self, measurement: Measurement) -> None:
-        """Take one out that proved wrong."""
+        """Remove one that proved wrong."""
         key = (measurement.provider, measurement.model, measurement.sent, measurement.preamble)
         with _optional_write(), self._database.transaction() as db:
             db.execute("DELETE FROM measurements WHERE provider = ? AND model = ? AND sent = ? AND preamble = ?", key)
 
     def clear(self, provider: str, model: str) -> None:
-        """Take out all of a model."""
+        """Remove all of a model."""
         with _optional_write(), self._database.transaction() as db:
             db.execute("DELETE FROM measurements WHERE provider = ? AND model = ?", (provider, model))
 

@@ -1,4 +1,4 @@
-"""Which running programs use the store: each holds a lock on a file of its own, which ends with the process."""
+"""Which running programs use the store: each locks a file of its own; the lock ends with the process."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def _lock(file: IO[bytes]) -> bool:
 
 
 class Liveness:
-    """This process's mark in `folder`; `is_alive` asks for another's. Raises OSError where the folder can't be used.
+    """This process's lock file in `folder`; `is_alive` checks another's. Raises OSError if the folder can't be used.
 
-    `killed` says whether another process ended without giving its mark up: by a signal, or a loss of power.
+    `killed`: another process ended without removing its lock file: by a signal, or a power failure.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -47,7 +47,7 @@ class Liveness:
         return self._folder / f"{owner}.lock"
 
     def is_alive(self, owner: str) -> bool:
-        """Whether the process that left `owner` still runs. A dead one's file is removed."""
+        """Whether the process that left `owner` is running. Removes the file of a dead one."""
         if owner == self.owner:
             return True
         try:
@@ -64,9 +64,9 @@ class Liveness:
             return _lock(file)
 
     def _forget_dead(self) -> bool:
-        """Remove the marks of processes that were killed, but for young ones: they may not be locked yet.
+        """Remove the files of dead processes, except new ones, which may not be locked yet.
 
-        Returns whether there were any, young ones too.
+        Returns whether there were any, including new ones.
         """
         dead = False
         for mark in self._folder.glob("*.lock"):
@@ -78,6 +78,6 @@ class Liveness:
         return dead
 
     def close(self) -> None:
-        """Give the mark up. Idempotent."""
+        """Release the lock. Idempotent."""
         self._file.close()
         self._path(self.owner).unlink(missing_ok=True)

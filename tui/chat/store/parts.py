@@ -1,4 +1,4 @@
-"""Stream events in, message parts out. Pure: used while a stream runs and again when a dead one is recovered."""
+"""Builds message parts from stream events. Pure: used while a stream runs and when a dead one is recovered."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tui.providers.base import (
 
 @dataclass(slots=True)
 class _Open:
-    """A part that still grows: its kind, its key within the kind, its text in pieces, its metadata."""
+    """A growing part: its kind, its key within the kind, its text in pieces, its metadata."""
 
     kind: str
     key: int
@@ -36,9 +36,9 @@ class _Open:
 
 
 class PartsBuilder:
-    """Folds the events of one answer. Parts keep the order in which they began; interleaved blocks stay apart.
+    """Collects the events of one answer. Parts keep the order in which they began; interleaved blocks stay apart.
 
-    Sources stand at the end, one for each address.
+    Sources come last, one for each address.
     """
 
     def __init__(self, provider: str, model: str) -> None:
@@ -52,7 +52,7 @@ class PartsBuilder:
         self.end: StreamEnd | None = None
 
     def apply(self, event: StreamEvent) -> None:
-        """Take one event. The cost does not grow with what is already there."""
+        """Add an event. The cost is independent of earlier ones."""
         match event:
             case TextDelta(text, None):
                 self._tail("text").pieces.append(text)
@@ -86,7 +86,7 @@ class PartsBuilder:
                 self.end = event
 
     def _tail(self, kind: str) -> _Open:
-        """The last part if it is of this kind, else a new one: text after a tool call is a part of its own."""
+        """The last part if it is of this kind, else a new one: text after a tool call is a separate part."""
         if not self._open or (self._open[-1].kind, self._open[-1].key) != (kind, -1):
             self._open.append(_Open(kind, -1))
         return self._open[-1]
@@ -106,7 +106,7 @@ class PartsBuilder:
                 part.meta[f.name] = value
 
     def parts(self) -> tuple[Part, ...]:
-        """What has arrived, as parts. Empty text is left out; a tool call without a name too."""
+        """The parts so far. Empty text is left out, and so are tool calls without a name."""
         return tuple(self._built())
 
     def _built(self) -> Iterator[Part]:
@@ -134,7 +134,7 @@ class PartsBuilder:
         yield from self._sources.values()
 
     def _reasoning_shares(self) -> dict[int, int]:
-        """The reported reasoning tokens, shared out by length of text; all to the first block where none has any."""
+        """The reported reasoning tokens, divided by length of text; all to the first block if none has text."""
         if self.usage is None or self.usage.reasoning is None:
             return {}
         blocks = [(part.key, sum(map(len, part.pieces))) for part in self._open if part.kind == "reasoning"]
@@ -172,7 +172,7 @@ _EVENTS: dict[str, type[StreamEvent]] = {
 
 
 def coalesce(events: Iterable[StreamEvent]) -> list[StreamEvent]:
-    """Join neighbouring pieces of the same part, and keep only the last usage of a run."""
+    """Join consecutive pieces of the same part, and keep only the last usage of a run."""
     result: list[StreamEvent] = []
     for event in events:
         last = result[-1] if result else None
@@ -210,6 +210,6 @@ def load_events(text: str) -> list[StreamEvent]:
     for name, values in json.loads(text):
         if name == "UsageUpdate":
             events.append(UsageUpdate(usage_from_dict(values["usage"])))
-        elif name != "Compacted":  # OpenAI's own compaction, which older versions kept
+        elif name != "Compacted":  # OpenAI's server-side compaction, stored by older versions
             events.append(_EVENTS[name](**values))
     return events

@@ -1,4 +1,4 @@
-"""`chatctx doctor --repair`: what can be read of a damaged database, copied into a new one. The old one is kept."""
+"""`chatctx doctor --repair`: copies the readable parts of a damaged database into a new one. The old one is kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tui.chat.store.store import damaged_message, message_of
 
 NEW = ".repaired"
 
-# What a table's rows are found by, first those that others refer to. What is not named here is counted anew.
+# Keys of the tables, referenced tables first. Tables not listed here are recomputed.
 _TABLES = (
     ("calls", "id"),
     ("blobs", "sha256"),
@@ -29,7 +29,7 @@ _OF_SESSION = (("messages", "id"), ("deltas", "message || '/' || seq"), ("record
 
 @dataclass(slots=True)
 class Repaired:
-    """What came of it. `kept` is where the old file is now; `lost` says what could not be read, in lines."""
+    """The outcome. `backup` is the old file; `lost` are lines on what could not be read."""
 
     sessions: int = 0
     messages: int = 0
@@ -38,9 +38,9 @@ class Repaired:
 
 
 def repair(path: Path) -> Repaired:
-    """Copy what can be read of the database at `path` into a new one in its place.
+    """Copy the readable parts of the database at `path` into a new one in its place.
 
-    Raises `StoreError` where another program has it open, nothing of it can be read, or the copy can't be written.
+    Raises `StoreError` if another program has it open, nothing of it can be read, or the copy can't be written.
     """
     new = path.with_name(path.name + NEW)
     _forget(new)
@@ -61,7 +61,7 @@ def repair(path: Path) -> Repaired:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """While no other chatctx has the database open. Raises `StoreError` where one has."""
+    """Ensure that no other chatctx has the database open. Raises `StoreError` if one has."""
     liveness = Liveness(path.parent / "running")
     try:
         if any(
@@ -76,10 +76,10 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """The old database, which is not changed. What its WAL holds is read too."""
+    """The old database, opened read-only, including its WAL."""
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     db.text_factory = lambda data: data.decode("utf-8", "replace")
-    db.execute("PRAGMA writable_schema = ON")  # a damaged schema is read as far as it goes
+    db.execute("PRAGMA writable_schema = ON")  # read a damaged schema as far as possible
     return db
 
 
@@ -103,7 +103,7 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, done: Repaired) -> N
 
 
 def _copy_session(old: sqlite3.Connection, new: sqlite3.Connection, session: str, done: Repaired) -> int:
-    """Returns how many messages there are."""
+    """Returns the number of messages."""
     copied = 0
     for table, key in _OF_SESSION:
         rows = _rows(old, new, table, key, "session = :session", {"session": session})
@@ -119,7 +119,7 @@ def _copy_session(old: sqlite3.Connection, new: sqlite3.Connection, session: str
 
 
 def _sound(row: tuple[Any, ...], session: str, done: Repaired) -> tuple[Any, ...]:
-    """A row of `messages` that can be read; another stands in for one that can't, so that its place stays."""
+    """A readable row of `messages`; an unreadable one is replaced by a placeholder, so that its position stays."""
     of_session, ident, role, kind, status, created_at, provider, model, parts, usage, finish_reason, error, _ = row
     try:
         message_of((ident, role, kind, status, created_at, provider, model, parts, usage, finish_reason, error))
@@ -139,7 +139,7 @@ def _rows(
     where: str = "1",
     values: dict[str, object] | None = None,
 ) -> list[tuple[Any, ...]]:
-    """The rows of a table that can be read, with the columns of the new table, in its order."""
+    """The readable rows of a table, with the columns of the new table, in its order."""
     wanted = [name for _, name, *_ in new.execute(f"PRAGMA table_info({table})")]
     with suppress(sqlite3.DatabaseError):
         there = {name for _, name, *_ in old.execute(f"PRAGMA table_info({table})")}
@@ -149,24 +149,24 @@ def _rows(
 
 
 def _insert(new: sqlite3.Connection, table: str, row: tuple[Any, ...]) -> None:
-    with suppress(sqlite3.IntegrityError):  # of a row that is there already, or belongs to one that is lost
+    with suppress(sqlite3.IntegrityError):  # the row exists already, or refers to a lost one
         new.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
 
 
 def _sessions_of_messages(old: sqlite3.Connection) -> set[str]:
-    """The sessions that have messages, by the index: it may be whole where the table of sessions is not."""
+    """The sessions that have messages, by the index: it may be intact if the sessions table is not."""
     return {row[1] for row in readable_rows(old, Rows("messages", "session || '/' || id", "session"), {})}
 
 
 def _count(old: sqlite3.Connection, session: str) -> int:
-    """How many messages a session has by the index; 0 where that can't be read."""
+    """The number of a session's messages by the index; 0 if that can't be read."""
     with suppress(sqlite3.DatabaseError):
         return int(old.execute("SELECT count(*) FROM messages WHERE session = ?", (session,)).fetchone()[0])
     return 0
 
 
 def _swap(path: Path, new: Path) -> Path:
-    """Put the new database in the place of the old one. Returns where that is now."""
+    """Move the new database to the place of the old one. Returns the old one's new path."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     damaged = path.with_name(f"{path.stem}.damaged-{stamp}{path.suffix}")
     for file in database_files(path):

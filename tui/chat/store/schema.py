@@ -1,7 +1,7 @@
-"""The database's layout and its forward migrations.
+"""The database's schema and its forward migrations.
 
-`application_id` marks the file as ours, `user_version` is the number of migrations applied. A migration is never
-edited once released; a new one is appended.
+`application_id` marks the file as ours, `user_version` is the number of applied migrations. A migration is never edited
+once released; new ones are appended.
 """
 
 from __future__ import annotations

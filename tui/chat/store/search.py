@@ -1,4 +1,4 @@
-"""Which stored messages say something: what was said, called, returned or attached, whatever its letters' case."""
+"""Full text search in stored messages: text, calls, results and attachments, ignoring case."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MATCHES = (
 
 
 def add_functions(db: sqlite3.Connection) -> None:
-    """Let SQL on `db` ask `mentions(text, words)` and `says(parts, words)`; `words` are case-folded."""
+    """Add the SQL functions `mentions(text, words)` and `says(parts, words)` to `db`; `words` are case-folded."""
     db.create_function("mentions", 2, mentions, deterministic=True)
     db.create_function("says", 2, says, deterministic=True)
 
 
 def values(query: str) -> dict[str, str]:
-    """The values of `MATCHES` for what a person looks for."""
+    """The values for `MATCHES` for a query."""
     plain = [word.lower() for word in query.split() if all(char.isascii() or _has_no_case(char) for char in word)]
     return {"words": query.casefold(), "stored": json.dumps(max(plain, key=len, default=""))[1:-1]}
 
@@ -33,7 +33,7 @@ def _has_no_case(char: str) -> bool:
 
 
 def mentions(text: str | bytes, words: str) -> bool:
-    """Whether `text` holds `words`. SQL gives bytes: text that is not UTF-8 would be an error there."""
+    """Whether `text` contains `words`. SQL passes bytes, since text that is not UTF-8 would be an error."""
     return words in _decoded(text).casefold()
 
 
@@ -42,7 +42,7 @@ def _decoded(text: str | bytes) -> str:
 
 
 def says(parts: str | bytes, words: str) -> bool:
-    """Whether a message's stored parts (JSON text) hold `words` in something that can be read."""
+    """Whether a message's stored parts (JSON text) contain `words` in readable text."""
     try:
         return any(mentions(str(part.get(field, "")), words) for part in json.loads(_decoded(parts)) for field in SAID)
     except (ValueError, AttributeError, TypeError):

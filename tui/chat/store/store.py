@@ -22,7 +22,7 @@ _HELD = "EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id)"
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """A session as the list shows it. Times are seconds since the epoch; `rolling` is `/rolling-context`."""
+    """A session in the list. Times are seconds since the epoch; `rolling` is `/rolling-context`."""
 
     id: str
     title: str
@@ -38,7 +38,7 @@ class SessionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Something that happened to the history and left it as it was: a compaction, a trim, a pin, an undo ..."""
+    """A record beside the history, which it leaves unchanged: a compaction, a trim, a pin, an undo ..."""
 
     id: str
     kind: str
@@ -47,11 +47,11 @@ class Record:
 
 
 class UsageError(Exception):
-    """What was asked for does not exist or can't be meant so. `str()` is one line with the next step."""
+    """Something requested does not exist or is invalid. `str()` is one line with the next step."""
 
 
 class SessionStore(Database):
-    """One open database. Raises `StoreError` from every method when the database can't be used."""
+    """An open database. Every method raises `StoreError` if the database can't be used."""
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -75,14 +75,14 @@ class SessionStore(Database):
             db.execute(f"UPDATE sessions SET {names} WHERE id = ?", (*values.values(), session))
 
     def session(self, session: str) -> SessionInfo | None:
-        """A session by its id, or by an unambiguous beginning of it; None if there is none."""
+        """A session by its id or an unambiguous prefix of it; None if there is none."""
         matches = self._sessions("s.id = :id", {"id": session}, 1)
         if not matches and session:
             matches = self._sessions("s.id GLOB :id AND s.deleted_at IS NULL", {"id": _glob(session) + "*"}, 2)
         return matches[0] if len(matches) == 1 else None
 
     def sessions(self, query: str = "", limit: int = 1000) -> list[SessionInfo]:
-        """Sessions, the newest first; with `query`, those whose title or message text contains it."""
+        """Sessions, newest first; with `query`, those whose title or messages contain it."""
         where = "s.deleted_at IS NULL" + (f" AND {search.MATCHES}" if query else "")
         try:
             return self._sessions(where, search.values(query) if query else {}, limit)
@@ -90,7 +90,7 @@ class SessionStore(Database):
             return self._readable_sessions(query)[:limit]
 
     def count_sessions(self) -> int:
-        """How many sessions there are in which something was said."""
+        """The number of sessions with messages."""
         sql = f"SELECT count(*) FROM sessions s WHERE s.deleted_at IS NULL AND {_HELD}"
         try:
             return int(self.query(sql)[0][0])
@@ -98,11 +98,11 @@ class SessionStore(Database):
             return sum(info.messages > 0 for info in self._readable_sessions(""))
 
     def last_session(self) -> SessionInfo | None:
-        """The session that was used last; None where nothing was ever said."""
+        """The session used last; None if none has messages."""
         return next(iter(self._sessions(f"s.deleted_at IS NULL AND {_HELD}", {}, 1)), None)
 
     def _readable_sessions(self, query: str) -> list[SessionInfo]:
-        """The sessions of a damaged file that can be read, the newest first, with the messages of each that can be."""
+        """The readable sessions of a damaged file, newest first, with the readable messages of each."""
         columns = "title, provider, model, created_at, updated_at, rolling, draft, parent, deleted_at"
         rows = self.readable(Rows("sessions", "id", columns), {})
         parts = Rows("messages", "id", "parts", "session = :session")
@@ -147,7 +147,7 @@ class SessionStore(Database):
     # -- messages ------------------------------------------------------------------------------------------------
 
     def add_message(self, session: str, message: Message) -> None:
-        """Append a message. One with status "streaming" may still grow; all others are final."""
+        """Append a message. Only one with status "streaming" may change later."""
         owner = self._liveness.owner if message.status == "streaming" else None
         with self.transaction() as db:
             db.execute(
@@ -164,7 +164,7 @@ class SessionStore(Database):
             )
 
     def append_events(self, session: str, message: str, events: Sequence[StreamEvent]) -> None:
-        """Keep what arrived for a streaming message. The cost does not grow with the message."""
+        """Store what arrived for a streaming message. The cost is independent of the message's length."""
         with self.transaction() as db:
             db.execute(
                 "INSERT INTO deltas (session, message, seq, events) VALUES (?, ?, (SELECT coalesce(max(seq), 0) + 1"
@@ -173,7 +173,7 @@ class SessionStore(Database):
             )
 
     def grow_message(self, session: str, message: Message) -> None:
-        """Replace what a streaming message holds so far."""
+        """Replace the content of a streaming message."""
         with self.transaction() as db:
             db.execute(
                 "UPDATE messages SET parts = ? WHERE session = ? AND id = ?",
@@ -181,7 +181,7 @@ class SessionStore(Database):
             )
 
     def finish_message(self, session: str, message: Message) -> None:
-        """Replace a streaming message by its final form; its events are folded into it."""
+        """Replace a streaming message by its final form; its events are removed."""
         with self.transaction() as db:
             db.execute(
                 "UPDATE messages SET status = ?, parts = ?, usage = ?, finish_reason = ?, error = ?, owner = NULL"
@@ -194,7 +194,7 @@ class SessionStore(Database):
             db.execute("DELETE FROM deltas WHERE session = ? AND message = ?", (session, message.id))
 
     def messages(self, session: str) -> list[Message]:
-        """The whole history, oldest first. A message still streaming elsewhere comes with what has arrived."""
+        """The whole history, oldest first. A message streaming in another program comes with what has arrived."""
         columns = "role, kind, status, created_at, provider, model, parts, usage, finish_reason, error"
         rows = self.readable(Rows("messages", "id", columns, "session = :session"), {"session": session})
         messages = [self._message(session, row) for row in rows]
@@ -216,7 +216,7 @@ class SessionStore(Database):
         return replace(message, parts=(*message.parts, *builder.parts()), usage=builder.usage)
 
     def _message(self, session: str, row: Sequence[Any]) -> Message:
-        """A row as a message; one that can't be read as a message that says so in its place."""
+        """A row as a message; an unreadable one becomes a message that says so."""
         try:
             return message_of(row)
         except (ValueError, TypeError, AttributeError):
@@ -225,9 +225,9 @@ class SessionStore(Database):
             return damaged_message(ident, role, kind)
 
     def recover(self) -> int:
-        """Close messages whose writer died in mid-stream: what arrived is kept and marked. Returns how many.
+        """Close messages whose writer died while streaming: what arrived is kept and marked. Returns their number.
 
-        Sessions in which nothing was ever said, nor drafted, are forgotten after a day.
+        Sessions without messages and draft are deleted after a day.
         """
         rows = self.query("SELECT session, id, owner FROM messages WHERE status = 'streaming'")
         dead = {(session, ident) for session, ident, owner in rows if not self._liveness.is_alive(owner or "")}
@@ -274,9 +274,9 @@ class SessionStore(Database):
         return records
 
     def save_draft(self, session: str, text: str, before: str) -> None:
-        """Set a session's draft, which was `before` when this program saw it last.
+        """Set a session's draft, which was `before` when this program last read it.
 
-        What another program has written there meanwhile goes to the prompt history, unless it is a part of `text`.
+        Text written by another program in the meantime goes to the prompt history, unless it is part of `text`.
         """
         if text == before:
             return
@@ -287,15 +287,15 @@ class SessionStore(Database):
                     self.add_prompt(stored)
             self.update_session(session, draft=text)
 
-    # -- small things --------------------------------------------------------------------------------------------
+    # -- state, prompts, blobs -----------------------------------------------------------------------------------------
 
     def get_state(self, key: str) -> str | None:
-        """A remembered value, or None."""
+        """A stored value, or None."""
         rows = self.query("SELECT value FROM state WHERE key = ?", (key,))
         return rows[0][0] if rows else None
 
     def put_state(self, key: str, value: str | None) -> None:
-        """Remember a value; None forgets it."""
+        """Store a value; None deletes it."""
         with self.transaction() as db:
             if value is None:
                 db.execute("DELETE FROM state WHERE key = ?", (key,))
@@ -303,9 +303,9 @@ class SessionStore(Database):
                 db.execute("INSERT OR REPLACE INTO state (key, value) VALUES (?, ?)", (key, value))
 
     def change_state(self, key: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-        """Replace a remembered JSON object by what `change` makes of it; {} is made of nothing. Returns the new one.
+        """Replace a stored JSON object by the result of `change`, which gets {} if there is none. Returns the new one.
 
-        One transaction: of two programs that do this at once the second one changes what the first one left.
+        In one transaction: concurrent changes by two programs are both applied.
         """
         with self.transaction():
             text = self.get_state(key)
@@ -314,7 +314,7 @@ class SessionStore(Database):
         return values
 
     def add_prompt(self, text: str) -> None:
-        """Append to the composer's history."""
+        """Append to the prompt history."""
         with self.transaction() as db:
             db.execute("INSERT INTO prompts (id, text) VALUES (?, ?)", (new_id(), json.dumps(text)))
 
@@ -326,18 +326,18 @@ class SessionStore(Database):
         ]
 
     def put_blob(self, sha256: str, data: bytes) -> None:
-        """Keep an attachment's bytes."""
+        """Store an attachment's bytes."""
         with self.transaction() as db:
             db.execute("INSERT OR IGNORE INTO blobs (sha256, data) VALUES (?, ?)", (sha256, data))
 
     def blob(self, sha256: str) -> bytes | None:
-        """An attachment's bytes, or None where they are not here."""
+        """An attachment's bytes, or None."""
         rows = self.query("SELECT data FROM blobs WHERE sha256 = ?", (sha256,))
         return rows[0][0] if rows else None
 
 
 def storable(text: str | None) -> str | None:
-    """`text` as SQLite can hold it: lone surrogates become a replacement character. For labels, not for content."""
+    """`text` as SQLite can store it: lone surrogates become a replacement character. For labels, not for content."""
     return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -346,12 +346,12 @@ def _glob(text: str) -> str:
 
 
 def damaged_message(ident: str, role: Role, kind: MessageKind) -> Message:
-    """What stands in the place of a message that can't be read."""
+    """The placeholder for an unreadable message."""
     return Message(role, (Text(DAMAGED),), ident, kind, "failed", error="damaged in the database")
 
 
 def message_of(row: Sequence[Any]) -> Message:
-    """A row of the table as a message. Raises ValueError or TypeError for one that is damaged."""
+    """A row of the table as a message. Raises ValueError or TypeError if it is damaged."""
     ident, role, kind, status, created_at, provider, model, parts, usage, finish_reason, error = row
     return Message(
         role,
@@ -369,7 +369,7 @@ def message_of(row: Sequence[Any]) -> Message:
 
 
 def find_session(store: SessionStore, ident: str) -> SessionInfo:
-    """The session of this id, or of this beginning of one. Raises `UsageError`."""
+    """The session with this id or prefix. Raises `UsageError`."""
     if (info := store.session(ident)) is not None:
         return info
     if ident and store.query("SELECT count(*) FROM sessions WHERE id GLOB ?", (_glob(ident) + "*",))[0][0] > 1:

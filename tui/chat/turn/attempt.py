@@ -1,4 +1,4 @@
-"""One request and its answer: streamed, kept as it comes, measured, and written into the log of calls."""
+"""One request and its answer: streamed, stored as it arrives, measured, and logged."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tui.messages import Message, Request, Usage
 from tui.providers.base import ProviderError
 from tui.providers.models.catalog import unpriced_terms
 
-CHARACTERS_PER_TOKEN = 4.0  # of an answer that arrives; it is measured when it ends
-LEAST_GROWTH, GROWTH = 32, 0.002  # tokens, and share of the request, by which the number shown grows at least
+CHARACTERS_PER_TOKEN = 4.0  # of a streaming answer; it is measured at its end
+LEAST_GROWTH, GROWTH = 32, 0.002  # tokens, and share of the request: minimal increment of the displayed number
 
 
 class Attempt:
@@ -44,7 +44,7 @@ class Attempt:
         self._emit = emit
         self.request = request
         self._usage = usage
-        self._verdict: Verdict | None = None  # on what the server reported
+        self._verdict: Verdict | None = None  # on the reported input
         self._message = Message(
             "assistant",
             (),
@@ -57,20 +57,20 @@ class Attempt:
         self._processor = StreamProcessor(
             self._message, partial(conversation.write_events, self._message), self._arrive
         )
-        self._size = self._shown = 0  # of what arrived and goes back: characters; tokens shown last
+        self._size = self._shown = 0  # characters that arrived and will be sent back; tokens shown last
 
     @property
     def error(self) -> ProviderError | None:
-        """What the provider failed of."""
+        """The provider's error, if any."""
         return self._processor.error
 
     @property
     def arrived(self) -> bool:
-        """Whether anything of an answer came."""
+        """Whether any part of an answer arrived."""
         return self._processor.arrived
 
     async def run(self) -> Message:
-        """The answer, not yet in the history. Cancelling ends it: what arrived is its content."""
+        """The answer, not yet in the history. If cancelled, it is what has arrived."""
         request, services = self.request, self._services
         whole = await asyncio.to_thread(with_bytes, request, services.store.blob)
         begin = partial(services.calls.begin, request, self._usage, message=self._message.id, kind="chat")
@@ -80,10 +80,10 @@ class Attempt:
         return await uninterrupted(self._finished(call))
 
     def _arrive(self, event: SessionEvent) -> None:
-        """Pass `event` on; the number grows with what will be sent back."""
+        """Forward `event`; the number grows by what will be sent back."""
         self._emit(event)
         if not isinstance(event, ReplyDelta) or event.kind == "reasoning":
-            return  # reasoning: whether it goes back is known when the answer ends
+            return  # reasoning: whether it is sent back is known at the end of the answer
         self._size += len(event.name) + len(event.text) * (1 if event.text.isascii() else 2)
         tokens = int(self._size / CHARACTERS_PER_TOKEN)
         if tokens - self._shown >= max(LEAST_GROWTH, GROWTH * self._usage.total):
@@ -105,7 +105,7 @@ class Attempt:
                 usage_notice, self._usage, reply, self._verdict, self._services.windows
             ):
                 self._emit(notice)
-        except StoreError as error:  # no reason to lose the answer
+        except StoreError as error:  # must not lose the answer
             problem = problem or error
         if problem is not None:
             self._emit(Notice("error", f"{problem}. The answer is on screen; it is saved as soon as that works"))
@@ -121,10 +121,12 @@ class Attempt:
             self._emit(Notice("info", text))
 
     async def _measured(self) -> Message:
-        """The reply with its usage; the accounting has learned from it."""
+        """The reply with its usage, from which the accounting has learned."""
         request, reply, usage = self.request, self._processor.message, self._usage
         if reply.usage is None or not reply.usage.input_total:
-            only_the_sum = reply.usage is not None and reply.usage.passes  # measures no single request, but is paid
+            only_the_sum = (
+                reply.usage is not None and reply.usage.passes
+            )  # does not measure a single request, but is billed
             if reply.parts and not only_the_sum:
                 output = await asyncio.to_thread(self._meter.count, reply)
                 reply = replace(reply, usage=Usage(usage.total, output, source="estimated"))
@@ -159,12 +161,12 @@ class Attempt:
         return self._services.windows.answering(self.request.provider, self.request.model)
 
     def _cost(self, reply: Message) -> float | None:
-        """By the provider's usage; of an answer that was stopped by what was sent and arrived."""
+        """By the provider's usage; for a stopped answer by what was sent and received."""
         return self._services.price(reply.usage or Usage(None, None), reply.provider, self._billed_model)
 
 
 def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict | None, windows: Windows) -> Notice | None:
-    """What a person should know of a call that was predicted as `usage`. Learns what it tells of the window."""
+    """A notice about a call that was predicted as `usage`. Learns about the window."""
     reported = reply.usage
     if verdict is None or reported is None or reported.input_total is None:
         return None
@@ -175,7 +177,7 @@ def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict | None, w
             return None
         text = f"The server's token count is not believed: {verdict.reason}. The number shown is estimated (~)"
         return Notice("warning", text)
-    if reported.cleared and reported.cleared > usage.basis.cleared:  # not again with every request of the same
+    if reported.cleared and reported.cleared > usage.basis.cleared:  # not again for the same model
         uses = f" of {reported.cleared_uses:,} tool calls" if reported.cleared_uses else ""
         return Notice(
             "info",
@@ -186,7 +188,7 @@ def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict | None, w
 
 
 def _cut_notice(reply: Message, verdict: Verdict, windows: Windows) -> Notice:
-    """The server read only a part of the prompt; where its window is known by that, the model goes by it."""
+    """The server read only part of the prompt; if its window follows from that, it is used from now on."""
     seems = ""
     if verdict.window is not None:
         if windows.learn_cut(reply.provider, reply.model, verdict.window):

@@ -1,4 +1,4 @@
-"""Fits the next request into its budget: the same `ContextUsage` decides whether to trim, compact or refuse."""
+"""Fits the next request into its budget: one `ContextUsage` decides whether to trim, compact or refuse."""
 
 from __future__ import annotations
 
@@ -22,24 +22,23 @@ from tui.context.usage.limits import Budget, check_budget
 from tui.context.usage.usage import ContextUsage
 from tui.providers.base import ProviderError
 
-UNSURE_SHARES = (2 / 3, 3 / 4, 9 / 10)  # of what a server refused although it was thought to fit
+UNSURE_SHARES = (2 / 3, 3 / 4, 9 / 10)  # of a request that was refused although it was expected to fit
 
 
 class RequestFitter:
-    """Trims or compacts one conversation until its next request fits, and tells `emit` what it did."""
+    """Trims or compacts one conversation until its next request fits, and reports to `emit`."""
 
     def __init__(self, conversation: Conversation, meter: Meter, compactor: Compactor, emit: Emit) -> None:
         self._conversation = conversation
         self._meter = meter
         self._compactor = compactor
         self._emit = emit
-        self._refusal_told = False  # that compacting is of no use here
+        self._refusal_told = False  # that compacting does not help
 
     async def fit(self, *, refused: bool = False, share: float | None = None) -> ContextUsage:
-        """The measure of the next request, which fits then. Raises `ContextOverflowError` where it can't be made to.
+        """Make the next request fit, and return its measurement. Raises `ContextOverflowError` if that is not possible.
 
-        `refused`: the server has just refused it as too large, whatever the numbers here say. `share`: bring it down
-        to this share of its tokens.
+        `refused`: the server has just refused it as too large, whatever the numbers here say.
         """
         usage = await (self._meter.usage() if refused else self._meter.usage_to_send())
         budgets = _narrowed(usage, share) if refused else (usage.budget,)
@@ -56,7 +55,7 @@ class RequestFitter:
     # -- rolling context -----------------------------------------------------------------------------------------
 
     async def _trim(self, budgets: Sequence[Budget]) -> None:
-        """Trim to the first of `budgets` that can be met; the tightest stands first."""
+        """Trim to the first of `budgets` that can be met; the tightest comes first."""
         result = await asyncio.to_thread(self._final_prompt, budgets)
         state = self._conversation.state.trim
         if result.state != state:
@@ -94,7 +93,7 @@ class RequestFitter:
         return DEFAULT_TRUNCATION if turns is None else replace(DEFAULT_TRUNCATION, preserve_recent_turns=turns)
 
     async def _note(self, result: PromptResult) -> None:
-        """Keep the last trims for `/usage`."""
+        """Log trims for `/usage`."""
         before, after = (100 * tokens / (result.max_tokens or 1) for tokens in (result.before_tokens, result.tokens))
         trim = None
         if result.trimmed:
@@ -105,11 +104,11 @@ class RequestFitter:
 
     @property
     def _compacts(self) -> bool:
-        """Whether the person lets this model's conversations be compacted."""
+        """Whether compaction is enabled for this model."""
         return self._meter.settings.for_model(self._meter.full_name).compaction != "off"
 
     async def _compact(self, usage: ContextUsage, budgets: Sequence[Budget], trigger: Trigger) -> None:
-        """Compact if that is due; trim where it failed and the request does not fit."""
+        """Compact if due; trim if that failed and the request does not fit."""
         failed = ""
         try:
             if await self._compactor.run(trigger, usage=usage):
@@ -118,7 +117,7 @@ class RequestFitter:
             if check_budget(usage.upper_bound, budgets[0]).within_budget:
                 if not self._refusal_told:
                     self._emit(Notice("warning", str(error)))
-                self._refusal_told = True  # until a compaction succeeds: it would be the same before every request
+                self._refusal_told = True  # until a compaction succeeds: it would fail again before every request
                 return
         except (SummaryFailedError, ProviderError) as error:
             failed = str(error).rstrip(".")
@@ -128,16 +127,16 @@ class RequestFitter:
         if failed:
             how = "The request still fits" if fits else "Old content is left out instead"
             self._emit(Notice("warning", f"Compaction failed: {failed}. {how}"))
-        if not fits or not self._conversation.state.trim.empty:  # what was left out once may fit again
+        if not fits or not self._conversation.state.trim.empty:  # omitted content may fit again
             await self._trim(budgets)
 
 
 def _narrowed(usage: ContextUsage, share: float | None = None) -> tuple[Budget, ...]:
-    """The budgets to try after a server refused what `usage` measures, the tightest first.
+    """The budgets to try after a server refused the request measured by `usage`, tightest first.
 
-    A limit that the refusal named is in `usage.budget` already. Where the request was thought to fit that all the same,
-    the numbers here are too low, nobody knows by how much: nine tenths of what was refused. Where nothing was ever
-    measured they may be too low by a third, and the turn has one try left: less, if that can be had.
+    A limit named in the refusal is part of `usage.budget` already. If the request was expected to fit even so, the
+    numbers here are too low by an unknown amount: use nine tenths of the refused size. If nothing was ever measured
+    they may be too low by a third, and the turn has one try left: use less, if possible.
     """
     budget = usage.budget
     if share is not None:

@@ -1,4 +1,4 @@
-"""What to do about a failed request: wait, ask for a shorter answer, trim or compact, leave something out."""
+"""What to do after a failed request: wait, shorten the answer, trim or compact, leave something out."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tui.providers.http.refusals import cannot_read, refused, refuses_images, re
 from tui.text.numbers import duration
 
 MOST_WAITS = 5
-FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own hint wins
-LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets its answer from the person
+FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own value takes precedence
+LONGEST_WAIT = 60.0  # seconds; if a server asks for more the person decides
 PASSING: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "server", "network"})
-NETWORK_WAITS = 2  # an unreachable server seldom comes back within seconds: say so soon
-LEAST_ANSWER = 64  # tokens: less than this is no answer
+NETWORK_WAITS = 2  # an unreachable server seldom comes back within seconds: fail early
+LEAST_ANSWER = 64  # tokens; a shorter answer is useless
 MOST_SHORTENED = 4  # times that a request is made smaller in bytes, at least by half where the limit is not known
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Repeat the request in `seconds` seconds."""
+    """Repeat the request after `seconds` seconds."""
 
     seconds: float
     attempt: int
@@ -31,14 +31,14 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Clamp:
-    """Repeat it with at most `max_output` tokens of answer."""
+    """Repeat it with an answer of at most `max_output` tokens."""
 
     max_output: int
 
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """The input does not fit after all: learn the limit if one was named, trim or compact, repeat.
+    """The input did not fit: learn the limit if one was named, trim or compact, repeat.
 
     `share`: down to this share of its tokens, where it was too large in bytes.
     """
@@ -48,7 +48,7 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class WithoutReasoning:
-    """Repeat it without the reasoning blocks the server refused."""
+    """Repeat it without the reasoning blocks refused by the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class Shorten:
 
 @dataclass(frozen=True, slots=True)
 class WithoutTools:
-    """Repeat it without tools, and offer this model none from now on."""
+    """Repeat it without tools, and offer none to this model from now on."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithoutImages:
-    """Repeat it with words in place of pictures, and send this model none in this run."""
+    """Repeat it with text in place of images, and send none to this model in this run."""
 
 
 Action: TypeAlias = Wait | Clamp | Reduce | WithoutReasoning | Shorten | WithoutTools | WithoutImages
@@ -74,15 +74,17 @@ Action: TypeAlias = Wait | Clamp | Reduce | WithoutReasoning | Shorten | Without
 
 @dataclass(slots=True)
 class Recovery:
-    """The memory of one turn: every remedy is tried once, waiting a few times."""
+    """The state of one turn: every remedy is tried once, waiting a few times."""
 
     tried: set[type[Action]] = field(default_factory=set)
     waits: int = 0
     shortened: int = 0
 
     def decide(self, error: ProviderError, request: Request, *, arrived: bool) -> Action | None:
-        """What to do after `request` failed of `error`; None: tell the person. Once something `arrived`, repeating is
-        their choice."""
+        """The action after `request` failed with `error`; None: report the error.
+
+        Once something `arrived`, the person decides on a retry.
+        """
         if arrived:
             return None
         max_output = request.max_output
@@ -98,8 +100,8 @@ class Recovery:
                 fits = most is not None and most >= LEAST_ANSWER and (max_output is None or most < max_output)
                 if most is not None and fits and (clamp := self._once(Clamp(most))):
                     return clamp
-                # A count that was only "at least" may leave less room than it said; a model's longest answer, or what
-                # an account's credit pays for, has nothing to do with the conversation's size.
+                # A count that was only "at least" may leave fewer tokens than it said; a model's longest answer, or
+                # what an account's credit pays for, is unrelated to the conversation's size.
                 return None if error.most_output is not None else self._once(Reduce())
             case "overflow_input" | "long_context_tier":
                 return self._once(Reduce())
@@ -147,7 +149,7 @@ class Recovery:
 
 
 def failure_text(error: ProviderError, request: Request | None = None) -> str:
-    """What a person is told of a failure that nothing more is done about: why, what is kept, what to do next.
+    """The text for a failure without a remedy: why, what is kept, what to do next.
 
     `request` is what was refused, where that is known.
     """
@@ -167,9 +169,9 @@ def same_cause(one: ProviderError, other: ProviderError) -> bool:
 
 
 def _answer_budget(error: ProviderError) -> int | None:
-    """Tokens there are for the answer by the server's own numbers.
+    """Tokens available for the answer by the server's own numbers.
 
-    Of what a window leaves, less a margin of 1 % for a count it called "at least".
+    With a margin of 1 % of the window for a count it called "at least".
     """
     if error.most_output is not None:
         return error.most_output

@@ -1,4 +1,4 @@
-"""ChatSession: one conversation with one model at a time, as the screen and the command line hold it."""
+"""ChatSession: one conversation with one model at a time, for the screen and the command line."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ChatSession:
     """One conversation. It does one thing at a time, as a task that `cancel` ends.
 
     `send`, `retry`, `compact` and `compact_for` are async iterators of `SessionEvent`s that end with `TurnFinished`.
-    Every other change raises `StoreError` where it can't be kept.
+    Every other change raises `StoreError` if it can't be stored.
     """
 
     def __init__(self, conversation: Conversation, services: Services) -> None:
@@ -65,11 +65,11 @@ class ChatSession:
 
     @property
     def running(self) -> bool:
-        """Whether a turn or a compaction is under way."""
+        """Whether a turn or a compaction is running."""
         return self._task is not None
 
     def cancel(self) -> None:
-        """End what is running; what arrived is kept. Does nothing when nothing runs."""
+        """Stop the running task; what arrived is kept. Does nothing if there is none."""
         if self._task is not None:
             self._task.cancel()
 
@@ -114,7 +114,7 @@ class ChatSession:
     # -- turns ---------------------------------------------------------------------------------------------------
 
     def send(self, text: str, attachments: Sequence[Attachment] = ()) -> AsyncIterator[SessionEvent]:
-        """Add the person's message and answer it. The message is in the store before anything is sent."""
+        """Add the person's message and answer it. The message is stored before anything is sent."""
         parts: tuple[Part, ...] = (*attachments, *((Text(text),) if text else ()))
         message = Message("user", parts, id=new_id(), created_at=time.time())
 
@@ -137,7 +137,7 @@ class ChatSession:
         self._emit(MessageAdded(message))
 
     def retry(self) -> AsyncIterator[SessionEvent]:
-        """Ask again: what followed the last message of the person is set aside, kept and not sent."""
+        """Ask again: what followed the person's last message is set aside, stored and not sent."""
 
         async def action() -> None:
             question = self._conversation.last_question()
@@ -169,14 +169,14 @@ class ChatSession:
             self._emit(TurnFailed(failure_text(error)))
 
     def _remember(self) -> None:
-        """The number for the next time this is opened; the model for the next session: it answered."""
+        """Store the number for the next time this is opened, and the model for the next session."""
         self._meter.keep()
         remember_model(self._services.store, self.provider, self.model)
 
     # -- compaction ----------------------------------------------------------------------------------------------
 
     def compact(self, instructions: str = "") -> AsyncIterator[SessionEvent]:
-        """`/compact`: summarise the older part now. Reports what it did, or why not; nothing is lost either way."""
+        """`/compact`: summarise the older part now. Reports the result, or why not; nothing is lost either way."""
 
         async def action() -> None:
             await self._compact_with(self._compactor, self._meter, instructions)
@@ -185,9 +185,9 @@ class ChatSession:
         return self._events_of(action)
 
     def compact_for(self, full_name: str) -> AsyncIterator[SessionEvent]:
-        """Let the model in use summarise the older part so that the rest fits another one, then go on with that.
+        """Let the current model summarise the older part so that the rest fits another one, then switch to that.
 
-        Where that can't be done it says why, and nothing has changed: neither the conversation nor the model.
+        If it fails it says why, and neither the conversation nor the model has changed.
         """
 
         async def action() -> None:
@@ -211,11 +211,11 @@ class ChatSession:
         return False
 
     async def undo(self) -> str | None:
-        """Take the newest compaction in force back. Returns a line for the person, None when there is none."""
+        """Undo the newest compaction in force. Returns a line for the person, None if there is none."""
         record = await self._compactor.undo()
         return None if record is None else f"Taken back: {compaction_report(record)}"
 
-    # -- what it is ----------------------------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------------------------
 
     @property
     def id(self) -> str:
@@ -234,17 +234,17 @@ class ChatSession:
 
     @property
     def model(self) -> str:
-        """The model in use, without its provider."""
+        """The current model, without its provider."""
         return self._conversation.target.model
 
     @property
     def capabilities(self) -> Capabilities:
-        """What is known of the model in use."""
+        """What is known about the current model."""
         return self._conversation.target.capabilities
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The stored history, oldest first. It only grows."""
+        """The stored history, oldest first. Append-only."""
         return self._conversation.messages
 
     @property
@@ -254,17 +254,17 @@ class ChatSession:
 
     @property
     def not_sent(self) -> Mapping[str, str]:
-        """Message id -> why it does not go out any more: "set aside", "excluded", "trimmed" or "compacted"."""
+        """Message id -> why it is not sent any more: "set aside", "excluded", "trimmed" or "compacted"."""
         return self._conversation.not_sent()
 
     @property
     def pinned(self) -> frozenset[str]:
-        """Ids of the messages that neither trimming nor compaction takes away."""
+        """Ids of the messages that neither trimming nor compaction removes."""
         return self._conversation.state.pinned
 
     @property
     def draft(self) -> str:
-        """What stood in the composer when it was last kept."""
+        """The last stored draft."""
         return self._conversation.info.draft
 
     @property
@@ -274,22 +274,22 @@ class ChatSession:
 
     @property
     def reasoning(self) -> str | None:
-        """The wanted effort, one of `EFFORTS`; None is the provider's default."""
+        """The requested effort, one of `EFFORTS`; None is the provider's default."""
         return self._conversation.target.reasoning
 
     @property
     def reasoning_sent(self) -> str | None:
-        """The effort that goes out: another one where the model does not take the wanted one; None asks for none."""
+        """The effort that is sent: another one if the model does not support the requested one; None sends none."""
         return self._services.provider(self.provider).effort_sent(self.model, self.reasoning)
 
     @property
     def efforts(self) -> tuple[str, ...]:
-        """The reasoning efforts that the model in use takes, as far as is known; () for none."""
+        """The reasoning efforts supported by the current model, as far as known; () for none."""
         return self._services.provider(self.provider).efforts(self.model)
 
     @property
     def memory(self) -> MemoryFiles:
-        """The memory files, those that are switched off included."""
+        """The memory files, including those that are off."""
         return self._conversation.memory
 
     @property
@@ -297,17 +297,17 @@ class ChatSession:
         """What MCP servers say of how they are to be used, as it is sent."""
         return self._sections("instructions")
 
-    # -- what it costs -------------------------------------------------------------------------------------------
+    # -- measuring -------------------------------------------------------------------------------------------
 
     @property
     def usage(self) -> ContextUsage | None:
-        """The latest measure of the next request; None before the first."""
+        """The latest measurement of the next request; None before the first."""
         return self._meter.latest
 
     def restore_usage(self) -> None:
-        """Show the number the session had when it was last used, if nothing has changed. Not on the event loop.
+        """Restore the number the session had when it was last used, if nothing has changed. Not on the event loop.
 
-        What other models measured of it counts as it did then, where the one in use has not measured it yet.
+        Other models' measurements of it are used too, if the current one has not measured it yet.
         """
         for provider, model in {(message.provider, message.model) for message in self.messages if message.usage}:
             self._services.estimator.recall(provider, model)
@@ -315,20 +315,20 @@ class ChatSession:
         self._meter.restore()
 
     async def refresh_usage(self) -> ContextUsage:
-        """Measure the next request anew: first ask for the window where that was not done yet."""
+        """Measure the next request again, after asking for the window if that was not done yet."""
         await self._services.windows.find(self.provider, self.model)
         await self.tools.prepare()
         self.tools.update_offer()
         return await self._meter.usage()
 
     def draft_tokens(self, text: str) -> int | None:
-        """Tokens of a draft by the model's tokenizer; None where it can't be counted. Slow for megabytes."""
+        """Tokens of a draft by the model's tokenizer; None if it can't be counted. Slow for megabytes."""
         return self._services.counter.count_text(text, self.model)
 
     async def count_exactly(self) -> int | None:
-        """The provider's own count of the next request and its parts, in tokens, which `usage` goes by then.
+        """The provider's own count of the next request, in tokens, which `usage` then uses.
 
-        None where it has no such endpoint. Raises `ProviderError`.
+        None if it has no such endpoint. Raises `ProviderError`.
         """
         tokens = await self._meter.ask_counts()
         if tokens:
@@ -336,13 +336,13 @@ class ChatSession:
         return tokens
 
     async def cost(self) -> Cost:
-        """What this session cost so far."""
+        """The cost of this session so far."""
         return cost_of(await asyncio.to_thread(self._services.calls.rows, self.id))
 
     async def measured_for(self, full_name: str) -> ContextUsage:
-        """The next request as it would be with another model ("provider/model"), in its window. Changes nothing.
+        """The next request measured for another model ("provider/model"), in its window. Changes nothing.
 
-        Raises `ProviderError` where the model can't be used.
+        Raises `ProviderError` if the model can't be used.
         """
         return await (await self._meter_for(full_name)).usage_to_send()
 
@@ -360,16 +360,16 @@ class ChatSession:
         )
         return self.tools.updated(target)
 
-    # -- changing it ---------------------------------------------------------------------------------------------
+    # -- changes ---------------------------------------------------------------------------------------------
 
     async def set_model(self, full_name: str) -> None:
-        """Go on with another model, "provider/model". Raises `ProviderError` where it can't be used."""
+        """Switch to another model, "provider/model". Raises `ProviderError` if it can't be used."""
         target = self._target_for(full_name)
         await self._conversation.update(provider=target.provider, model=target.model)
         self._conversation.set_target(target)
 
     async def set_rolling(self, on: bool) -> None:
-        """Switch rolling context; switched off, everything that was trimmed goes out again."""
+        """Switch rolling context; if off, everything that was trimmed is sent again."""
         await self._conversation.update(rolling=on)
         await asyncio.to_thread(self._services.store.put_state, "rolling", "on" if on else "off")
         trim = self._conversation.state.trim
@@ -379,13 +379,13 @@ class ChatSession:
             await self._conversation.add_record(RecordKind.TRIM, data)
 
     async def set_system(self, text: str) -> None:
-        """Use another system prompt from now on; "" uses none."""
+        """Change the system prompt; "" uses none."""
         system = (SystemSection("system", "system prompt", text),) if text.strip() else ()
         await self._conversation.add_record(RecordKind.SYSTEM, {"text": text})
         self._set_sections(system + self._sections("memory"))
 
     async def switch_memory(self, name: str, on: bool) -> None:
-        """Send a memory file (by its shown name) from now on, or no longer."""
+        """Switch a memory file (by its displayed name) on or off."""
         memory = self.memory.switched(name, on)
         await self._conversation.add_record(RecordKind.MEMORY, memory.to_json())
         self._conversation.memory = memory
@@ -399,12 +399,12 @@ class ChatSession:
         self.tools.update_offer()
 
     async def set_reasoning(self, effort: str | None) -> None:
-        """Ask for this effort from now on."""
+        """Request this effort from now on."""
         self._conversation.set_target(replace(self._conversation.target, reasoning=effort))
 
     @property
     def learned(self) -> tuple[str, ...]:
-        """What was learned of the model in use, a line each: it decides what is asked and how that is measured."""
+        """What was learned about the current model, one line each: it affects requests and their measurement."""
         provider, able = self._services.provider(self.provider), self._conversation.target.capabilities
         lines = [*provider.learned(self.model)]
         if self.tools.box.support.takes_tools(self.provider, self.model) is False:
@@ -416,7 +416,7 @@ class ChatSession:
         return tuple(lines)
 
     async def forget_learned(self) -> None:
-        """Ask and measure the model in use as if nothing was learned of it. A window that was set stays."""
+        """Forget what was learned about the current model. A window that was set stays."""
         provider = self._services.provider(self.provider)
         provider.forget(self.model)
         # The window last: it knows under which model's name the rest is filed.
@@ -426,7 +426,7 @@ class ChatSession:
         await self.refresh_usage()
 
     async def set_window(self, tokens: int | None) -> None:
-        """`/window`: the person's word on the window, in tokens; None forgets what was set and learned."""
+        """`/window`: set the window, in tokens; None forgets what was set and learned."""
         windows = self._services.windows
         if tokens is None:
             await asyncio.to_thread(windows.reset, self.provider, self.model)
@@ -439,7 +439,7 @@ class ChatSession:
         await self._conversation.update(title=title)
 
     async def save_draft(self, text: str) -> None:
-        """Keep what stands in the composer. What another program has left there since goes to the prompt history."""
+        """Store the draft. One stored by another program in the meantime goes to the prompt history."""
         await self._conversation.save_draft(text)
 
     async def pin(self, message_id: str, on: bool) -> None:
@@ -447,19 +447,19 @@ class ChatSession:
         await self._conversation.add_record(RecordKind.PIN, {"id": message_id, "on": on})
 
     async def exclude(self, message_id: str, on: bool) -> None:
-        """Leave a message (with its tool calls' results) out of requests, or take it in again."""
+        """Leave a message (with its tool calls' results) out of requests, or include it again."""
         data = {"id": message_id, "on": on, "frontier": self._conversation.frontier}
         await self._conversation.add_record(RecordKind.EXCLUDE, data)
 
     async def rewind(self, message_id: str) -> None:
-        """Set a message and all that follows it aside: they stay in the history and do not go out."""
+        """Set a message and all that follows it aside: they stay in the history and are not sent."""
         following, ended = history.rewound(self.messages, self._conversation.state, message_id)
         await self._conversation.set_aside(following)
         for record in ended:
             await self._compactor.take_back(record)
 
     async def export(self, path: Path) -> None:
-        """Write the whole history; the ending says the form (.md, .html, .jsonl). Raises OSError, ValueError."""
+        """Write the whole history; the suffix names the format (.md, .html, .jsonl). Raises OSError, ValueError."""
         await asyncio.to_thread(export_session, path, self._services.store, self.id)
 
 

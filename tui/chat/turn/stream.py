@@ -1,4 +1,4 @@
-"""StreamProcessor: one answer from its first event to its final message, persisted as it arrives."""
+"""StreamProcessor: one answer from its first event to its final message, stored as it arrives."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from tui.providers.base import (
 
 log = logging.getLogger(__name__)
 
-FLUSH_SECONDS = 0.3  # what a kill may lose; a second is promised
+FLUSH_SECONDS = 0.3  # lost at most in a kill; a second is promised
 
 CUT_OFF = "the answer broke off: the stream ended without its end marker"
 
 
 class StreamProcessor:
-    """Reads a provider's stream for `message` (status "streaming") and tells `emit` what arrives.
+    """Reads a provider's stream for `message` (status "streaming") and reports to `emit`.
 
     `save` stores a batch of events; it is called in a thread, at most every `FLUSH_SECONDS`. After `run`, `message` is
-    final, `error` holds the provider's error if there was one, `save_error` the store's.
+    final, `error` is the provider's error, if any, `save_error` the store's.
     """
 
     def __init__(self, message: Message, save: Callable[[Sequence[StreamEvent]], None], emit: Emit) -> None:
@@ -59,11 +59,11 @@ class StreamProcessor:
 
     @property
     def arrived(self) -> bool:
-        """Whether anything of the answer is there."""
+        """Whether any part of the answer has arrived."""
         return bool(self._builder.parts())
 
     async def run(self, stream: AsyncGenerator[StreamEvent, None]) -> None:
-        """Read `stream` until it ends, fails (see `error`) or this task is cancelled: what arrived is kept."""
+        """Read `stream` until it ends, fails (see `error`) or this task is cancelled; keeps what arrived."""
         started = time.monotonic()
         flusher = asyncio.create_task(self._flush_forever())
         try:
@@ -72,7 +72,7 @@ class StreamProcessor:
                     if self.first_event_seconds is None and not isinstance(event, ModelNamed | UsageUpdate):
                         self.first_event_seconds = time.monotonic() - started
                     self._take(event)
-                    await asyncio.sleep(0)  # many events may be there at once: the listener and the keys get their turn
+                    await asyncio.sleep(0)  # many events may arrive at once: let listener and keys run
         except ProviderError as error:
             self.error = error
         except asyncio.CancelledError:
@@ -99,7 +99,7 @@ class StreamProcessor:
             case ReasoningDelta(text):
                 return ReplyDelta(message_id, "reasoning", text)
             case RefusalDelta(from_server=True):
-                return None  # shown with the whole message: these are not the model's words
+                return None  # shown with the complete message: not the model's text
             case RefusalDelta(text):
                 return ReplyDelta(message_id, "refusal", text)
             case ToolCallDelta(name=name, arguments=arguments):
@@ -113,10 +113,10 @@ class StreamProcessor:
             await asyncio.sleep(FLUSH_SECONDS)
             self._wake.clear()
             batch, self._unsaved = self._unsaved, []
-            await uninterrupted(self._flush(batch))  # the final write comes after this one, never beside it
+            await uninterrupted(self._flush(batch))  # the final write follows this one, never concurrently
 
     async def _flush(self, batch: list[StreamEvent]) -> None:
-        """Store a batch. What can't be stored now stands before what comes: the stored text never has a hole."""
+        """Store a batch. If that fails it is kept for the next one, so that the stored text has no gaps."""
         try:
             await asyncio.to_thread(self._save, batch)
         except StoreError as error:

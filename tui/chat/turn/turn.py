@@ -1,4 +1,4 @@
-"""One turn: requests and tool steps until the conversation is answered, with the remedies for what can go wrong."""
+"""A turn: requests and tool steps until the conversation is answered, with remedies for failures."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ from tui.tools.base import ToolOutput
 log = logging.getLogger(__name__)
 
 
-MOST_PAUSES = 5  # of the server in one answer, after which it is not asked to go on any more
-MOST_CUTS = 2  # answers in a row that are cut in a tool call, after which the turn ends
+MOST_PAUSES = 5  # pauses of the server in one answer after which it is not asked to continue
+MOST_CUTS = 2  # consecutive answers cut in a tool call after which the turn ends
 STOPPED = Notice("info", "Stopped. What the tools returned is kept; write on when you like")
 
 
@@ -72,7 +72,7 @@ class Removed:
 
 
 class Turn:
-    """One turn of a conversation. Cancelling `run` ends it; what arrived is kept."""
+    """A turn of a conversation. Cancelling `run` ends it; what arrived is kept."""
 
     def __init__(
         self,
@@ -92,19 +92,19 @@ class Turn:
         self._tools = tools
         self._emit = emit
         self._recovery = Recovery()
-        self._refused: ProviderError | None = None  # the last request, as too large
+        self._refused: ProviderError | None = None  # whether the last request was refused as too large
         self._share: float | None = None  # of its tokens that are to remain
         self._removed: list[Removed] = []  # since a request was last accepted
         self._waiting = False
         self._steps = 0  # tool steps so far
-        self._cuts = 0  # answers in a row that were cut in a tool call
-        self._most_output: int | None = None  # tokens, once a server said it has no more room
-        self._max_output: int | None = None  # tokens that the last answer could have
+        self._cuts = 0  # consecutive answers cut in a tool call
+        self._most_output: int | None = None  # tokens, once a server named a limit
+        self._max_output: int | None = None  # output limit of the last answer, in tokens
         self._cut = False  # the last answer was cut
         self.answered = False  # whether a reply has entered the history
 
     async def run(self) -> None:
-        """Answer the conversation as it stands.
+        """Answer the conversation.
 
         Raises `TurnError`, `ContextOverflowError`, `ProviderError` and `StoreError`.
         """
@@ -136,7 +136,7 @@ class Turn:
     # -- asking --------------------------------------------------------------------------------------------------
 
     async def _answer(self) -> Sequence[ToolCall]:
-        """Ask until there is a reply, and keep it. The calls that it waits for; none of an answer that was stopped."""
+        """Ask until there is a reply, and store it. Returns the calls to run; none of a stopped answer."""
         reply: Message | None = None
         pauses = 0
         while reply is None or (finish_kind(reply.finish_reason) == "paused" and (pauses := pauses + 1) <= MOST_PAUSES):
@@ -150,7 +150,7 @@ class Turn:
         return [part for part in reply.parts if isinstance(part, ToolCall)]
 
     async def _next_request(self) -> tuple[Request, ContextUsage]:
-        """The request that goes out next, trimmed or compacted to fit, and its measure."""
+        """The next request, trimmed or compacted to fit, and its measurement."""
         await self._tools.prepare()
         self._set_max_output()
         try:
@@ -164,7 +164,7 @@ class Turn:
         return _within_window(self._conversation.request(), usage), usage
 
     def _set_max_output(self) -> None:
-        """The answer gets what is reserved for it, or less where the server said so."""
+        """Limit the answer to the reserved tokens, or to fewer if the server said so."""
         target = self._conversation.target
         most = answer_tokens(self._meter.limits(), self._meter.budget_settings())
         if self._most_output is not None:
@@ -173,7 +173,7 @@ class Turn:
             self._conversation.set_target(replace(target, max_output=most))
 
     async def _ask(self, request: Request, usage: ContextUsage) -> Message | None:
-        """Send it. The reply, which is in the history; None where the request is to be made anew."""
+        """Send the request. Returns the stored reply; None if the request has to be rebuilt."""
         learned = self._learned(request)
         attempt = Attempt(self._conversation, self._meter, self._services, self._emit, request, usage)
         reply = await attempt.run()
@@ -206,9 +206,9 @@ class Turn:
                 self._emit(Notice("info", "That did not help: the next request has it again"))
 
     async def _received(self, attempt: Attempt, reply: Message, learned: Sequence[str]) -> Action | None:
-        """Keep what came, unless there is a remedy: then nothing came, and no message stays behind.
+        """Store the reply, unless there is a remedy: then it is discarded.
 
-        `learned` is what had been learned of the model before.
+        `learned` is what was known about the model before.
         """
         if reply.status == "complete":
             self._compactor.measurement = reply.id  # also where the server reports no usage
@@ -229,7 +229,7 @@ class Turn:
         return self._services.provider(request.provider).learned(request.model)
 
     async def _keep(self, message: Message) -> None:
-        """The message enters the history; on a full disk it stays in memory and is written later."""
+        """Add the message to the history; on a full disk it is kept in memory and stored later."""
         try:
             await asyncio.to_thread(self._conversation.write_reply, message)
         except StoreError as error:
@@ -237,17 +237,17 @@ class Turn:
             self._conversation.unsaved.append(message)
         self._conversation.show_message(message)
 
-    # -- what went wrong -----------------------------------------------------------------------------------------
+    # -- failures -----------------------------------------------------------------------------------------
 
     async def _next_action(self, attempt: Attempt) -> Action | None:
-        """What to do about the error that the attempt ended with; None if nothing can or need be done."""
+        """The remedy for the error that the attempt ended with; None if there is none or none is needed."""
         error, request = attempt.error, attempt.request
         if error is None:
             return None
         windows = self._services.windows
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
             await asyncio.to_thread(windows.learn, request.provider, request.model, error.limit)
-        if error.most_output and error.status != 402:  # what an account can pay for is no limit of the model
+        if error.most_output and error.status != 402:  # what an account can pay for is not a limit of the model
             await asyncio.to_thread(windows.learn_answer, request.provider, request.model, error.most_output)
         if error.kind == "overflow_input":
             await asyncio.to_thread(self._services.estimator.note_refusal, request, error.input_tokens, at=time.time())
@@ -296,7 +296,7 @@ class Turn:
     # -- tools ---------------------------------------------------------------------------------------------------
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
-        """Run the calls of a reply and add one message with all results, also when the person ends it in the middle."""
+        """Run the calls of a reply and add one message with all results, even if cancelled midway."""
         self._steps += 1
         self._cuts = self._cuts + 1 if self._cut else 0
         unrun = unrun_calls(calls, cuts=self._cuts, max_output=self._max_output)
@@ -331,10 +331,10 @@ class Turn:
 
 
 def unrun_calls(calls: Sequence[ToolCall], *, cuts: int, max_output: int | None) -> Mapping[int, ToolOutput]:
-    """The calls of a reply that are not run, by their number, with what the model is told of each.
+    """The calls of a reply that are not run, by their number, with the text for the model.
 
-    `cuts` counts the answers in a row that were cut, this one included. The last call of a cut answer may lack the end
-    of its arguments; after `MOST_CUTS` nothing is run. `max_output` is the limit of the answer in tokens.
+    `cuts` counts consecutive cut answers, including this one. The last call of a cut answer may lack the end of its
+    arguments; after `MOST_CUTS` nothing is run. `max_output` is the answer's limit in tokens.
     """
     if not cuts:
         return {}
@@ -348,7 +348,7 @@ def unrun_calls(calls: Sequence[ToolCall], *, cuts: int, max_output: int | None)
 
 
 def _within_window(request: Request, usage: ContextUsage) -> Request:
-    """`request` with a shorter answer where its input may be so large that both together would not fit the window."""
+    """`request` with a shorter answer if its input may be so large that both together exceed the window."""
     window, wanted = usage.limits.context, request.max_output
     if window is None or wanted is None or usage.upper_bound + wanted <= window:
         return request

@@ -1,4 +1,4 @@
-"""A screen that does work beside the event loop's other work, and says in one line what went wrong there."""
+"""A screen with background work whose errors are shown in one line."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Work: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class BackgroundScreen(GuardedMouse[None]):
-    """Errors of its background work are lines for a person. `log_file` is where the details go."""
+    """Shows errors of background work as lines. Details go to `log_file`."""
 
     def __init__(self, log_file: Path) -> None:
         super().__init__()
         self.log_file = log_file
         self._reported: set[str] = set()  # groups whose error was reported already
-        self._asked: dict[str, tuple[Work, float] | None] = {}  # what runs for keys, and what is asked for after it
-        self.closing = False  # what the work stands on is being closed
+        self._asked: dict[str, tuple[Work, float] | None] = {}  # by key: the running work, and the next one requested
+        self.closing = False  # whether the resources of the work are being closed
 
     @abstractmethod
     def say_error(self, text: str) -> None:
         """Show one line."""
 
     def one_line(self, error: BaseException) -> str:
-        """What went wrong, for a person. An error of the program itself names the log, never a traceback."""
+        """The error for a person. For a bug it names the log, never a traceback."""
         from tui.providers.keys import redact  # not before the first frame
 
         text = redact(" ".join(str(error).split()))
@@ -42,14 +42,14 @@ class BackgroundScreen(GuardedMouse[None]):
         return f"Something went wrong in the program ({what[:200]}). Nothing was lost; details are in {self.log_file}"
 
     def complain(self, error: BaseException) -> None:
-        """Say what went wrong."""
+        """Show the error."""
         self.say_error(self.one_line(error))
 
     def background(self, work: Work, group: str, *, exclusive: bool = False, again: bool = False) -> None:
-        """Do something beside the event loop's other work.
+        """Run work in the background.
 
-        What goes wrong is logged, and said: once for each group, or every time with `again`. While the program ends
-        nothing begins any more, and what it takes the ground from is no error.
+        Errors are logged and shown: once per group, or every time with `again`. While the program is closing no work is
+        started, and errors of running work are expected.
         """
         if self.closing:
             return
@@ -69,9 +69,10 @@ class BackgroundScreen(GuardedMouse[None]):
         run_quietly(self, guarded, group, exclusive=exclusive)
 
     def soon(self, work: Work, group: str, pause: float = 0.0) -> None:
-        """As `background`, for what every key asks for anew: `pause` seconds later, one at a time, the newest next.
+        """Like `background`, for work requested by every key: after `pause` seconds, one at a time, the newest request
+        next.
 
-        A key costs the same however many came before it; a worker for each would have to be cancelled by the next.
+        The cost of a key is constant; a worker for each would have to be cancelled by the next.
         """
         running = group in self._asked
         self._asked[group] = (work, pause)
@@ -87,7 +88,7 @@ class BackgroundScreen(GuardedMouse[None]):
                 self._asked[group] = None
                 await newest()
         except Exception:
-            left = self._asked[group]  # asked for after what failed
+            left = self._asked[group]  # requested after the failed one
             raise
         finally:
             del self._asked[group]

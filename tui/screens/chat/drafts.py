@@ -1,4 +1,4 @@
-"""The draft while it is written: what it would cost, and a copy that survives a crash. Neither waits on a key."""
+"""The draft being written: its cost, and a copy that survives a crash. Neither delays a key."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ SAVE_PAUSE = 0.4
 
 
 def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str, int]] = ()) -> tuple[str, ...]:
-    """`draft ~48 tok + parser.py ~2.1k · +1.1 %`, `files` with their tokens, and shorter ways to say it.
+    """`draft ~48 tok + parser.py ~2.1k · +1.1 %`, `files` with their tokens, and shorter variants.
 
-    Nothing where the size is unknown.
+    Nothing if the size is unknown.
     """
     if tokens is None:
         return ()
@@ -52,17 +52,17 @@ class Drafts:
 
     def __init__(self, screen: ChatScreen) -> None:
         self.screen = screen
-        self.unstored: list[str] = []  # what was put away for the up key, until the store has it
+        self.unstored: list[str] = []  # prompts for the up key that are not stored yet
         self.typed = ""
         self.pasted: tuple[str, ...] = ()
         self._sizes: dict[tuple[str, str], int | None] = {}  # (model, pasted text) -> tokens
-        self._unfit: dict[tuple[str, str], str] = {}  # (model, file) -> what the model does not take of it
+        self._unfit: dict[tuple[str, str], str] = {}  # (model, file) -> the kind that the model does not accept
         self.resources = ResourceSizes()
         self._prepared = ""  # the provider that can be asked at once
-        self._cost = 0.0  # seconds the last count took
+        self._cost = 0.0  # seconds taken by the last count
 
     def changed(self, typed: str, pasted: tuple[str, ...]) -> None:
-        """Take note of the draft and see to it after a short pause."""
+        """Process the changed draft after a short pause."""
         self.typed, self.pasted = typed, pasted
         self.count()
         self.save_soon()
@@ -87,7 +87,7 @@ class Drafts:
             self.screen.background(session.prepare, "prepare")
 
     def _costs(self) -> bool:
-        """Whether there is something to count: a command is not sent."""
+        """Whether there is something to count: commands are not sent."""
         return bool(self.typed or self.pasted) and self.typed != "/" and not is_command(self.typed)
 
     async def _count(self) -> None:
@@ -106,9 +106,9 @@ class Drafts:
         self.screen.composer.rule.show(right=ways if self._costs() else ())
 
     def _files(self, session: ChatSession) -> tuple[list[tuple[str, int]], str]:
-        """The files named in the draft and what they cost, in tokens; and what the model does not take of them.
+        """The files named in the draft and their tokens; and the kind that the model does not accept.
 
-        Each is read and counted once. Not on the loop.
+        Each is read and counted once. Not on the event loop.
         """
         from tui.context.counting.images import attachment_tokens
 
@@ -123,14 +123,14 @@ class Drafts:
                     text = session.draft_tokens(attachment.text) if attachment.kind == "text" else None
                     self._sizes[key] = attachment_tokens(attachment, session.model) if text is None else text
             except (OSError, AttachmentError):
-                continue  # sending says what is wrong with it
+                continue  # sending reports the error
             if kind := self._unfit[key]:
                 return [], f"! {plain(session.model)} takes no {kind}: {plain(path.name)}"
             sizes.append((path.name, self._sizes[key] or 0))
         return sizes, ""
 
     async def _pasted(self, session: ChatSession, text: str) -> int | None:
-        """A paste's size, counted once."""
+        """Tokens of a paste, counted once."""
         key = (session.model, text)
         if key not in self._sizes:
             if len(self._sizes) > 16:
@@ -144,41 +144,41 @@ class Drafts:
 
     @property
     def text(self) -> str:
-        """All that was written and is not stored elsewhere: what is being sent, what waits, what stands in the prompt.
+        """Everything written that is not stored elsewhere: what is being sent, what waits, and the prompt.
 
-        The stored draft is only replaced by something emptier once what it became is stored.
+        The stored draft is replaced by a shorter one only once the removed part is stored.
         """
         turns, composer = self.screen.turns, self.screen.composer
         texts = [*self.unstored, turns.sending, *turns.waiting, *composer.outgoing, *composer.history.left]
         return "\n\n".join(filter(None, [*texts, composer.value])).strip("\n")
 
     async def store_prompt(self, text: str) -> None:
-        """Store what was put away; it is a part of the draft until then. Raises `StoreError`."""
+        """Store a prompt for the up key; until then it is part of the draft. Raises `StoreError`."""
         if self.screen.workspace is not None:
             await self.screen.workspace.add_prompt(text)
             self.unstored.remove(text)
             self.save_soon()
 
     async def save(self) -> None:
-        """Store the draft, and what waits to be sent, now."""
+        """Store the draft, and waiting messages, now."""
         session = self.screen.session
         if session is not None:
             await session.save_draft(self.text)
 
 
 class ResourceSizes:
-    """What the resources in a draft cost. Each is read once for this; it is read anew when it is sent."""
+    """Tokens of the resources in a draft. Each is read once for this, and again when it is sent."""
 
     def __init__(self) -> None:
         self._sizes: dict[tuple[str, str, str], int | None] = {}  # (model, server, uri) -> tokens
 
     async def sizes(self, text: str, session: ChatSession, servers: Servers) -> list[tuple[str, int]]:
-        """Name and tokens of each resource that `text` names; what can't be read is left to sending, which says so."""
+        """Name and tokens of each resource named in `text`; unreadable ones are skipped, sending reports them."""
         sizes = []
         typing = open_mention(text)
         for resource in resources_named(text, servers):
             if resource.name == resource.uri and f"{resource.server}:{resource.uri}" == typing:
-                continue  # an address that is still being typed is no resource yet
+                continue  # an address that is still being typed
             key = (session.model, resource.server, resource.uri)
             if key not in self._sizes:
                 self._sizes[key] = await self._count(resource, session, servers)

@@ -1,4 +1,4 @@
-"""Completion of what a draft names with `@`: files, and resources of MCP servers."""
+"""Completion of mentions (`@`) in a draft: files, and resources of MCP servers."""
 
 from __future__ import annotations
 
@@ -39,32 +39,32 @@ _OPEN = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]*)|([^\s"]*))$')
 
 
 def open_mention(before: str) -> str | None:
-    """What was typed of a path after `@`, up to the cursor; None where no mention is being typed."""
+    """The path typed so far after `@`, before the cursor; None if no mention is being typed."""
     mention = _OPEN.search(before)
     return (mention.group(1) or mention.group(2) or "") if mention else None
 
 
 def with_mention(text: str, cursor: int, path: str, *, more: bool = False) -> tuple[str, int]:
-    """`text` with the mention before `cursor` completed to `path`, and where the cursor goes; `more` is to follow."""
+    """`text` with the mention before `cursor` completed to `path`, and the new cursor; `more` will follow."""
     typed = _OPEN.search(text[:cursor])
     if typed is None:
         return text, cursor
     mention = mention_of(path)
     if more or path.endswith("/"):
-        mention = mention.rstrip('"')  # a folder: the file in it is still to be named
+        mention = mention.rstrip('"')  # a folder: a file in it may follow
     else:
         mention += " "
     return text[: typed.start()] + mention + text[cursor:].lstrip(" "), typed.start() + len(mention)
 
 
 def choice(text: str, cursor: int, offer: Choice) -> Choice:
-    """An offered path as a choice that completes the draft."""
+    """An offered path as a completion of the draft."""
     completed, place = with_mention(text, cursor, offer.text, more=offer.cursor is not None)
     return Choice(completed, offer.label, offer.help, place)
 
 
 class FileIndex:
-    """The files below a folder, for completion. Call it off the event loop."""
+    """The files below a folder, for completion. To be used off the event loop."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ class FileIndex:
         self._read = float("-inf")
 
     def offers(self, typed: str) -> list[Choice]:
-        """Files that fit what was typed, best first; outside the folder, those of the directory that was named."""
+        """Matching files, best first; outside the folder, those of the named directory."""
         if typed.startswith(("/", "~", "..")):
             return self._elsewhere(typed)
         if time.monotonic() - self._read > FRESH:
@@ -102,7 +102,7 @@ class FileIndex:
 
 
 def _score(typed: str, name: str) -> float:
-    """A fit in the file's own name counts more than one in its folders."""
+    """A match in the file's own name ranks above one in its folders."""
     return max(match(typed, name), 1.5 * match(typed, name.rpartition("/")[2]) if typed else 0.0)
 
 
@@ -132,7 +132,7 @@ def walk(folder: Path, most: int = MOST_FILES) -> Iterable[str]:
 
 
 def resource_offers(typed: str, resources: Iterable[ServerResource]) -> list[Choice]:
-    """Resources that fit what was typed after `@`, best first."""
+    """Matching resources, best first."""
     ranked = [(match(typed, f"{r.server}:{r.name}"), r) for r in resources] if typed else []
     best = sorted((pair for pair in ranked if pair[0] >= 1), key=lambda pair: (-pair[0], pair[1].server, pair[1].name))
     return [
@@ -142,7 +142,7 @@ def resource_offers(typed: str, resources: Iterable[ServerResource]) -> list[Cho
 
 
 async def pattern_offers(typed: str, servers: Servers) -> list[Choice]:
-    """Beginnings of addresses that follow a server's pattern, then what the server offers to fill them with."""
+    """Beginnings of addresses that follow a URI template, then the server's completions for its variable."""
     from tui.tools.mcp.patterns import gap  # not before the first frame
 
     offers: list[Choice] = []

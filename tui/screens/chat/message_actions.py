@@ -1,4 +1,4 @@
-"""What can be done with one message of the transcript: copy, edit, ask again, fork, pin, leave out, open."""
+"""Actions on one message of the transcript: copy, edit, ask again, fork, pin, leave out, open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MessageActions:
         self._screen = screen
 
     async def run(self, message_id: str, action: str, text: str, detail: str) -> None:
-        """What was asked of one message in the transcript; `text` is what to copy, `detail` which part of it."""
+        """Run an action on a message; `text` is the text to copy, `detail` names a part of it."""
         session = self._screen.session
         message = next((m for m in session.messages if m.id == message_id), None) if session is not None else None
         if session is None or message is None:
@@ -45,14 +45,14 @@ class MessageActions:
                 self._screen.transcript.add_notice("warning", f"{action} is not possible here.")
 
     def _busy(self) -> bool:
-        """Whether an answer is under way, which is said."""
+        """Whether an answer is running, which is then reported."""
         busy = self._screen.turns.busy
         if busy:
             self._screen.transcript.add_notice("warning", "An answer is still coming: Esc stops it, then try again.")
         return busy
 
     async def _open_result(self, session: ChatSession, message: Message) -> None:
-        """Show all of what the tools of a message returned."""
+        """Show the full output of the tools in a message."""
         results = [part for part in message.parts if isinstance(part, ToolResult)]
         if not results:
             self._screen.notify("This message holds no tool result to open.", markup=False)
@@ -66,7 +66,7 @@ class MessageActions:
         self._screen.app.push_screen(Pager(texts))
 
     async def _fork(self, message: Message) -> None:
-        """Go on from this message in a conversation of its own."""
+        """Continue from this message in a new conversation."""
         workspace, session = self._screen.workspace, self._screen.session
         if workspace is None or session is None or self._busy():
             return
@@ -75,16 +75,16 @@ class MessageActions:
         await self._screen.attach(fork)
         self._screen.composer.focus_prompt()
         answer = " /retry answers the last message." if message.role == "user" else ""
-        self._screen.transcript.scroll_end(animate=False)  # that is where it goes on
+        self._screen.transcript.scroll_end(animate=False)  # the new conversation continues there
         self._screen.transcript.add_notice(
             "info", f"This is a fork: what you write here leaves the other conversation as it is.{answer}"
         )
 
     def _again(self, message: Message, messages: Sequence[Message], *, send: bool) -> None:
-        """Go back to the person's message at or before this one: send it again, or put it into the draft to change.
+        """Go back to the person's message at or before this one: send it again, or edit it in the draft.
 
-        What followed stays in the conversation and is not sent any more once the new message goes out. Sending at once
-        sets aside the last turn at most: where it is more, that is said first, and enter sends.
+        What followed stays in the conversation but is not sent any more once the new message is sent. At most the last
+        turn is set aside without asking: for more, that is shown first, and enter sends.
         """
         before = [m for m in messages if m.id <= message.id and m.role == "user" and m.kind == "chat"]
         if not before or self._busy():
@@ -110,7 +110,7 @@ class MessageActions:
         self._screen.recounted()
 
     async def open_link(self, url: str) -> None:
-        """Open an address that was clicked, or show it where there is no browser to open."""
+        """Open a clicked address, or show it if there is no browser."""
         if has_browser(os.environ, sys.platform):
             self._screen.app.open_url(url)
             self._screen.notify(f"Opening {url}", markup=False)
@@ -119,7 +119,7 @@ class MessageActions:
 
 
 def has_browser(environ: Mapping[str, str], platform: str) -> bool:
-    """Whether a window can open here: not over ssh, on Linux only with a display (one in here would not do)."""
+    """Whether a browser can open here: not over ssh, on Linux only with a display."""
     if environ.get("SSH_CONNECTION"):
         return False
     return platform in ("darwin", "win32") or any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

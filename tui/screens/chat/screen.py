@@ -1,4 +1,4 @@
-"""The chat screen: conversation, prompt, status. It takes keys before there is a session, and loses none of them."""
+"""The chat screen: conversation, prompt, status. It takes keys before there is a session, without losing any."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LEAVING_SILENT = 0.5
 
 
 class ChatScreen(BackgroundScreen):
-    """Transcript, prompt and the lines around them, wired to one session at a time, to the keys and the commands."""
+    """Transcript, prompt and the lines around them, connected to one session at a time, to keys and commands."""
 
     DEFAULT_CSS = """
     ChatScreen { layout: vertical; background: $background; }
@@ -68,7 +68,7 @@ class ChatScreen(BackgroundScreen):
         Binding("pagedown", "scroll_pages(1)", "Scroll down", id="chat.page_down", show=False, priority=True),
         Binding("ctrl+home", "to_start", "To the beginning", id="chat.start", show=False, priority=True),
         Binding("ctrl+end", "to_end", "To the end", id="chat.end", show=False, priority=True),
-        # At once, so that the next letter is the message's and not the prompt's.
+        # Priority, so that the next letter goes to the message rather than the prompt.
         Binding("alt+up", "choose_message(-1)", "Choose a message", id="chat.choose", show=False, priority=True),
         Binding(
             "alt+down", "choose_message(1)", "Choose the next one", id="chat.choose_next", show=False, priority=True
@@ -96,19 +96,19 @@ class ChatScreen(BackgroundScreen):
         self.themes_dir = settings.themes_dir
         self.workspace: Workspace | None = None
         self.session: ChatSession | None = None
-        self.state = Chat()  # the same two, for the commands
-        self.cost: Cost | None = None  # of this session; None before it was added up
+        self.state = Chat()  # both, for the commands
+        self.cost: Cost | None = None  # of this session; None before it is computed
         self.title_bar = TitleBar()
         self.transcript = Transcript()
         self.queue_list = QueueList()
         self.composer = Composer()
         self.status_bar = StatusBar()
         self.files = mentions.FileIndex(Path.cwd())
-        self._places: dict[str, MessagePlace | None] = {}  # where the reader was in each conversation of this run
-        self.broken = ""  # why there is no workspace, once that is known
+        self._places: dict[str, MessagePlace | None] = {}  # the reader's position in each conversation of this run
+        self.broken = ""  # why there is no workspace, if it failed to open
 
     def compose(self) -> ComposeResult:
-        """From top to bottom; only the conversation gives way."""
+        """From top to bottom; only the conversation shrinks."""
         yield self.title_bar
         yield self.transcript
         yield self.queue_list
@@ -117,32 +117,32 @@ class ChatScreen(BackgroundScreen):
 
     @cached_property
     def drafts(self) -> Drafts:
-        """What is being written."""
+        """The draft being written."""
         return Drafts(self)
 
     @cached_property
     def turns(self) -> Turns:
-        """What runs and what waits. Loaded after the first frame, too."""
+        """Running and waiting turns. Loaded after the first frame."""
         from tui.screens.chat.turns import Turns
 
         return Turns(self)
 
     @cached_property
     def ui(self) -> ScreenUI:
-        """What commands do to this screen. Loaded after the first frame, or with the first command."""
+        """The commands' access to this screen. Loaded after the first frame, or with the first command."""
         from tui.screens.chat.ui import ScreenUI
 
         return ScreenUI(self, self.themes_dir)
 
     @cached_property
     def message_actions(self) -> MessageActions:
-        """What can be done with one message. Loaded after the first frame."""
+        """Actions on a message. Loaded after the first frame."""
         from tui.screens.chat.message_actions import MessageActions
 
         return MessageActions(self)
 
     def on_mount(self) -> None:
-        """Take keys at once; open everything else after the first frame."""
+        """Take keys at once; load everything else after the first frame."""
         self.composer.focus_prompt()
         self.title_bar.show("chatctx", "starting …")
         self.set_interval(1.0, self._tick)
@@ -154,7 +154,7 @@ class ChatScreen(BackgroundScreen):
 
     @work(group="open", exit_on_error=False)
     async def _open(self) -> None:
-        if not gc.isenabled():  # the command line turned it off for the start
+        if not gc.isenabled():  # the command line disabled it during start-up
             gc.freeze()
             gc.enable()
         try:
@@ -167,10 +167,10 @@ class ChatScreen(BackgroundScreen):
         except Exception as error:
             log.exception("the workspace could not be opened")
             if not self.composer.value and not self.turns.waiting:
-                from tui.chat.store.store import UsageError  # which is loaded by now
+                from tui.chat.store.store import UsageError  # loaded by now
 
                 await self.leave()
-                code = 2 if isinstance(error, UsageError) else 1  # as the command line has them
+                code = 2 if isinstance(error, UsageError) else 1  # as on the command line
                 self.app.exit(return_code=code, message=f"chatctx: {self.one_line(error)}")
                 return
             self.title_bar.show("chatctx", "not open")
@@ -185,10 +185,10 @@ class ChatScreen(BackgroundScreen):
             self.notify(text, severity="warning", timeout=8, markup=False)
 
     async def attach(self, session: ChatSession) -> None:
-        """Show this session from now on, with the draft that was left in it."""
+        """Show this session, with its draft."""
         before = self.session
         if before is not None and before is not session:
-            await self._part_drafts(before, session)  # raises where they can't be kept: then all stays as it is
+            await self._part_drafts(before, session)  # raises if they can't be stored: then nothing changes
         self.session, self.cost = session, None
         self.state.attach(session)
         if before is not None:
@@ -198,7 +198,7 @@ class ChatScreen(BackgroundScreen):
         if before is not None and session.id in self._places:
             self.transcript.return_to(self._places[session.id])
         self.welcome()
-        self.turns.show_rest()  # a message that was chosen is not on screen any more
+        self.turns.show_rest()  # the chosen message is not on screen any more
         for notice in session.memory.notices:
             self.transcript.add_notice("info", notice)
         self.background(partial(self.ui.bring_back_summary, session), "summary")
@@ -206,52 +206,52 @@ class ChatScreen(BackgroundScreen):
         self.refresh_status(counts=True)
         if session.draft and not self.composer.value:
             self.composer.value = session.draft
-        elif session.draft and before is None:  # something was typed while the program started
+        elif session.draft and before is None:  # text typed during start-up
             self.remember(session.draft)
             self.notify("The up key brings back the draft of last time.", timeout=8, markup=False)
         self.drafts.count()
         if self.turns.waiting:
             self.turns.pump()
-        elif session.usage is None or session.messages:  # a number kept from last time says nothing of each message
+        elif session.usage is None or session.messages:  # the stored total has no figures for single messages
             self.background(partial(self._measure, session), "measure")
 
     async def _part_drafts(self, before: ChatSession, session: ChatSession) -> None:
-        """A draft goes along into a conversation that has none of its own; else each keeps its own."""
+        """Take the draft along into a conversation without one; otherwise each keeps its own."""
         text = self.drafts.text
         if session.draft:
             await before.save_draft(text)
             self.composer.value = session.draft
         else:
-            await session.save_draft(text)  # before it is taken from where it was
+            await session.save_draft(text)  # before it is removed from the old one
             await before.save_draft("")
 
     async def _measure(self, session: ChatSession) -> None:
-        """The first numbers of a session; asking the server for its window may take a while."""
+        """Measure a session for the first time; asking the server for its window may take a while."""
         await session.refresh_usage()
         if session is self.session:
             self.refresh_status(counts=True)
             self.welcome()
 
     def welcome(self) -> None:
-        """What an empty conversation shows, with what is known by now."""
+        """The text of an empty conversation, with what is known so far."""
         session = self.session
         if session is not None and not session.messages:
             where = self.workspace.place(session.provider) if self.workspace is not None else ""
             self.transcript.show_static(welcome(session.provider, session.model, session.usage, where))
 
     def say_error(self, text: str) -> None:
-        """Put one clear line into the conversation."""
+        """Show an error in the conversation."""
         self.transcript.add_notice("error", text)
 
     def refresh_title(self) -> None:
-        """Title and model of the session."""
+        """Update title and model."""
         if self.session is not None:
             self.title_bar.show(
                 self.session.title or "new conversation", f"{self.session.provider}/{self.session.model}"
             )
 
     def refresh_status(self, *, counts: bool = False) -> None:
-        """The numbers of the session; with `counts` also those beside each message, and what it cost."""
+        """Update the session's numbers; with `counts` also those of each message."""
         session = self.session
         if session is None:
             return
@@ -266,13 +266,13 @@ class ChatScreen(BackgroundScreen):
         self.refresh_status()
 
     def recounted(self) -> None:
-        """What is sent has changed: status and marks follow."""
+        """The request has changed: update status and marks."""
         self.refresh_status(counts=True)
         if self.session is not None:
             self.transcript.set_not_sent(self.session.not_sent)
 
     def recount_soon(self) -> None:
-        """Measure anew, beside the event loop's other work."""
+        """Measure again in the background."""
         self.background(self.ui.changed, "servers", exclusive=True)
 
     def _panels_follow(self) -> None:
@@ -281,9 +281,9 @@ class ChatScreen(BackgroundScreen):
                 screen.follow()
 
     def remember(self, text: str, *, sent: bool = False) -> None:
-        """Keep a prompt for the up key, in this run and later ones; until that is done it counts as a draft.
+        """Store a prompt for the up key, in this run and later ones; until then it counts as a draft.
 
-        A message that is `sent` becomes a part of the conversation besides.
+        A `sent` message is part of the conversation as well.
         """
         history = self.composer.history
         left = history.left
@@ -295,7 +295,7 @@ class ChatScreen(BackgroundScreen):
             self.background(partial(self.workspace.add_prompt, text), "prompts")
 
     async def remember_now(self, text: str) -> None:
-        """As `remember`, but it is stored when this returns. Raises `StoreError`; the text is kept all the same."""
+        """Like `remember`, but stored when this returns. Raises `StoreError`, with the text kept in memory."""
         self.composer.history.add(text)
         self.drafts.unstored.append(text)
         await self.drafts.store_prompt(text)
@@ -309,7 +309,7 @@ class ChatScreen(BackgroundScreen):
             self.recount_soon()
 
     def _tell_server_news(self) -> None:
-        """Where a server failed: a line in the conversation, beside it while that is empty."""
+        """Report failed servers: in the conversation, or as a toast while that is empty."""
         for line in self.workspace.servers.news() if self.workspace is not None else ():
             if self.session is not None and not self.session.messages:
                 self.notify(plain(line), severity="warning", timeout=10, markup=False)
@@ -317,14 +317,14 @@ class ChatScreen(BackgroundScreen):
                 self.transcript.add_notice("warning", plain(line))
 
     def _say_that_servers_end(self) -> None:
-        """Some take up to four seconds, then they are killed."""
+        """Some take up to four seconds to stop, then they are killed."""
         if self.workspace is not None and any(line.status.state == "ready" for line in self.workspace.servers.lines):
             self.set_timer(LEAVING_SILENT, lambda: self.notify("Ending the MCP servers …", markup=False))
 
-    # -- what the widgets say ------------------------------------------------------------------------------------
+    # -- messages of the widgets ------------------------------------------------------------------------------------
 
     async def on_composer_submitted(self, event: Composer.Submitted) -> None:
-        """A message goes to the session, a command is run; a command that isn't there goes back to the draft."""
+        """Send a message, or run a command; an unknown command goes back to the draft."""
         self._take(event.text)
         self.composer.taken(event.text)
 
@@ -335,7 +335,7 @@ class ChatScreen(BackgroundScreen):
                 self.transcript.add_notice("error", parsed.text)
                 self.composer.give_back(text)
                 return
-            self.remember(text, sent=not parsed[1])  # a bare command is nothing that was written
+            self.remember(text, sent=not parsed[1])  # a command without text is not worth recalling
             self.run_command(*parsed)
             return
         if self.broken:
@@ -347,16 +347,16 @@ class ChatScreen(BackgroundScreen):
         self.turns.ask(text[1:] if text.startswith(" /") else text)
 
     def run_command(self, command: Command, args: str = "") -> None:
-        """Run a command beside the event loop's other work; what goes wrong is a line in the conversation."""
+        """Run a command in the background; errors are shown in the conversation."""
         self.background(partial(slash.run, command, self.ui, self.state, args), f"/{command.name}", again=True)
 
     def on_composer_changed(self, event: Composer.Changed) -> None:
-        """Count, keep and complete the draft."""
+        """Count, store and complete the draft."""
         self.drafts.changed(event.typed, event.pasted)
         self.soon(partial(self.complete, event.words, event.cursor), "complete")
 
     async def complete(self, words: str, cursor: int) -> None:
-        """Offer endings for what is being typed: a command, or a file after `@`."""
+        """Offer completions for a command, or for a file after `@`."""
         if words.startswith("/"):
             offers = await slash.complete(self.ui, self.state, words)
         elif (typed := mentions.open_mention(words[:cursor])) is not None:
@@ -372,18 +372,18 @@ class ChatScreen(BackgroundScreen):
             self.composer.completions.offer(offers, words)
 
     def on_resize(self, _event: events.Resize) -> None:
-        """What was laid out for another size."""
+        """Redraw what depends on the size."""
         self.composer.fit(self.size.height)
         self.composer.completions.offer(self.composer.completions.choices, self.composer.completions.words)
         if self.session is not None:
             self.turns.show_rest()
 
     def on_composer_paste_wanted(self) -> None:
-        """A picture, perhaps: the terminal pastes only text."""
+        """Paste, possibly an image: the terminal pastes only text."""
         self.action_command("paste")
 
     def on_composer_recall(self) -> None:
-        """Bring the last waiting message back into the draft."""
+        """Put the last waiting message back into the draft."""
         if text := self.turns.take_back():
             self.composer.give_back(text)
 
@@ -396,7 +396,7 @@ class ChatScreen(BackgroundScreen):
         self.action_command("model")
 
     def on_transcript_action_requested(self, event: Transcript.ActionRequested) -> None:
-        """Something was asked of one message."""
+        """Run an action on a message."""
         self.background(
             partial(self.message_actions.run, event.message_id, event.action, event.text, event.detail),
             "message",
@@ -408,32 +408,32 @@ class ChatScreen(BackgroundScreen):
         self.background(partial(self.message_actions.open_link, event.url), "link")
 
     def on_transcript_cursor_moved(self, event: Transcript.CursorMoved) -> None:
-        """Say what can be done with the chosen message; once none is chosen the prompt has the keys again."""
+        """Show the keys for the chosen message; without one the prompt has the keys again."""
         if event.message_id is None:
             self.composer.focus_prompt()
         self.turns.show_rest()
 
     def on_descendant_focus(self) -> None:
-        """The keys of a chosen message are its keys only while the conversation has them."""
+        """Keys act on the chosen message only while the conversation has the focus."""
         if self.session is not None:
             self.turns.show_rest()
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def all_keys(self) -> dict[str, list[Key]]:
-        """All keys that have a name, as the person has set them. Loads every panel: not on the event loop."""
+        """All named keys with the person's settings. Imports every panel: not on the event loop."""
         from tui.screens.help import all_keys
 
         return all_keys((type(self), type(self.app)), self.keymap)
 
     def _key_problems(self) -> list[str]:
-        """What is wrong with the keys that the person set, a line each."""
+        """Errors in the person's key settings, one line each."""
         from tui.screens.help import keymap_problems
 
         return keymap_problems(self.keymap, {key.id for section in self.all_keys().values() for key in section})
 
     def take_typed(self, event: events.Key | events.Paste) -> None:
-        """What is typed in the conversation and is no key of it goes to the prompt, and the next letters with it."""
+        """Letters that are not keys of the conversation go to the prompt, and so do the following ones."""
         if self.focused is not self.transcript:
             return
         if isinstance(event, events.Paste) or (event.is_printable and event.key not in self.active_bindings):
@@ -441,18 +441,18 @@ class ChatScreen(BackgroundScreen):
             self.set_focus(self.composer.area)
 
     def action_choose_message(self, step: int) -> None:
-        """Move the block cursor from the prompt: up from nowhere chooses the last message."""
+        """Move the block cursor from the prompt: up chooses the last message."""
         if step < 0 or self.transcript.cursor_id is not None:
             self.set_focus(self.transcript)
             self.transcript.action_cursor(step)
 
     def action_scroll_pages(self, pages: int) -> None:
-        """Page through the conversation while the prompt keeps the keys."""
+        """Scroll the conversation while the prompt keeps the focus."""
         step = max(1, self.transcript.size.height - 2)
         self.transcript.scroll_relative(y=pages * step, animate=False)
 
     def action_to_start(self) -> None:
-        """Go to the beginning of the conversation."""
+        """Go to the start of the conversation."""
         self.transcript.scroll_home(animate=False)
 
     def action_to_end(self) -> None:
@@ -460,19 +460,19 @@ class ChatScreen(BackgroundScreen):
         self.transcript.scroll_end(animate=False)
 
     async def action_rephrase(self) -> None:
-        """Put the person's last message into the prompt to change it; sent again it takes the old one's place."""
+        """Edit the person's last message in the prompt; sending it replaces the old one."""
         messages = self.session.messages if self.session is not None else ()
         if asked := [message for message in messages if message.role == "user" and message.kind == "chat"]:
             await self.message_actions.run(asked[-1].id, "edit", "", "")
 
     def action_command(self, line: str) -> None:
-        """Run a command by name, with what follows it, as a key or the palette does."""
+        """Run a command by name with its arguments, for keys and the palette."""
         parsed = slash.parse(f"/{line}")
         if not isinstance(parsed, slash.Unknown):
             self.run_command(*parsed)
 
     def action_stop(self) -> None:
-        """Esc: end the answer, else let go of a message being edited, of a search, of a selection."""
+        """Esc: stop the answer, else leave the edited message, the search or the selection."""
         if self.turns.stop():
             return
         if self.turns.rewind_to:
@@ -488,7 +488,7 @@ class ChatScreen(BackgroundScreen):
         self.composer.focus_prompt()
 
     async def leave(self) -> str:
-        """Keep what there is and close everything. Returns what could not be kept, for the terminal; "" is all well."""
+        """Store everything and close. Returns what could not be stored, for the terminal; "" for nothing."""
         await self.turns.finish()
         await self.ui.put_summary_away()
         unsaved = self.drafts.text

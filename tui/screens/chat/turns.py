@@ -1,4 +1,4 @@
-"""A turn on screen: the session's events go to the transcript, the lines around it and the status."""
+"""A turn on screen: the session's events update the transcript, the lines around it and the status."""
 
 from __future__ import annotations
 
@@ -54,26 +54,26 @@ LONG = 10.0
 
 
 class Turns:
-    """Runs one turn after another for a chat screen, and keeps what waits."""
+    """Runs one turn at a time for a chat screen, and queues messages."""
 
     def __init__(self, screen: ChatScreen) -> None:
         self.screen = screen
         self.waiting: deque[str] = deque()
-        self.sending = ""  # a message that is on its way into the store
+        self.sending = ""  # a message that is being stored
         self.failed = False
         self._rewind_to = ""
         self._phase = ""
-        self._reason = ""  # what the last reply said it failed of
-        self._asked: Message | None = None  # the message that is being answered, until something of an answer is there
+        self._reason = ""  # the error of the last reply
+        self._asked: Message | None = None  # the message being answered, until the answer begins
         self._since = 0.0
-        self._again: float | None = None  # when it asks again, monotonic seconds, while it waits for that
+        self._again: float | None = None  # time of the next retry in monotonic seconds, while waiting for it
         self.tools = RunningTools(screen, self._enter)
         self._idle = asyncio.Event()
         self._idle.set()
 
     @property
     def rewind_to(self) -> str:
-        """Id of the message that the next one takes the place of; "" for none."""
+        """Id of the message that the next one replaces; "" for none."""
         return self._rewind_to
 
     @rewind_to.setter
@@ -82,7 +82,7 @@ class Turns:
         self.show_rest()
 
     def show_rest(self) -> None:
-        """The line above the prompt while no turn runs: keys of a chosen message, or what the draft would set aside."""
+        """Update the line above the prompt between turns: the keys of a chosen message, or what sending sets aside."""
         session, screen = self.screen.session, self.screen
         if self.busy:
             return
@@ -103,24 +103,24 @@ class Turns:
         return not self._idle.is_set()
 
     def ask(self, text: str) -> None:
-        """Send `text`, or let it wait for the running turn (or for the program to be ready)."""
+        """Send `text`, or queue it until the running turn has ended (or the program is ready)."""
         self.waiting.append(text)
         self.pump()
 
     def pump(self) -> None:
-        """Start on what waits, unless a turn runs or nothing is ready yet."""
+        """Send the next waiting message, unless a turn runs or nothing is ready yet."""
         self._show_queue()
         if not self.busy and self.waiting and self.screen.session is not None:
             self._start(self._all_waiting())
 
     async def run(self, events: AsyncIterator[SessionEvent]) -> None:
-        """Show a turn that was not typed (retry, compaction), to its end. Not while another runs."""
+        """Show a turn that was not typed (retry, compaction), to its end. Not while another one runs."""
         self.rewind_to = ""
         self._start(self._one(events))
         await self._idle.wait()
 
     def stop(self) -> bool:
-        """End the running turn and put what waits back into the draft. False if nothing ran."""
+        """Stop the running turn and put waiting messages back into the draft. False if nothing ran."""
         if not self.busy or self.screen.session is None:
             return False
         self._return_waiting()
@@ -132,20 +132,20 @@ class Turns:
         return True
 
     async def finish(self, seconds: float = 2.0) -> None:
-        """End the running turn and wait until what arrived is kept, at most `seconds`."""
-        self._asked = None  # it is kept as a message: no draft as well
+        """Stop the running turn and wait until it is stored, at most `seconds`."""
+        self._asked = None  # stored as a message, so not also as a draft
         if self.stop():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), seconds)
 
     def take_back(self) -> str | None:
-        """The last waiting message, which waits no longer."""
+        """Remove the last waiting message and return it."""
         text = self.waiting.pop() if self.waiting else None
         self._show_queue()
         return text
 
     def tick(self) -> None:
-        """Redraw how long the turn has run, or how long it waits until it asks again; called once a second."""
+        """Update the elapsed time of the turn, or the countdown to the retry; called once a second."""
         if self.busy and self._again is not None:
             left = max(0, ceil(self._again - time.monotonic()))
             when = f"asking again in {duration(left)}" if left else "asking again"
@@ -180,7 +180,7 @@ class Turns:
         run_quietly(self.screen, drain, "turn")
 
     def _call_back(self, seconds: float) -> None:
-        """Ring when a long answer ends while the person is elsewhere; the terminal decides what that does."""
+        """Ring the bell when a long answer ends while the terminal is unfocused."""
         if seconds >= LONG and not self.screen.app.app_focus:
             self.screen.app.bell()
 
@@ -207,7 +207,7 @@ class Turns:
                     self.show(event)
                     yield
             finally:
-                if self.sending:  # it is no message: back into the draft
+                if self.sending:  # it did not become a message: put it back into the draft
                     self.waiting.appendleft(self.sending)
                     self.sending = ""
                     self._return_waiting()
@@ -286,7 +286,7 @@ class Turns:
                 self.tick()
             case TurnFailed(text):
                 self.failed = True
-                if not self._reason or self._reason not in text:  # else the reply itself says it
+                if not self._reason or self._reason not in text:  # otherwise the reply shows it
                     transcript.add_notice("error", text)
             case TurnFinished():
                 self.tools.over()
@@ -294,7 +294,7 @@ class Turns:
                 screen.refresh_status(counts=True)
 
     def _came_to_nothing(self, message: Message) -> bool:
-        """Whether this was an attempt without an answer that the session does not keep: it tries again by itself."""
+        """Whether this was an empty failed attempt that the session does not store, since it retries by itself."""
         session = self.screen.session
         if session is None or message.status != "failed" or message.parts:
             return False
@@ -310,12 +310,12 @@ NAMED = 3
 
 
 class RunningTools:
-    """Follows the tools of one turn after another. `enter` shows what the turn is doing, from when on (`monotonic`)."""
+    """Tracks the tools of each turn. `enter` shows the turn's activity and its start (`monotonic`)."""
 
     def __init__(self, screen: ChatScreen, enter: Callable[[str, float], None]) -> None:
         self._screen = screen
         self._enter = enter
-        self._running: dict[str, list[str]] = {}  # call id -> names (ids may stand twice)
+        self._running: dict[str, list[str]] = {}  # call id -> names (ids may repeat)
         self._since = 0.0
         self._done = 0
         self._panel: ApprovalPanel | None = None
@@ -340,7 +340,7 @@ class RunningTools:
                 self._ask(event)
 
     def over(self) -> None:
-        """The step or the turn has ended: nothing runs, nothing asks."""
+        """The step or the turn has ended: nothing runs or asks."""
         self._running.clear()
         self._done = 0
         if self._panel is not None and self._panel.is_current:
@@ -349,14 +349,14 @@ class RunningTools:
 
     def _tell(self) -> None:
         names = [name for group in self._running.values() for name in group]
-        if not names or self._panel is not None:  # the question is what the person has to know of
+        if not names or self._panel is not None:  # the person must notice the question
             return
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         done = f" ({self._done} done)" if self._done else ""
         self._enter(f"running {', '.join(names[:NAMED])}{more}{done}", self._since)
 
     def _ask(self, asked: ApprovalAsked) -> None:
-        from tui.screens.tools.approval import ApprovalPanel  # the first frame does not wait for it
+        from tui.screens.tools.approval import ApprovalPanel  # not before the first frame
 
         self._enter(f"waiting for approval: {clean_line(asked.call.name)}", time.monotonic())
         if not self._screen.app.app_focus:
@@ -365,12 +365,12 @@ class RunningTools:
         self._screen.app.push_screen(self._panel, partial(self._answered, asked, self._panel))
 
     def _to_prompt(self, text: str) -> None:
-        """What was typed or pasted for the prompt goes there."""
+        """Text typed or pasted for the prompt goes there."""
         self._screen.composer.area.insert(text, maintain_selection_offset=False)
 
     def _answered(self, asked: ApprovalAsked, panel: ApprovalPanel, decision: Decision | None) -> None:
         if self._panel is not panel:
-            return  # the turn ended under it
+            return  # the turn ended meanwhile
         self._panel = None
         session = self._screen.session
         if decision is None or session is None:
@@ -386,7 +386,7 @@ Count = tuple[int | None, str]
 
 
 def set_aside(messages: Sequence[Message], not_sent: Mapping[str, str], message_id: str) -> list[Message]:
-    """The message and all that follow it, as far as they are not set aside already. Summaries are no part of it."""
+    """The message and all later ones that are not set aside already, without summaries."""
     following = [m for m in messages if m.id >= message_id and m.kind != "summary"]
     return [m for m in following if not_sent.get(m.id) != "set aside"]
 
@@ -419,10 +419,9 @@ _WORDS = (
 def message_keys(keymap: Mapping[str, str], width: int, *, on_result: bool, folds: bool = False) -> str:
     """`c copy · e edit · … · esc back` in at most `width` cells.
 
-    `on_result`: tools' results are chosen. `folds`: something of the message unfolds.
+    `on_result`: tool results are chosen. `folds`: the message has parts to unfold.
 
-    Where not all fit the words are shorter, and where even so not all fit the last ones are left out, never the way
-    back.
+    If not all fit the labels are shortened, then the last keys are dropped, except the one that goes back.
     """
     keys = {
         str(binding.id).removeprefix("transcript."): keymap.get(str(binding.id), binding.key).split(",")[0]

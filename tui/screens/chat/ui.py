@@ -1,4 +1,4 @@
-"""The port of the slash commands on the chat screen: panels, and lines in the conversation."""
+"""The `UI` of slash commands on the chat screen: panels, and lines in the conversation."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ PASSING = 8.0
 
 
 class ScreenUI:
-    """Implements `commands.ui.UI` and its `Screen`. Panels are imported when they are opened: the first frame does not
-    wait for them."""
+    """Implements `commands.ui.UI` and its `Screen`. Panels are imported when they are opened."""
 
     def __init__(self, chat: ChatScreen, themes_dir: Path) -> None:
         self.chat = chat
@@ -56,36 +55,36 @@ class ScreenUI:
 
     @property
     def screen(self) -> ScreenUI:
-        """This is one."""
+        """This object."""
         return self
 
     async def _push(self, module: str, name: str, *args: Any, **options: Any) -> Any:
-        """Open the panel that is class `name` of `module`, and wait for its result."""
+        """Open the panel class `name` of `module`, and await its result."""
         kind: Callable[..., Panel[Any]] = getattr(import_module(module), name)
         return await self.chat.app.push_screen_wait(kind(*args, **options))
 
-    # -- what any interface has ------------------------------------------------------------------------------------
+    # -- methods of `UI` ------------------------------------------------------------------------------------
 
     async def say(self, text: str, *, passing: bool = False) -> None:
-        """A line in the conversation, or beside it for a while."""
+        """Show a line in the conversation, or as a toast."""
         if passing:
             self.chat.notify(plain(text), timeout=PASSING, markup=False)
         else:
             self.chat.transcript.add_notice("info", text)
 
     async def refuse(self, text: str) -> None:
-        """A line in the conversation that says why not."""
+        """Show in the conversation why not."""
         self.chat.transcript.add_notice("warning", text)
 
     async def progress(self, text: str) -> None:
-        """A line above the prompt; that of a turn has precedence."""
+        """Show a line above the prompt; that of a turn has precedence."""
         if text and not self.busy:
             self.chat.composer.rule.show(left=Content.styled(f"● {plain(text)} …", "$primary"))
         else:
             self.chat.turns.show_rest()
 
     async def show(self, view: View) -> None:
-        """The panel for this view; without one of its own, its lines."""
+        """Open the view's panel; without one, show its lines."""
         changed = self.chat.recounted
         match type(view).__name__:
             case "ContextView":
@@ -108,7 +107,7 @@ class ScreenUI:
                 await self._push("tui.screens.pager", "Pager", [(view.title, text)], wraps=True)
 
     def _context_closed(self, wish: str | None) -> None:
-        """What was chosen in `/context`: to compact, or a message to go to."""
+        """The action chosen in `/context`: compact, or go to a message."""
         if wish == "compact":
             self.chat.action_command("compact")
         elif wish is not None:
@@ -116,7 +115,7 @@ class ScreenUI:
             self.chat.transcript.choose(message_id, unfold=how == "unfold")
 
     async def choose(self, menu: Menu) -> str | None:
-        """A list with a search line."""
+        """Open a list with a search line."""
         match menu:
             case ModelMenu():
                 key = await self._push("tui.screens.models", "ModelPicker", menu)
@@ -128,15 +127,15 @@ class ScreenUI:
         return cast("str | None", key)
 
     async def confirm(self, question: Question) -> str | None:
-        """A panel with the answers below the text."""
+        """Open a panel with the answers below the text."""
         return cast("str | None", await self._push("tui.screens.question", "QuestionPanel", question))
 
     async def ask(self, form: Form) -> Mapping[str, str] | None:
-        """A panel with a line for each field."""
+        """Open a panel with a line for each field."""
         return cast("Mapping[str, str] | None", await self._push("tui.screens.form", "FormPanel", form))
 
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
-        """The turn in the transcript; what waits to be sent follows it."""
+        """Show the turn in the transcript; waiting messages follow it."""
         if self.busy:
             await self.refuse("An answer is still coming: Esc stops it, then try again.")
         else:
@@ -148,7 +147,7 @@ class ScreenUI:
         self.chat.composer.focus_prompt()
 
     async def changed(self) -> None:
-        """New numbers, title, first screen; the draft costs something else."""
+        """Update numbers, title, welcome text, and the draft's cost."""
         if (session := self.chat.session) is not None:
             await session.refresh_usage()
             self.chat.refresh_title()
@@ -157,7 +156,7 @@ class ScreenUI:
             self.chat.drafts.count()
 
     async def copy(self, text: str) -> None:
-        """By every way there is."""
+        """Copy by every available way."""
         self.chat.app.copy_to_clipboard(text)
 
     async def leave(self) -> None:
@@ -167,7 +166,7 @@ class ScreenUI:
     # -- summaries ---------------------------------------------------------------------------------------------------
 
     async def edit(self, text: SummaryText) -> bool:
-        """A panel with an editor. A text that is left unaccepted is within reach of the up key."""
+        """Open a panel with an editor. A text that was not accepted can be recalled by the up key."""
         from tui.screens.summary import SummaryPanel
 
         if not self.chat.app.app_focus:
@@ -184,14 +183,14 @@ class ScreenUI:
         return bool(accepted)
 
     async def bring_back_summary(self, session: ChatSession) -> None:
-        """What was being written when the program was killed."""
+        """Recall a summary that was being edited when the program was killed."""
         if text := await session.summaries.saved_draft():
             await self.chat.remember_now(text)
             await session.summaries.save_draft("")
             await self.say("A summary that was being changed is not lost: the up key puts its text into the prompt.")
 
     async def put_summary_away(self) -> None:
-        """The program ends: close the panel and keep what was changed in it, for the up key of the next run."""
+        """Before the program ends: close the panel and store its changes, for the up key of the next run."""
         panel = self._summary
         if panel is not None:
             panel.leave()
@@ -202,20 +201,20 @@ class ScreenUI:
                     log.exception("a changed summary becomes a part of the draft")
             panel.left = ""
 
-    # -- what only a screen has ------------------------------------------------------------------------------------
+    # -- methods of `Screen` ------------------------------------------------------------------------------------
 
     async def append_to_draft(self, text: str) -> None:
-        """Put `text` behind the draft."""
+        """Append `text` to the draft."""
         composer = self.chat.composer
         composer.value = "\n\n".join(filter(None, [composer.value.rstrip(), text]))
         composer.focus_prompt()
 
     async def paste(self, text: str) -> None:
-        """Insert it; what is long becomes a chip."""
+        """Insert it; long text becomes a chip."""
         self.chat.composer.area.insert_paste(text)
 
     async def mention(self, path: str) -> None:
-        """Name a file in the draft."""
+        """Mention a file in the draft."""
         self.chat.composer.area.mention(path)
 
     @property
@@ -234,7 +233,7 @@ class ScreenUI:
                     composer.value = after = edit_externally(before)
                     if before.strip() not in after:
                         self.chat.remember(before)
-                except EditorError as error:  # not out of `suspend`: it would not take the terminal back
+                except EditorError as error:  # not inside `suspend`, which would not restore the terminal
                     problem = error
         except SuspendNotSupported:
             problem = EditorError("There is no terminal here that an editor could use.")
@@ -250,17 +249,17 @@ class ScreenUI:
         return transcript.find_previous() if await transcript.look_for(text) else (0, 0)
 
     async def fold(self) -> None:
-        """Everything in the transcript."""
+        """Fold or unfold the transcript."""
         self.chat.transcript.clear_cursor()
         self.chat.transcript.toggle_fold()
 
     async def toggle_times(self) -> None:
-        """Beside every message."""
+        """For every message."""
         self._times = not self._times
         self.chat.transcript.show_times(self._times)
 
     async def themes(self) -> Sequence[Option]:
-        """Those of the program and of the person first, then Textual's."""
+        """The program's and the person's first, then Textual's."""
         await self._load_themes()
         app = self.chat.app
         themes = app.available_themes.values()
@@ -273,7 +272,7 @@ class ScreenUI:
         return options
 
     async def _load_themes(self) -> None:
-        """All themes, once; the one in use was loaded at the start. Bad files are named and skipped."""
+        """Load all themes, once; the current one was loaded at the start. Invalid files are reported and skipped."""
         if self._themes_loaded:
             return
         self._themes_loaded = True
@@ -291,7 +290,7 @@ class ScreenUI:
 
 
 def edit_externally(text: str) -> str:
-    """Let $VISUAL or $EDITOR change `text`. Blocks until it ends. Raises `EditorError`."""
+    """Edit `text` in $VISUAL or $EDITOR. Blocks until it exits. Raises `EditorError`."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "draft.md"

@@ -1,4 +1,4 @@
-"""What stands behind an unfolded row of `/context`: a text to read, or a message of the conversation."""
+"""The content of an unfolded row of `/context`: a text to read, or a message of the conversation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDED_ROWS = frozenset({"user", "reasoning", "tool_calls", "tool_results", "sum
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A text with its title, and a word about it."""
+    """A text with its title and a note."""
 
     title: str
     text: str
@@ -27,7 +27,7 @@ class Opened:
 
 
 def opened(session: ChatSession, row: str, item: UsageItem) -> Opened | None:
-    """The text of a row's item; None where it is a message, which is best read where it was said."""
+    """The text of a row's item; None for a message, which is shown in the conversation."""
     cost = f"{approx(item.source)}{tokens_exact(item.tokens)} tokens"
     match row:
         case "system":
@@ -51,7 +51,7 @@ def opened(session: ChatSession, row: str, item: UsageItem) -> Opened | None:
 
 
 def tool_text(tool: ToolSchema) -> str:
-    """A tool as the model is told of it."""
+    """A tool as described to the model."""
     try:
         parameters = json.dumps(json.loads(tool.parameters), indent=2, ensure_ascii=False)
     except ValueError:
@@ -60,7 +60,7 @@ def tool_text(tool: ToolSchema) -> str:
 
 
 def attachment_text(file: Attachment) -> str:
-    """A text as it is sent; of anything else what is known of it."""
+    """A text as it is sent; for other kinds a description."""
     if file.kind == "text":
         return file.text or ""
     size = f", {file.width} × {file.height} pixels" if file.width and file.height else ""

@@ -1,4 +1,4 @@
-"""`f` in `/context`: in which models this conversation fits."""
+"""`f` in `/context`: the models that this conversation fits."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FitsPanel(Panel[None]):
         self._models: list[tuple[str, ModelLimits | None]] = []
 
     def compose(self) -> ComposeResult:
-        """The models, then what the figures mean."""
+        """The models, then a legend."""
         with Vertical(classes="panel") as panel:
             panel.border_title = "Fits where?"
             panel.border_subtitle = clickable(self, BACK)
@@ -53,7 +53,7 @@ class FitsPanel(Panel[None]):
             yield Static("asking the servers …", markup=False)
 
     def on_mount(self) -> None:
-        """The model in use at once, the others when they are known."""
+        """Show the current model at once, the others when they are known."""
         self.query_one(OptionList).focus()
         self._load()
 

@@ -1,4 +1,4 @@
-"""`h` in `/context`: the conversation's growth over its calls."""
+"""`h` in `/context`: the growth of the conversation over its calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HistoryPanel(Panel[None]):
-    """A chart; any of the closing keys goes back."""
+    """A chart; any of its keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,h,enter", "close", "back", id="history.close", show=False),

@@ -1,4 +1,4 @@
-"""`m` in `/context`: every message with what it costs, to pin, leave out, or go to."""
+"""`m` in `/context`: every message with its tokens, to pin, leave out, or go to."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MessagesPanel(Panel[str]):
             yield LineList()
 
     def on_mount(self) -> None:
-        """The newest message is the nearest."""
+        """Start at the newest message."""
         self.query_one(LineList).focus()
         self.redraw(at=-1)
 
@@ -54,7 +54,7 @@ class MessagesPanel(Panel[str]):
         self.redraw()
 
     def redraw(self, at: int | None = None) -> None:
-        """Draw the list; the cursor stays on its message, or goes to place `at`."""
+        """Draw the list; the cursor stays on its message, or goes to position `at`."""
         rows = self.query_one(LineList)
         chosen = self.chosen
         self.lines = message_lines(
@@ -95,7 +95,7 @@ class MessagesPanel(Panel[str]):
             self.dismiss(self.chosen.id)
 
     def action_sort(self) -> None:
-        """In order, or biggest first."""
+        """Sort in order, or largest first."""
         self.by_size = not self.by_size
         self.redraw(at=0 if self.by_size else None)
 
@@ -104,13 +104,13 @@ class MessagesPanel(Panel[str]):
         self.query_one(LineList).action_choose()
 
     async def action_pin(self) -> None:
-        """Keep this message whatever is trimmed; again: no longer."""
+        """Pin or unpin this message: pinned ones are never trimmed."""
         if self.chosen is not None:
             await self.session.pin(self.chosen.id, not self.chosen.pinned)
             await self._recount()
 
     async def action_exclude(self) -> None:
-        """Leave this message out of the request; again: take it back in."""
+        """Leave this message out of requests, or include it again."""
         if self.chosen is not None:
             await self.session.exclude(self.chosen.id, self.chosen.left_out != "excluded")
             await self._recount()

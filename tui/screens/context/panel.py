@@ -1,4 +1,4 @@
-"""`/context`: what fills the window, as a panel over the conversation. Looking changes nothing."""
+"""`/context`: what fills the window, as a panel over the conversation. Opening it changes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class ContextPanel(Panel[str]):
-    """Headline, picture, rows, basis. Dismissed with "compact" where that was asked for, else None."""
+    """Headline, picture, rows, basis. Dismissed with the action to take, or None."""
 
     DEFAULT_CSS = """
     ContextPanel.-under { background: transparent; }
@@ -84,7 +84,7 @@ class ContextPanel(Panel[str]):
             yield KeyLine("context-keys")
 
     async def on_mount(self) -> None:
-        """Draw; count first where nothing was counted yet."""
+        """Draw; measure first if nothing was measured yet."""
         self.query_one(OptionList).focus()
         if self.usage is None:
             self.usage = await self.session.refresh_usage()
@@ -95,17 +95,17 @@ class ContextPanel(Panel[str]):
         self.redraw()
 
     def on_screen_suspend(self) -> None:
-        """One of the views lies over this one: two frames on one another would be hard to read."""
+        """Hide below another view, since overlapping frames are hard to read."""
         self.query_one(".panel").visible = False
         self.add_class("-under")
 
     def on_screen_resume(self) -> None:
-        """Back from a view."""
+        """Show again."""
         self.query_one(".panel").visible = True
         self.remove_class("-under")
 
     def redraw(self) -> None:
-        """Draw everything from the numbers as they are."""
+        """Draw everything from the current numbers."""
         usage = self.usage
         if usage is None:
             return
@@ -136,7 +136,7 @@ class ContextPanel(Panel[str]):
         options.highlighted = wanted
 
     def _hints(self, usage: ContextUsage) -> dict[str, str]:
-        """What can be done about each row, only what works here."""
+        """The possible actions for each row."""
         hints = {"messages": "m  list messages", **deferred_hint(self.session)}
         rolling = self.session.rolling
         if usage.compaction_buffer:
@@ -159,16 +159,16 @@ class ContextPanel(Panel[str]):
         return key_line(self, hints, width)
 
     def say(self, text: str) -> None:
-        """Put a line in the place of the keys; "" brings them back."""
+        """Show a line in place of the keys; "" restores them."""
         self._note = text
         self.query_one(".context-keys", Static).update(self._footer(self.inner_width))
 
     def action_open(self) -> None:
-        """What enter does."""
+        """Enter."""
         self.query_one(OptionList).action_select()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter or a click folds a row, or opens what it stands for."""
+        """Enter or a click folds a row, or opens its content."""
         event.stop()
         line = self._lines[event.option_index]
         if line.foldable:
@@ -180,12 +180,12 @@ class ContextPanel(Panel[str]):
             self.action_messages()
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """The keys say what enter does here."""
+        """Update the label of enter."""
         event.stop()
         self.query_one(".context-keys", Static).update(self._footer(self.inner_width))
 
     def _open(self, row: str, item: UsageItem) -> None:
-        """A text to read, or the message in the conversation; what changes either is elsewhere."""
+        """Show a text, or the message in the conversation."""
         if (item_text := opened(self.session, row, item)) is not None:
             self.app.push_screen(Pager([(item_text.title, item_text.text)], wraps=True, note=item_text.note))
         elif row in MESSAGE_ROWS:
@@ -202,15 +202,15 @@ class ContextPanel(Panel[str]):
             self.redraw()
 
     def action_messages(self) -> None:
-        """What each message costs."""
+        """Show the tokens of each message."""
         self.app.push_screen(MessagesPanel(self.session, changed=self._recount), self._opened)
 
     def action_history(self) -> None:
-        """How the conversation grew, call by call."""
+        """Show the growth of the conversation, call by call."""
         self.app.push_screen(HistoryPanel(self.session))
 
     def action_fits(self) -> None:
-        """In which models this conversation fits."""
+        """Show the models that this conversation fits."""
         if self.usage is not None:
             self.app.push_screen(FitsPanel(self.usage, self.workspace))
 
@@ -219,7 +219,7 @@ class ContextPanel(Panel[str]):
             self.dismiss(f"open:{message_id}")
 
     def follow(self) -> None:
-        """The session has new numbers: show them, the chosen row stays chosen."""
+        """The session has new numbers: redraw, keeping the chosen row."""
         if self.session.usage is not None and self.session.usage is not self.usage:
             self.usage = self.session.usage
             self.redraw()
@@ -230,7 +230,7 @@ class ContextPanel(Panel[str]):
         self.changed()
 
     def action_exact(self) -> None:
-        """Ask the server to count."""
+        """Let the server count."""
         self.say("counting on the server …")
         self.run_worker(self._exact(), exclusive=True, exit_on_error=False)
 
@@ -253,7 +253,7 @@ class ContextPanel(Panel[str]):
         self.dismiss("compact")
 
     async def action_rolling(self) -> None:
-        """Turn rolling context on or off, and show what that changes."""
+        """Switch rolling context, and show the effect."""
         await self.session.set_rolling(not self.session.rolling)
         self.usage = await self.session.refresh_usage()
         self._note = ""

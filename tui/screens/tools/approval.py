@@ -1,4 +1,4 @@
-"""A tool call that asks: what would be done, and a person's word on it."""
+"""A tool call that asks: what it would do, and a person's decision."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUIET = 0.7
 
 
 class ApprovalPanel(Panel["Decision"]):
-    """Dismissed with a decision, or None for Esc. `typed` takes what was meant for the prompt."""
+    """Dismissed with a decision, or None for Esc. `typed` gets text meant for the prompt."""
 
     max_width = 90
 
@@ -61,7 +61,7 @@ class ApprovalPanel(Panel["Decision"]):
         self._last_key = clock()
         self._read = False  # the end of the arguments has been on screen
         self.answers: list[tuple[Decision, str, str]] = [("once", "y", "run it, once")]
-        if not asked.why:  # a call that is special asks each time
+        if not asked.why:  # a call with a special reason asks each time
             self.answers += [("session", "s", "run it, in this conversation")]
             self.answers += [("always", "a", "run it, everywhere")]
         self.answers += [("no", "n", "not this time")]
@@ -84,14 +84,14 @@ class ApprovalPanel(Panel["Decision"]):
             yield OptionList(*(Option(self._line(*answer)) for answer in self.answers), compact=True)
 
     def on_mount(self) -> None:
-        """Nothing is chosen beforehand."""
+        """No answer is highlighted."""
         options = self.query_one(OptionList)
         options.focus()
         options.highlighted = None
         self.watch(self.query_one(VerticalScroll), "scroll_y", self._scrolled, init=False)
 
     def on_resize(self, _event: events.Resize) -> None:
-        """The arguments get what the rest leaves of the screen; they scroll where that is not enough."""
+        """The arguments get the remaining height; they scroll if that is not enough."""
         others = len(self.answers) + (6 if self.app.size.height < SHORT else 14)
         self.query_one(VerticalScroll).styles.max_height = max(2, self.app.size.height - others)
         self.call_after_refresh(self._scrolled)
@@ -114,7 +114,7 @@ class ApprovalPanel(Panel["Decision"]):
         return self._clock() - self._last_key >= QUIET
 
     def on_key(self, event: events.Key) -> None:
-        """Before it was quiet for a moment, keys belong to the prompt; Esc and ctrl+c are safe at any time."""
+        """Keys typed without a pause belong to the prompt; Esc and ctrl+c always work."""
         if self.ready or event.key in ("escape", "ctrl+c"):
             return
         self._last_key = self._clock()
@@ -134,7 +134,7 @@ class ApprovalPanel(Panel["Decision"]):
         self.action_decide(self.answers[event.option_index][0])
 
     def action_decide(self, decision: Decision) -> None:
-        """Answer, if that is one of the answers here. Nothing is run before the end of its arguments was on screen."""
+        """Answer with this decision, if offered."""
         if not self.ready or all(decision != answer for answer, _, _ in self.answers):
             return
         if self._read or decision in ("no", "never"):
@@ -143,6 +143,6 @@ class ApprovalPanel(Panel["Decision"]):
             self.app.bell()
 
     def action_scroll(self, pages: int) -> None:
-        """Look at the rest of long arguments."""
+        """Scroll long arguments."""
         body = self.query_one(VerticalScroll)
         body.scroll_relative(y=pages * max(1, body.size.height - 1), animate=False)

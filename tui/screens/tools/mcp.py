@@ -1,4 +1,4 @@
-"""`/mcp`: the servers, how they are, what their tools cost. Looking changes nothing."""
+"""`/mcp`: the servers, their state and the cost of their tools. Opening it changes nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HINTS: Mapping[str, Sequence[Hint]] = {
 class McpPanel(Panel[None]):
     """Lists the servers; a server unfolds to its tools and its log.
 
-    `ask` shows the project's file and asks; `changed` is called when what is sent may have changed.
+    `ask` shows the project's file and asks; `changed` is called when the request may have changed.
     """
 
     DEFAULT_CSS = """
@@ -84,8 +84,8 @@ class McpPanel(Panel[None]):
             yield KeyLine("mcp-keys")
 
     def on_mount(self) -> None:
-        """Draw what is known, then with what the tools cost."""
-        self.app.clear_notifications()  # what they say stands here
+        """Draw what is known, then with the tokens of the tools."""
+        self.app.clear_notifications()  # server news is shown here
         self.query_one(OptionList).focus()
         self.expanded = frozenset(line.status.name for line in self.servers.lines if line.status.state == "failed")
         self.redraw()
@@ -96,15 +96,15 @@ class McpPanel(Panel[None]):
         self.redraw()
 
     def on_screen_suspend(self) -> None:
-        """A question lies over this: two frames on one another would be hard to read."""
+        """Hide below a question, since overlapping frames are hard to read."""
         self.query_one(".panel").visible = False
 
     def on_screen_resume(self) -> None:
-        """Back from it."""
+        """Show again."""
         self.query_one(".panel").visible = True
 
     def follow(self) -> None:
-        """Something is new: count what is not counted and draw."""
+        """Count what is new, and draw."""
         self._load()
 
     @work(group="mcp", exclusive=True, exit_on_error=False)
@@ -117,7 +117,7 @@ class McpPanel(Panel[None]):
         self.redraw()
 
     def redraw(self) -> None:
-        """Draw everything as it is."""
+        """Draw everything."""
         width = self.list_width
         lines = self.servers.lines
         deferred = deferred_tools(self.session)
@@ -150,7 +150,7 @@ class McpPanel(Panel[None]):
         options.highlighted = next(iter([*same, *choosable]), None)
 
     def _chosen(self) -> tuple[str, str]:
-        """What the cursor is on: ("server" | "tool" | "project" | "", name)."""
+        """The highlighted item: ("server" | "tool" | "project" | "", name)."""
         at = self.query_one(OptionList).highlighted
         kind, _, name = (self._rows[at].key if at is not None and at < len(self._rows) else "").partition(":")
         return kind, name
@@ -163,7 +163,7 @@ class McpPanel(Panel[None]):
         )
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """The keys that work on this line."""
+        """Update the keys for this line."""
         event.stop()
         self._keys()
 
@@ -173,7 +173,7 @@ class McpPanel(Panel[None]):
         self.action_choose()
 
     def action_choose(self) -> None:
-        """What enter does with the line under the cursor."""
+        """Enter on the highlighted line."""
         kind, name = self._chosen()
         match kind:
             case "project":

@@ -1,4 +1,4 @@
-"""`/tools`: what the model may call, what each costs, whether it asks first. Looking changes nothing."""
+"""`/tools`: the tools of the model, their cost, and whether they ask first. Opening it changes nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HINTS: Mapping[str, Sequence[Hint]] = {
 
 
 class ToolsPanel(Panel[None]):
-    """Lists the tools of a conversation. `changed` is called when what is sent may have changed."""
+    """Lists the tools of a conversation. `changed` is called when the request may have changed."""
 
     max_width = 96
 
@@ -85,7 +85,7 @@ class ToolsPanel(Panel[None]):
             self.redraw()
 
     def follow(self) -> None:
-        """Something is new: read everything and draw."""
+        """Read everything again and draw."""
         self._load()
 
     @work(group="tools", exclusive=True, exit_on_error=False)
@@ -99,7 +99,7 @@ class ToolsPanel(Panel[None]):
         self.redraw()
 
     def redraw(self) -> None:
-        """Draw everything as it is."""
+        """Draw everything."""
         head = wrapped(tools_summary(self.session, self._lines), self.list_width)
         self.query_one(".tools-head", Static).update("\n".join(head))
         options = self.query_one(OptionList)
@@ -124,30 +124,30 @@ class ToolsPanel(Panel[None]):
         self.query_one(".tools-keys", Static).update(note if self._note else keys)
 
     def _chosen(self) -> tuple[str, str]:
-        """What the cursor is on: ("source" | "tool" | "answer" | "", name)."""
+        """The highlighted item: ("source" | "tool" | "answer" | "", name)."""
         at = self.query_one(OptionList).highlighted
         kind, _, name = (self._rows[at].key if at is not None and at < len(self._rows) else "").partition(":")
         return kind, name
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """The keys that work on this line."""
+        """Update the keys for this line."""
         event.stop()
         self._keys()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter or a click switches a tool; all of a source only the key that says so."""
+        """Enter or a click switches a tool; a whole source only its own key."""
         event.stop()
         if self._chosen()[0] == "tool":
             self.action_switch()
 
     def action_switch(self) -> None:
-        """Switch the tool, or all of the source, under the cursor off or on again."""
+        """Switch the highlighted tool, or all of the source, off or on."""
         kind, name = self._chosen()
         if kind in ("tool", "source"):
             self._switch(kind, name)
 
     def action_forget(self) -> None:
-        """Forget what was answered when the tool under the cursor asked."""
+        """Forget the stored answer for the highlighted tool."""
         kind, name = self._chosen()
         if kind in ("tool", "answer"):
             self._forget(name)
@@ -181,6 +181,6 @@ class ToolsPanel(Panel[None]):
 
 
 def _patterns(source: str, names: Sequence[str]) -> Sequence[str]:
-    """What switches these tools: one pattern for all of a server's, whose names begin with its own."""
+    """Patterns that switch these tools: one for all of a server's, whose names share its prefix."""
     prefix = f"{source}__"
     return [f"{prefix}*"] if source and all(name.startswith(prefix) for name in names) else names

@@ -1,6 +1,6 @@
-"""Conversations of other programs, read as ours: messages, and what left the context as records beside them.
+"""Conversations of other programs: their messages, and records of what left the context.
 
-The content decides the reader, not the file's name. A format is one module with `SOURCE` (its name in data), `NAME`
+The content decides on the reader, not the file's name. A format is one module with `SOURCE` (its name in data), `NAME`
 (its name for a person), `detect(file)` and `read(file)`, and an entry in `FORMATS`.
 """
 

@@ -1,4 +1,4 @@
-"""Where other programs keep their sessions on this machine, and which of those files have not been imported yet."""
+"""Where other programs store their sessions on this machine, and which files are not imported yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IMPORTED_FILES = "imported_files"  # key in the store's state: path -> [size in 
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """A file that a program keeps its conversations in. `changed` is in seconds since the epoch, `size` in bytes."""
+    """A file with conversations of a program. `changed` is in seconds since the epoch, `size` in bytes."""
 
     program: str
     path: Path
@@ -24,7 +24,7 @@ class SessionFile:
 
 
 def session_files(env: Mapping[str, str], home: Path) -> list[SessionFile]:
-    """What is there, newest first. Folders that can't be read are passed over."""
+    """Existing files, newest first. Unreadable folders are skipped."""
     files: list[SessionFile] = []
     for program, folder, pattern in _places(env, home):
         try:
@@ -47,7 +47,7 @@ def not_imported(store: SessionStore, files: list[SessionFile]) -> list[SessionF
 
 
 def note_imported(store: SessionStore, path: Path) -> None:
-    """`path` was imported as it is now."""
+    """Record that `path` was imported in its present state."""
     try:
         status = path.stat()
     except OSError:
@@ -63,7 +63,7 @@ def _imported(store: SessionStore) -> dict[str, list[float]]:
 
 
 def _places(env: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path, str]]:
-    """Program, folder and pattern. The variables are those of the programs themselves."""
+    """Program, folder and pattern. The environment variables are those of the programs."""
 
     def at(variable: str, *default: str) -> Path:
         return Path(env[variable]) if env.get(variable) else home.joinpath(*default)

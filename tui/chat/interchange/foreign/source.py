@@ -1,6 +1,6 @@
-"""A session file of any program, read once and offered in the forms the readers ask for.
+"""A session file of any program, read once and offered in the forms that readers need.
 
-Damage costs only itself: a line that is not JSON is skipped and named in `skipped`, the rest is read.
+Damage is local: a line that is not JSON is skipped and listed in `skipped`, the rest is read.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tui.chat.interchange.recording import MALFORMED, RecordingError
 from tui.config.paths import TooLargeError, read_all
 from tui.text.numbers import size_text
 
-MAX_BYTES = 500_000_000  # of a file that is read at all
+MAX_BYTES = 500_000_000  # bytes; larger files are not read
 SQLITE_MAGIC = b"SQLite format 3\0"
-MOST_NAMED = 3  # damaged lines that are named one by one
+MOST_NAMED = 3  # damaged lines listed individually
 
 Line = dict[str, Any]
 
 
 class SourceFile:
-    """One file or task folder. Every form is made on first use and then kept."""
+    """One file or task folder. Every form is computed on first use and then cached."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,7 +34,7 @@ class SourceFile:
 
     @cached_property
     def data(self) -> bytes:
-        """The bytes of the file, none for a folder. Raises `RecordingError` where it can't be read."""
+        """The bytes of the file, none for a folder. Raises `RecordingError` if it can't be read."""
         if self.path.is_dir():
             return b""
         try:
@@ -52,7 +52,7 @@ class SourceFile:
 
     @cached_property
     def document(self) -> Any:
-        """The whole file as one JSON value; None where it is not one."""
+        """The whole file as one JSON value; None if it is not one."""
         if not self._is_json:
             return None
         try:
@@ -62,7 +62,7 @@ class SourceFile:
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """The JSON objects of the file, one or more a line. Damaged lines are left out."""
+        """The JSON objects of the file, one or more per line. Damaged lines are left out."""
         if isinstance(self.document, list) or not self._is_json:
             return ()
         return (self.document,) if isinstance(self.document, dict) else tuple(self._objects())
@@ -74,7 +74,7 @@ class SourceFile:
     def _objects(self) -> Iterator[Line]:
         decoder = json.JSONDecoder()
         for number, line in enumerate(self.text.split("\n"), 1):
-            text = line.strip("\x00\ufeff \t\r")  # NULs: what a power cut leaves of a file that was growing
+            text = line.strip("\x00\ufeff \t\r")  # NULs: left by a power cut in a growing file
             while text:
                 try:
                     value, end = decoder.raw_decode(text)
@@ -86,7 +86,7 @@ class SourceFile:
                 text = text[end:].lstrip("\x00 \t\r")
 
     def feed(self, add: Callable[[Line], None]) -> None:
-        """Give every line to `add`. One that it can't make sense of is skipped, like one that is not JSON."""
+        """Pass every line to `add`. Lines that it can't process are skipped, like those that are not JSON."""
         for number, line in enumerate(self.lines, 1):
             try:
                 add(line)
@@ -95,7 +95,7 @@ class SourceFile:
 
     @property
     def skipped(self) -> str:
-        """What `lines` left out, for a person; "" where that is nothing."""
+        """The damaged lines, for a person; "" for none."""
         if not self._damaged or "lines" not in vars(self):
             return ""
         count, first = len(self._damaged), sorted(self._damaged)[:MOST_NAMED]
@@ -116,7 +116,7 @@ class SourceFile:
 
     def query(self, sql: str, values: tuple[object, ...] = ()) -> list[sqlite3.Row]:
         """Rows of the database, opened read-only for this query. Raises `RecordingError`."""
-        # Without a write-ahead log nobody writes: `immutable` then leaves no files of its own beside the database.
+        # Without a write-ahead log there is no writer, and `immutable` avoids creating files beside the database.
         mode = "mode=ro" if self.path.with_name(self.name + "-wal").exists() else "mode=ro&immutable=1"
         try:
             connection = sqlite3.connect(f"{self.path.absolute().as_uri()}?{mode}", uri=True)
