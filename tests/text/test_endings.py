@@ -28,10 +28,10 @@ def test_neither_does_a_tool_call(reason: str) -> None:
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        ("length", "the room kept for an answer is used up"),
-        ("max_tokens", "the room kept for an answer is used up"),
-        ("max_output_tokens", "the room kept for an answer is used up"),
-        ("MAX_TOKENS", "the room kept for an answer is used up"),
+        ("length", "at the output limit"),
+        ("max_tokens", "at the output limit"),
+        ("max_output_tokens", "at the output limit"),
+        ("MAX_TOKENS", "at the output limit"),
         ("model_context_window_exceeded", "the window is full"),
         ("content_filter", "content filter"),
         ("SAFETY", "content filter (safety)"),

@@ -23,7 +23,7 @@ FINISH_KINDS: Mapping[str, FinishKind] = {
 """What providers write at the end of an answer, in lower case."""
 
 _LINES: Mapping[FinishKind, str] = {
-    "length": 'cut off: the room kept for an answer is used up · write "go on", or set reserve_output higher',
+    "length": 'cut off at the output limit · write "go on", or set reserve_output higher',
     "window_full": "cut off: the window is full · /compact or /rolling-context on makes room",
     "content_filter": "cut off by the provider's content filter",
     "paused": 'the server paused here and is asked to go on, five times at most · "go on" asks once more',

@@ -90,7 +90,7 @@ def test_how_it_ended_and_what_it_cites_is_told(
     )
     (tmp_path / "config.toml").write_text(f'[providers.mine]\nbase_url = "{url}"\n')
     done = run("ask", "-m", "mine/m", "hi", *(["--json"] if as_json else []))
-    assert done.returncode == 1 and "the room kept for an answer is used up" in one_line(done.stderr)
+    assert done.returncode == 1 and "at the output limit" in one_line(done.stderr)
     if as_json:
         found = json.loads(done.stdout)
         assert (found["text"], found["finish_reason"], found["status"]) == ("Cut", "length", "complete")

@@ -190,10 +190,10 @@ class Outcome:
 
 
 def _outside(text: str) -> str:
-    """The error text; if it suggests a command of the chat, also how to open the chat."""
+    """The error text; if it suggests a command or a key of the chat, also how to open the chat."""
     names = "|".join(command.name for command in all_commands())
-    command = re.search(rf"(?<![\w/.:])/({names})\b(?!/|\.\w)", text)
-    return f"{text} (in the chat: chatctx --continue)" if command else text
+    suggestion = re.search(rf"(?<![\w/.:])(/({names})|f[89])\b(?!/|\.\w)", text)
+    return f"{text} (in the chat: chatctx --continue)" if suggestion else text
 
 
 async def _stream(

@@ -51,7 +51,7 @@ _TABLE: tuple[tuple[re.Pattern[str], int, int, bool], ...] = tuple(
 # Our provider names that differ from those of `genai-prices`.
 _PRICE_IDS: Mapping[str, str] = {"gemini": "google", "xai": "x-ai", "moonshot": "moonshotai"}
 # Models missing in `genai-prices`, and models of the same price (OpenAI's pages of both, November 2026).
-_PRICED_AS: Mapping[str, str] = {"gpt-6.2-sol": "gpt-6.1-sol"}
+_PRICED_AS: Mapping[str, str] = {"gpt-6.2-sol": "gpt-6.1-sol", "openai/gpt-6.2-sol": "openai/gpt-6.1-sol"}
 # (provider, models, terms, factor of the list price): OpenAI's pages of prices and of fast mode, Anthropic's of prices
 # and of fast mode, November 2026. OpenAI calls the same tier "priority" and "fast".
 _FACTORS: tuple[tuple[str, re.Pattern[str], frozenset[str], Decimal], ...] = tuple(
