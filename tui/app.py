@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LAST_WORK = 5.0
-"""Seconds in which an answer and a draft may still be stored once the program has failed."""
+"""Seconds for storing an answer and a draft after the program has failed."""
 
 SECOND_PRESS = 2.0
 """Seconds in which a second ctrl+c leaves."""
 
 
 _TEXT = frozenset({"Cf", "Zs", "Co", "Cn"})
-"""Unicode categories of text that `str.isprintable` denies: joiners, blanks, private use, newer than this Python."""
+"""Unicode categories of text that `str.isprintable` rejects: joiners, blanks, private use, newer than this Python."""
 
 
 def unprinted(character: str | None) -> str:

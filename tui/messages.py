@@ -19,7 +19,7 @@ FinishKind: TypeAlias = Literal[
 UsageSource: TypeAlias = Literal["provider", "estimated"]
 
 EFFORTS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
-"""The levels of reasoning that can be asked for. Models take some of them; their provider maps the rest."""
+"""The reasoning levels that can be requested. Models support some of them; their provider maps the rest."""
 
 
 @dataclass(frozen=True, slots=True)

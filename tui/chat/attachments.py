@@ -20,7 +20,7 @@ PDF_WORKER = Path(__file__).with_name("pdf_worker.py")
 PDF_SECONDS = 15.0
 
 LARGEST = 32_000_000
-"""Bytes of the largest file taken: what Anthropic takes as a whole request (32 MB); others take less."""
+"""Bytes of the largest file: Anthropic's limit for a whole request (32 MB); other providers accept less."""
 
 
 class AttachmentError(Exception):

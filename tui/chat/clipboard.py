@@ -160,7 +160,7 @@ async def _output(tool: Tool) -> bytes:
     assert process.stdout is not None
     pieces: list[bytes] = []
     try:
-        # Base64 and hexadecimal digits take up to twice the bytes they stand for.
+        # Base64 and hexadecimal digits take up to twice the bytes they encode.
         while sum(map(len, pieces)) <= 2 * LARGEST + 1_000 and (piece := await process.stdout.read(1 << 20)):
             pieces.append(piece)
         if await process.wait():

@@ -19,7 +19,7 @@ from tui.tools.files.secret_files import may_hold_secrets
 from tui.tools.files.texts import printable
 
 LARGEST = 32_000
-"""Bytes of one file that are sent, about 8,000 tokens in every request: what is longer is cut there."""
+"""Bytes sent of one file, about 8,000 tokens in every request: longer files are cut there."""
 
 
 @dataclass(frozen=True, slots=True)

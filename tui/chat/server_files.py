@@ -11,7 +11,7 @@ from tui.config.paths import is_file, is_there
 from tui.tools.mcp.config import McpConfigError, ServerConfig, content_hash, read_servers, servers_of_json
 
 FILES = ("mcp.json", ".mcp.json")
-"""Beside the config file; the second name is also what a project's file is called."""
+"""Files beside the config file; a project's file has the second name."""
 
 PROJECT_FILE = ".mcp.json"
 MOST_BYTES = 1_000_000

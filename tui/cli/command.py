@@ -14,7 +14,7 @@ SETTINGS = ("model", "gguf", "theme")
 """Options that go to `load_settings`."""
 
 LAST = ""
-"""The session to resume where `--continue` asks for the last one."""
+"""The value of `resume` for `--continue`."""
 
 
 class Invocation(NamedTuple):
@@ -28,10 +28,10 @@ class Invocation(NamedTuple):
 # -- types of options and arguments -----------------------------------------------------------------------------------
 
 _ARGUMENT = "\0"
-"""Prefix of a word that click must not take for an option. No word can hold a NUL by itself."""
+"""Prefix of a word that click must not treat as an option. Command line words can't contain a NUL."""
 
 _NO_OPTION = re.compile(r"-(\d+\.?\d*|\.\d+|.*\s.*)", re.DOTALL)
-"""Words that begin like options but can't be one: "-5", "- a list of things"."""
+"""Words that begin like options but are none: "-5", "- a list of things"."""
 
 
 class _Text(click.ParamType[Any]):

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage
 
 COMPACT, ANYWAY, STAY = "compact", "anyway", "stay"
-"""What to do where the conversation does not fit the model; the first two are options of the command, too."""
+"""What to do if the conversation does not fit the model; the first two are options of the command, too."""
 LEARNED, FORGET = "learned", "forget"
-"""In place of a name: what was learned of the model in use, and to forget that."""
+"""In place of a name: show what was learned about the current model, or forget it."""
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:

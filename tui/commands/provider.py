@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OWN = {"+openai-compatible": "an OpenAI-compatible server", "+anthropic": "a server that speaks Anthropic Messages"}
-"""Servers of one's own, by what they speak: the last options of the list."""
+"""Servers of the person, by dialect: the last options of the list."""
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:

@@ -18,7 +18,7 @@ from tui.text.match import match
 from tui.views.view import Choice
 
 NO_COMMANDS = frozenset({"registry", "ui"})
-"""Modules of the package that are no command."""
+"""Modules of the package that are not commands."""
 
 
 @cache
@@ -64,7 +64,7 @@ def parse(text: str) -> tuple[Command, str] | Unknown:
 
 
 RESTRICTED = "CHATCTX_RESTRICTED"
-"""Set in the environment of a chat that `chatctx serve` shows in a browser, unless it is unrestricted."""
+"""Set in the environment of a chat started by `chatctx serve`, unless it is unrestricted."""
 
 
 async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:

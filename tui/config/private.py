@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 FOLDER = "chatctx"
-"""The name of our folders where nobody chose another: only these are closed where they existed before."""
+"""Default name of our folders: existing folders are restricted only if they have this name."""
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 

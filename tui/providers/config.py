@@ -19,12 +19,12 @@ EffortStyle: TypeAlias = Literal["effort", "openrouter", "thinking"]
 
 
 IDLE_TIMEOUT = 300.0
-"""Seconds. A local model reads a long prompt, and a hosted one thinks, for minutes without a sign of life."""
+"""Seconds. Local models process long prompts, and hosted ones think, for minutes without sending anything."""
 
 MAX_RESPONSE = 32_000_000
-"""Bytes of one answer, unless the configuration says otherwise: its body, one of its events, all of its text.
+"""Default limit of one answer in bytes: its body, one of its events, all of its text.
 
-The longest answers of 2026 (384k output tokens) are under 2 MB of text, the largest pictures about 10 MB of base64.
+The longest answers of 2026 (384k output tokens) are under 2 MB of text, the largest images about 10 MB of base64.
 """
 
 

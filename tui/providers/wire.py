@@ -15,7 +15,7 @@ from tui.text.json_text import parse_json, parse_object
 Json: TypeAlias = dict[str, Any]
 
 MOST_TOKENS = 10**12
-"""No count of tokens is larger; what is would not fit the store either."""
+"""Larger numbers can't be token counts, and would not fit the store."""
 
 _COUNT = re.compile(r"[0-9]{1,12}")
 

@@ -26,9 +26,9 @@ class Lexer(Protocol):
 
 
 CONTINUED = "↪ "
-"""Before the continuation of a line that was too long. Never part of a copy."""
+"""Mark before the continuation of a long line. Never copied."""
 MAX_HIGHLIGHT = 200_000
-"""Characters beyond which a block is shown in one colour: a lexer on megabytes would stop the screen."""
+"""Characters; longer blocks are not highlighted, since a lexer on megabytes would block the screen."""
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui.render.stream import StreamRenderer
 
 SLICE = 4_000
-"""Characters taken in by one `update`: what arrived unseen is drawn in several, none of them longer than a frame."""
+"""Characters processed by one `update`, so that none takes longer than a frame."""
 
 DeltaKind: TypeAlias = Literal["text", "reasoning", "refusal", "tool_call"]
 

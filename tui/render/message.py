@@ -25,7 +25,7 @@ FOLDED, UNFOLDED = "▸ ", "▾ "
 PASTE_LINES, PASTE_CHARS = 16, 2_000
 """A person's text longer than this is folded after its beginning."""
 LEAST_NAME = 14
-"""Cells that the name on a folded line gets at least."""
+"""Minimal cells of the name on a folded line."""
 HEAD_LINES, HEAD_CHARS = 6, 600
 """How much of a long text stays visible."""
 

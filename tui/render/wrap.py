@@ -15,7 +15,7 @@ from rich.style import Style
 from tui.render.rows import Row
 
 MIN_WIDTH = 4
-"""Cells below which nothing is wrapped any narrower."""
+"""Cells; text is never wrapped to less."""
 
 # Scripts without blanks: a line may break before and after each of these characters.
 _WIDE = (
@@ -35,7 +35,7 @@ def _atoms() -> re.Pattern[str]:
 
 
 AT_ONCE = 4_096
-"""Characters up to which a text is split in one call, which holds up every other thread: 180 ms for a megabyte."""
+"""Characters; longer texts are split lazily, since one call blocks every other thread: 180 ms for a megabyte."""
 
 
 @cache

@@ -25,13 +25,13 @@ from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
 Result = TypeVar("Result")
 
 NARROW = 60
-"""Columns of a screen below which panels have less padding and lines fewer columns."""
+"""Columns; on narrower screens panels have less padding and tables fewer columns."""
 
 PANEL_WIDTH = 112
-"""Columns of a panel at most, border and padding included: longer lines are hard to read."""
+"""Maximal columns of a panel, including border and padding: longer lines are hard to read."""
 
 SHORT = 24
-"""Lines of a screen below which nothing is kept free around a panel."""
+"""Lines; on lower screens panels have no margin."""
 
 
 def run_quietly(
@@ -82,7 +82,7 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
     ]
 
     max_width: int | None = PANEL_WIDTH
-    """Columns at most, border and padding included; None where the panel takes the whole width."""
+    """Maximal columns, including border and padding; None for the whole width."""
 
     @property
     def inner_width(self) -> int:
@@ -142,7 +142,7 @@ class CopyingApp(App[None]):
 # -- the keys of a panel ---------------------------------------------------------------------------------------------
 
 Hint: TypeAlias = tuple[str, str, str]
-"""A key, a word for what it does, and the screen's action that does it (or `app.` and one of the program's)."""
+"""A key, its label, and the screen's action (or `app.` and an action of the app)."""
 
 CLOSE: Hint = ("esc", "close", "close")
 BACK: Hint = ("esc", "back", "close")

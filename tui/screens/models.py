@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOST = 60
-"""Lines of the list: OpenRouter alone has hundreds, and each costs time at every key."""
+"""Lines of the list: OpenRouter alone has hundreds, and each takes time at every key."""
 
 
 class ModelPicker(Picker):

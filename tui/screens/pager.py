@@ -24,10 +24,10 @@ from tui.text.clean import TAB_SIZE, clean_line, clean_output
 from tui.text.numbers import plural
 
 LONGEST = 20_000
-"""Characters of a line that can be scrolled to."""
+"""Characters of a line that can be reached by scrolling."""
 
 WRAPPED = 1_000_000
-"""Characters of a text that are laid out to the width; the text itself has the rest."""
+"""Characters of a text that are wrapped; copying includes the rest."""
 
 
 def wrapped(text: str, width: int) -> list[str]:

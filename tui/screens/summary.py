@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PAUSE = 0.12
-"""Seconds after the last key before the text is weighed; longer where weighing takes longer."""
+"""Seconds after the last key before the text is measured; longer if measuring takes longer."""
 
 SURE = "Esc again leaves without your changes; any other key goes on."
 

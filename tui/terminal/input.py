@@ -33,7 +33,7 @@ _SEQUENCES = {
     "\x1b[8^": "ctrl+end",
     **{f"\x1b[1;9{letter}": f"alt+{key}" for letter, key in zip("ABCD", ("up", "down", "right", "left"), strict=True)},
 }
-"""Sequences without a key in Textual's table, or with another one. `1;9` is alt in iTerm2 (its modifier 8 is meta)."""
+"""Sequences missing or different in Textual's table. `1;9` is alt in iTerm2 (its modifier 8 is meta)."""
 
 _OTHER_KEY = re.compile(r"\x1b\[27;(\d{1,3});(\d{1,7})~")  # xterm's modifyOtherKeys with formatOtherKeys=0
 _ALT_KEY = re.compile(r"\x1b\x1b(?:[\[O]([A-DHF])|\[([1-8])~)")

@@ -7,7 +7,7 @@ from unicodedata import category
 from rich.cells import cell_len, set_cell_size
 
 _JOINERS = "\u200c\u200d"
-"""Without width and harmless: emoji of several people and Persian words fall apart without them."""
+"""Without width and harmless: combined emoji and Persian words fall apart without them."""
 
 
 def plain(text: str) -> str:
@@ -34,7 +34,7 @@ def pad(text: str, width: int) -> str:
 
 
 _CLUSTER_REACH = 200
-"""Characters looked at on one side of a place: no cluster of any script is as long."""
+"""Characters examined on one side of a position: no grapheme cluster is as long."""
 
 
 def cluster_start(text: str, index: int) -> int:

@@ -20,7 +20,7 @@ FINISH_KINDS: Mapping[str, FinishKind] = {
     "pause_turn": "paused",
     **dict.fromkeys(("malformed_function_call", "unexpected_tool_call", "malformed_tool_call"), "malformed_call"),
 }
-"""What providers write at the end of an answer, in lower case."""
+"""Finish reasons of the providers, in lower case."""
 
 _LINES: Mapping[FinishKind, str] = {
     "length": 'cut off at the output limit · write "go on", or set reserve_output higher',

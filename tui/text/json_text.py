@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 MOST_DEPTH = 200
-"""Levels of nesting that are read. Python's parser and writer recurse; real arguments have a handful of levels."""
+"""Maximal levels of nesting. Python's parser and writer are recursive; real arguments have few levels."""
 
 
 def parse_json(text: str) -> Any:
@@ -36,7 +36,7 @@ class NotAnObjectError(ValueError):
     """JSON of another kind ("array") instead of an object."""
 
     def __init__(self, kind: str) -> None:
-        super().__init__(f"{kind} where an object has to stand")
+        super().__init__(f"{kind} instead of an object")
         self.kind = kind
 
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MAX_NESTING = 20
-"""Depth of nested blocks beyond which text is shown as it is. No answer needs more; a hostile one would."""
+"""Maximal depth of nested blocks; deeper text is shown as it is. Only hostile answers exceed it."""
 
 MAX_FORMULA = 4_000
-"""Characters of a formula. An opening without its end costs no more than looking through as many."""
+"""Maximal characters of a formula, which bounds the cost of an unclosed one."""
 MAX_FORMULA_LINES = 100
 
 _CLOSERS = {"$$": "$$", "\\[": "\\]", "\\(": "\\)"}

@@ -26,16 +26,16 @@ ROW_NAMES = {
     "buffer": "compaction buffer",
     "reserve": "output reserve",
 }
-"""What fills the window, by key, in the order in which it is listed and drawn."""
+"""Names of the rows by key, in the order in which they are listed and drawn."""
 
 SECTION_ROWS = ("system", "memory", "instructions")
-"""The keys of the rows that sections of the system prompt are in: the kinds of `SystemSection`."""
+"""Keys of the rows for sections of the system prompt: the kinds of `SystemSection`."""
 
 PREAMBLE_ROWS = (*SECTION_ROWS, "tools")
-"""The keys of the rows of what is sent before the messages."""
+"""Keys of the rows before the messages."""
 
 MESSAGE_ROWS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
-"""The keys of the rows that messages are made of."""
+"""Keys of the rows for parts of messages."""
 
 # Parts of a model's name left out of labels: dates, sizes, quantisations, tuning words.
 _NOISE = re.compile(

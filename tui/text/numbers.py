@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 SURE = frozenset({"exact", "measured", "counted", "derived"})
-"""Sources of a token count that need no `~`: the provider reported it, or a difference of what it reported."""
+"""Sources of a token count without `~`: reported by the provider, or a difference of reported numbers."""
 
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _AGES = ((604_800, "wk"), (86_400, "d"), (3_600, "h"), (60, "min"))

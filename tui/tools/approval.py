@@ -17,7 +17,7 @@ from tui.context.counting.digests import tool_digest
 from tui.tools.base import Tool
 
 Decision: TypeAlias = Literal["once", "session", "always", "no", "never"]
-"""A person's answer to a call that asks: run it now; from now on in this conversation; from now on everywhere;
+"""A person's answer to a call that asks: run it once; always in this conversation; always everywhere;
 not this time; never."""
 
 

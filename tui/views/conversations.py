@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui.messages import Message
 
 FORK = "↳ "
-"""Before the title of a conversation that was forked from another."""
+"""Mark before the title of a forked conversation."""
 
 
 @dataclass(frozen=True, kw_only=True)

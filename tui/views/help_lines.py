@@ -11,7 +11,7 @@ from textual.content import Content
 from tui.text.cells import clip, pad
 
 COLUMN = 36
-"""Cells for how a command is written; what it does stands beside it."""
+"""Cells for a command's syntax, beside its description."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
 
 LOG_SHOWN = 6
-"""Lines of a server's log under it."""
+"""Lines shown of a server's log."""
 
 ISSUES_SHOWN = 2
-"""Lines on what a server's lists have that can't be used, as long as the server is folded."""
+"""Lines on a folded server's unusable tools and resources."""
 
 NARROW = 50
-"""Cells below which a state that is as it should be is not spelt out."""
+"""Cells; narrower lines don't spell out a normal state."""
 
 _GLYPHS = {"ready": "●", "starting": "◌", "reconnecting": "↻", "failed": "✗", "off": "○"}
 _COLOURS = {"ready": "$text-success", "failed": "$text-error", "reconnecting": "$text-warning"}

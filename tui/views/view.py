@@ -94,7 +94,7 @@ class RejectedError(Exception):
 
 
 Submit: TypeAlias = Callable[[Mapping[str, str]], Awaitable[str]]
-"""Tries what was filled in and returns a line that says how it went. Raises `RejectedError`: the form stays."""
+"""Tries the input and returns a line on the outcome. Raises `RejectedError`: the form stays open."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ TRY = (
 )
 
 PROVIDER = ("/provider", "OpenAI, Anthropic, or any other server")
-"""What is offered besides where nothing was set up yet and the embedded model answers."""
+"""Offered in addition if nothing was set up yet and the embedded model is used."""
 
 _BAND = ("system", "tools", "user", "assistant", "results", "free", "buffer", "reserve")
 _WIDTHS = (2, 2, 2, 3, 4, 6, 2, 2)

@@ -31,7 +31,7 @@ from tui.tools.tool_search import SEARCH
 log = logging.getLogger(__name__)
 
 OFF_BY_DEFAULT = frozenset({"local", "demo"})
-"""Providers whose models are too small for tools: `/tools on` tries them all the same."""
+"""Providers whose models are too small for tools; `/tools on` enables them anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class SessionTools:
     def _as_sent(self, schemas: Sequence[ToolSchema], target: Target) -> tuple[ToolSchema, ...]:
         try:
             return self._services.provider(target.provider).tools_sent(target.model, schemas)
-        except ProviderError:  # it is not set up any more: nothing goes out to it
+        except ProviderError:  # it is not set up any more: nothing is sent to it
             return tuple(schemas)
 
     def takes_tools(self, target: Target) -> bool:

@@ -46,10 +46,10 @@ class StandingSummary:
 Subject: TypeAlias = SummaryDraft | StandingSummary
 
 Start: TypeAlias = Callable[[Coroutine[Any, Any, SummaryDraft]], "asyncio.Task[SummaryDraft]"]
-"""Runs the one thing that a session does at a time; its `cancel` ends it."""
+"""Runs a session's single task; its `cancel` ends it."""
 
 FAILURES = (CompactionRefusedError, SummaryFailedError, ProviderError, StoreError)
-"""What a draft or a change of a summary may end in; `str()` is one line for a person, and nothing was changed."""
+"""Errors of a draft or a changed summary; `str()` is one line for a person, and nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)

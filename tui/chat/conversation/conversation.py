@@ -47,7 +47,7 @@ class Conversation:
         self._projection = Projection()
         self._projecting = threading.Lock()
         self._changes = 0
-        self._requests: tuple[Request, Request] | None = None  # untrimmed, and as it goes out
+        self._requests: tuple[Request, Request] | None = None  # untrimmed, and as it is sent
 
     @property
     def state(self) -> HistoryState:
@@ -126,7 +126,7 @@ class Conversation:
         return await self.add_record(RecordKind.LEAVE_OUT, data)
 
     async def take_back(self, record: Record) -> None:
-        """What this record left out goes out again."""
+        """Undo this record: what it left out is sent again."""
         await self.add_record(RecordKind.RESTORE, {"record": record.id})
 
     def write_events(self, message: Message, events: Sequence[StreamEvent]) -> None:

@@ -176,4 +176,4 @@ SessionEvent: TypeAlias = (
 )
 
 Emit: TypeAlias = Callable[[SessionEvent], None]
-"""Tells the listener. Cheap; on the event loop only."""
+"""Passes an event to the listener. Cheap; on the event loop only."""

@@ -25,12 +25,12 @@ from tui.messages import Usage
 from tui.providers.models.catalog import dollars, known_limits
 
 LEARNED_CALLS = 24
-"""Of a session that is already long: enough to learn the model's factor from, measured in well under a second."""
+"""Calls measured of a long session: enough to learn the model's factor, in well under a second."""
 PACE_CALLS = 20  # calls over which the growth of the context is averaged
 LARGE_WINDOW = 1_000_000  # tokens: the window of Claude's 200k models with "[1m]", which no file names
 SMALL_WINDOW = 200_000
 COMPACTS_AT: Mapping[str, float] = {"claude-code": 0.8, "codex": 0.9}
-"""Share of the window at which a program compacts by itself, where nothing was set. Observed, so shown with `~`."""
+"""Share of the window at which a program compacts by default. Observed, so shown with `~`."""
 HEAD_BYTES = 64_000  # bytes of a file that contain its folder
 SECONDS_A_DAY = 86_400
 

@@ -36,7 +36,7 @@ def fork_session(store: SessionStore, session: str, message_id: str) -> SessionI
             for position, (_, role, status, kind) in enumerate(rows[end:], end):
                 if (role, status) == ("tool", "complete"):
                     end = position + 1
-                elif kind != "summary":  # a server's own compaction stands between the calls and their results
+                elif kind != "summary":  # a server-side compaction may be between the calls and their results
                     break
         last, after = rows[end - 1][0], rows[end][0] if end < len(rows) else ""
         now = time.time()

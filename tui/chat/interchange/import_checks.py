@@ -25,7 +25,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "dict[str, Any]": (dict,),
 }
 MOST = 2**53
-"""Numbers from here on are no tokens, and some do not fit the database."""
+"""Larger numbers can't be tokens, and some do not fit the database."""
 YEAR_9999 = 253_370_764_800
 """Seconds since the epoch; later times can't be shown."""
 

@@ -12,7 +12,7 @@ from tui.context.counting.digests import CHAIN_START, chain, message_digest
 from tui.messages import Message
 
 IMPORTED = "imported"
-"""Key of the stored state: session id -> [how many messages the file had, their chain]."""
+"""Key of the stored state: session id -> [number of messages in the file, their chained digest]."""
 
 
 class AlreadyHereError(RecordingError):

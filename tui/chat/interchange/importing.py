@@ -30,12 +30,12 @@ from tui.context.estimate.tracker import ConversationStateTracker, Measurement
 from tui.messages import Message, Reasoning, SystemSection, Usage
 
 Progress = Callable[[int, int], None]
-"""Called with the calls measured so far, and all."""
+"""Called with the number of calls measured so far, and their total."""
 Price = Callable[[Usage, str, str], float | None]
 """US dollars for a usage, provider and model; None where the price is unknown."""
 
 KEPT_MEASUREMENTS = 64
-"""Of one session: enough to go back a few turns; more would push out what the person's own sessions measured."""
+"""For each session: enough to go back a few turns; more would evict measurements of the person's own sessions."""
 
 _PROVIDERS: Mapping[str, str] = {
     "google": "gemini",
@@ -316,7 +316,7 @@ class _Reader:
     def _call(
         self, reply: Message, usage: Usage, predicted: ConversationEstimate | None, *, kind: CallKind = "chat"
     ) -> CallRow:
-        """A call as it would stand here; the first after a start or a compaction could not be predicted."""
+        """A call as it would be logged here; the first after a start or a compaction could not be predicted."""
         name = (reply.provider, reply.model)
         known_tokens = predicted.known_tokens if predicted else None
         passes = passes_of(usage)

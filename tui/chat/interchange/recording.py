@@ -18,7 +18,7 @@ from tui.context.reduction.checkpoints import CompactionRecord, checkpoint_to_js
 from tui.messages import Attachment, Message, Usage
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What reading a file as something it isn't can raise."""
+"""Errors raised by reading a file in the wrong format."""
 
 
 class RecordingError(Exception):

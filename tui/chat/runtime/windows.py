@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 AGAIN_SECONDS = 3.0  # delays the end of a turn; local servers answer quickly
 
 Lookup = Callable[[str, str], Awaitable[ModelLimits]]
-"""Provider name, model -> what the live server, the built-in table or the price data say (in that order)."""
+"""Provider name, model -> limits by the running server, the built-in table or the price data (in that order)."""
 
 
 class Windows:

@@ -15,7 +15,7 @@ from tui.context.usage.usage import ContextUsage
 from tui.messages import Request, Usage
 
 RECENT = 500
-"""Calls that are looked at for the models used last."""
+"""Number of latest calls searched for recently used models."""
 
 CallKind: TypeAlias = Literal["chat", "compaction", "title"]
 

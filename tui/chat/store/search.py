@@ -7,13 +7,13 @@ import sqlite3
 import unicodedata
 
 SAID = ("text", "name", "arguments")
-"""The fields of a stored part that somebody can read; the others are ids, kinds, signatures and encrypted content."""
+"""The readable fields of a stored part; the others are ids, kinds, signatures and encrypted content."""
 
 MATCHES = (
     "(mentions(CAST(s.title AS BLOB), :words) OR EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id AND"
     " CASE WHEN instr(lower(m.parts), :stored) THEN says(CAST(m.parts AS BLOB), :words) ELSE 0 END))"
 )
-"""The condition on sessions `s`. The text as stored is looked through first: most messages need not be parsed."""
+"""The condition on sessions `s`. The stored text is searched first, so that most messages need not be parsed."""
 
 
 def add_functions(db: sqlite3.Connection) -> None:

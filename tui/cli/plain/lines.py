@@ -8,7 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable
 
 FENCE = '"""'
-"""A line of its own that begins a message of several lines, and ends it."""
+"""A line that begins and ends a message of several lines."""
 
 
 class Lines:

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from tui.views.view import Form, Menu, Option, Question, View
 
 LISTED = 20
-"""Options of a list; words after the command find the others."""
+"""Options shown of a list; words after the command filter it."""
 
 WIDTH = 79
-"""Cells of a line: what a terminal has that tells nothing of itself."""
+"""Cells of a line: the default width of terminals."""
 
 _SIGNS = re.compile("[\u2500-\u25ff]|^\u00b7")
-"""Box drawing, block elements and shapes: what only explains a picture."""
+"""Box drawing, block elements and shapes: meaningless without the picture."""
 
 
 class PlainUI:

@@ -50,7 +50,7 @@ from tui.tools.approval import matches
 from tui.tools.files.texts import marked_encoding
 
 WAIT = 2.0
-"""Seconds that standard input is waited for where words were given too and no "-" asks for it."""
+"""Seconds to wait for standard input if there are words and no "-"."""
 
 
 def run(settings: Settings, *, text: Sequence[str], **arguments: Any) -> int:

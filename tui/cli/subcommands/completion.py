@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 VARIABLE = "_CHATCTX_COMPLETE"
-"""Set by the scripts when they ask what can come next."""
+"""Set by the shell scripts when they request completions."""
 
 
 def run(settings: Settings, *, shell: str) -> int:

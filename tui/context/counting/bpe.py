@@ -139,7 +139,7 @@ class Encoding(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What a family's count of a text is made from where its vocabulary is not at hand: `tokens` by another
+    """The inputs of a family's count if its vocabulary is not shipped: `tokens` by another
     vocabulary and `characters`, both by class and neither negative (see `tests/bench/fit_classes.py`)."""
 
     tokens: tuple[float, ...]

@@ -61,7 +61,7 @@ _BLOCKS = (
     (0x0000, "other"),
     (0x00C0, "accented"),
     (0x0250, "other"),
-    (0x0300, "accented"),  # combining marks: they stand with Latin letters
+    (0x0300, "accented"),  # combining marks: they occur with Latin letters
     (0x0370, "greek"),
     (0x0400, "cyrillic"),
     (0x0530, "armenian"),

@@ -292,7 +292,7 @@ def _reasoning_bytes(encrypted: str) -> int:
 
 
 _RAW_ARGUMENTS = ("claude", "glm", "minimax")
-"""Families whose template writes each argument out between marks: public for GLM and MiniMax, measured for Claude."""
+"""Families whose template writes arguments between marks: published for GLM and MiniMax, measured for Claude."""
 
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}

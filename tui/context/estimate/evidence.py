@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 VerdictKind: TypeAlias = Literal["believed", "hidden", "doubted", "cut"]
 
 ALLOWANCE = 2_048
-"""What templates and providers add to a request without saying so: default system prompts, tool preambles, dates."""
+"""Tokens that templates and providers silently add: default system prompts, tool preambles, dates."""
 
 LEAST_SHARE = 0.35  # of the estimate of visible text: no vocabulary is that much better than the one used here
 PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much correct numbers for the same prefix may differ

@@ -26,7 +26,7 @@ _CHUNK = 512  # messages compared at once
 _MARK_EVERY = 16  # entries between two marks of the rows
 
 RowTokens: TypeAlias = Mapping[str, tuple[float, float, float]]
-"""Tokens by row key: those that are known, those that are estimated, and those of the known that are derived."""
+"""Tokens by row key: known, estimated, and the derived part of the known ones."""
 
 NO_TOKENS = (0.0, 0.0, 0.0)
 
@@ -150,7 +150,7 @@ def add_rows(rows: RowTokens, entries: Iterable[Entry]) -> RowTokens:
 
 
 PART_MARKUP = 48
-"""Tokens that a server's template may put around a message or a part of it. Anthropic's tool results have 34."""
+"""Tokens that a server's template may add around a message or a part of it. Anthropic's tool results have 34."""
 
 PAGE_MOST = 6_000
 """Tokens of a PDF page: its text and its picture."""

@@ -10,13 +10,13 @@ from tui.messages import ToolSchema
 
 BUILT_IN = "built-in"
 SHARE = Percent(10)
-"""Of the window: what the schemas of all servers together may take, where nothing is set."""
+"""Share of the window for the schemas of all servers, by default."""
 
 MOST = 20_000
-"""Tokens, likewise: the share of a large window is still a lot to send with every request."""
+"""Tokens, likewise, since that share of a large window is a lot for every request."""
 
 MOST_TOOLS = 128
-"""Tools in a request: OpenAI refuses more ("array too long. Expected an array with maximum length 128")."""
+"""Tools per request: OpenAI refuses more ("array too long. Expected an array with maximum length 128")."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class Group(NamedTuple):
 NONE: frozenset[str] = frozenset()
 
 OPENING = Message("user", (Text("[The beginning of the conversation is left out.]"),), kind="injected")
-"""Stands before an answer that would begin a request: servers refuse that ("first message must use the user role")."""
+"""Inserted before an answer that begins a request: servers refuse those ("first message must use the user role")."""
 
 
 def call_ids(message: Message) -> frozenset[str]:

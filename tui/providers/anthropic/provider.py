@@ -21,7 +21,7 @@ from tui.providers.http.transport import events
 from tui.providers.models import discovery
 
 EDITING: Mapping[str, str] = {"anthropic-beta": "context-management-2025-06-27"}
-"""Sent where the provider may clear old tool results by itself."""
+"""Sent if the provider may clear old tool results by itself."""
 
 _NOT_COUNTED = ("max_tokens", "context_management")  # fields that the counting route rejects
 

@@ -14,7 +14,7 @@ import httpx2
 from tui.providers.http.sizes import TooLargeError, check_json_cost
 
 LEAST_PROGRESS = 1024
-"""Bytes that a body has to grow by within one read timeout: a byte a second is no answer."""
+"""Bytes by which a body has to grow within one read timeout."""
 
 
 class RedirectError(httpx2.RequestError):

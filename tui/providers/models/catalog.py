@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _DATED = r"(-\d{4}-\d\d-\d\d|-\d{8}|-\d{4}|-latest)?"
 TABLE_DATE = "2026-11-28"
-"""When the table was last held against the providers' pages of their models."""
+"""When the table was last compared with the providers' model pages."""
 
 # (names, window, longest answer), in tokens, and whether the input is limited to the window less the longest answer,
 # however short the answer. Names are matched whole, except for a date or "latest" at their end: an unknown name should

@@ -131,7 +131,7 @@ _ALL = (
 )
 
 PRESETS = {config.name: config for config in _ALL}
-"""The usual providers by name, in the order in which a key in the environment chooses one."""
+"""The usual providers by name, in the order in which they are chosen by a key in the environment."""
 
 LOCAL_SERVERS = ("ollama", "lmstudio", "llamacpp", "vllm")
-"""Servers that need no key, asked at their usual ports in this order."""
+"""Servers without a key, probed at their usual ports in this order."""

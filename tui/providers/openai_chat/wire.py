@@ -27,7 +27,7 @@ from tui.providers.wire import (
 )
 
 NO_THOUGHT = " "
-"""Where a thought has to stand and none may: DeepSeek V4 Pro refuses an empty text (hermes-agent, issue 17341)."""
+"""Placeholder for required but missing reasoning: DeepSeek V4 Pro refuses an empty text (hermes-agent, issue 17341)."""
 
 
 def to_wire(request: Request, style: ChatStyle) -> Json:

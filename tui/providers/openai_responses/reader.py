@@ -165,7 +165,7 @@ class ResponsesReader:
         yield from _named(item, wire)
 
     def _told(self, response: Json) -> Iterator[StreamEvent]:
-        """What an event says of the response as a whole: who answers, and what it has used so far."""
+        """The response as a whole in an event: the model, and the usage so far."""
         model = response.get("model")
         if isinstance(model, str) and model and model != self._model:
             self._model = model

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PAUSE = 0.08
-"""Seconds after a key before the draft is counted; longer where counting takes longer."""
+"""Seconds after a key before the draft is counted; longer if counting takes longer."""
 
 SAVE_PAUSE = 0.4
 """Seconds after a key before the draft is stored."""

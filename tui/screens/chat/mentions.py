@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from tui.tools.mcp.results import ServerResource
 
 MOST_FILES = 20_000
-"""Files of the working directory looked at for completion."""
+"""Files of the working directory considered for completion."""
 
 OFFERED = 40
-"""Files in the list."""
+"""Files offered."""
 
 RESOURCES_OFFERED = 20
-"""Resources of MCP servers in the list, and addresses of them."""
+"""Resources of MCP servers offered, including addresses."""
 
 FRESH = 10.0
-"""Seconds for which a listing is used again."""
+"""Seconds for which a listing is cached."""
 
 _SKIPPED = {"node_modules", "__pycache__", "target", "dist", "build", "venv", "site-packages"}
 _OPEN = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]*)|([^\s"]*))$')

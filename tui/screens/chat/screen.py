@@ -44,14 +44,14 @@ log = logging.getLogger(__name__)
 OpenWorkspace: TypeAlias = "Callable[[], Awaitable[Workspace]]"
 
 LATER = ("tui.screens.chat.turns", "tui.screens.chat.ui", "tui.screens.chat.message_actions", "tui.render.stream")
-"""Loaded between the first frame and the first conversation."""
+"""Modules loaded between the first frame and the first conversation."""
 
 HISTORY_LOADED = 500
-"""Prompts of earlier sessions within reach of the up key."""
+"""Prompts of earlier sessions available to the up key."""
 
 
 LEAVING_SILENT = 0.5
-"""Seconds after which it is said that MCP servers are being ended."""
+"""Seconds before a message says that MCP servers are being stopped."""
 
 
 class ChatScreen(BackgroundScreen):

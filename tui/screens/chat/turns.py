@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 
 LONG = 10.0
-"""Seconds after which an answer is worth ringing for, where the terminal window is not in front."""
+"""Seconds; the bell rings for longer answers if the terminal is unfocused."""
 
 
 class Turns:
@@ -306,7 +306,7 @@ class Turns:
 
 
 NAMED = 3
-"""Running tools that are named above the prompt."""
+"""Running tools named above the prompt."""
 
 
 class RunningTools:
@@ -382,7 +382,7 @@ class RunningTools:
 # -- the line above the prompt -------------------------------------------------------------------------------------
 
 Count = tuple[int | None, str]
-"""Tokens and how they are known."""
+"""Tokens and their source."""
 
 
 def set_aside(messages: Sequence[Message], not_sent: Mapping[str, str], message_id: str) -> list[Message]:
@@ -413,7 +413,7 @@ _WORDS = (
     ("exclude", "leave out", "out"),
     ("copy_code", "copy code", "code"),
 )
-"""Name of the key after `transcript.`, its word, its short word; the most wanted first."""
+"""Name of the key after `transcript.`, its label, its short label; the most useful first."""
 
 
 def message_keys(keymap: Mapping[str, str], width: int, *, on_result: bool, folds: bool = False) -> str:

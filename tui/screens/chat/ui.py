@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PASSING = 8.0
-"""Seconds for which a passing remark is shown."""
+"""Seconds for which a passing message is shown."""
 
 
 class ScreenUI:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tui.context.usage.rows import UsageItem
 
 FOLDED_ROWS = frozenset({"user", "reasoning", "tool_calls", "tool_results", "summaries"})
-"""Rows whose part of a message may be folded in the conversation: it is unfolded to be read."""
+"""Rows for parts of messages that may be folded in the conversation, and are unfolded when opened."""
 
 
 @dataclass(frozen=True, slots=True)

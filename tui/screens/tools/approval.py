@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 STOP: Hint = ("esc", "stop the answer", "close")
 
 QUIET = 0.7
-"""Seconds without a key that have to pass before a key counts: what was typed for the prompt answers nothing."""
+"""Seconds without a key before keys count as answers, so that text typed for the prompt answers nothing."""
 
 
 class ApprovalPanel(Panel["Decision"]):

@@ -30,7 +30,7 @@ HINTS: Mapping[str, Sequence[Hint]] = {
     "tool": (("o", "on/off", "switch"),),
     "project": (("enter", "read it and decide", "choose"),),
 }
-"""What can be done with the line under the cursor."""
+"""Keys for the highlighted line."""
 
 
 class McpPanel(Panel[None]):
@@ -196,7 +196,7 @@ class McpPanel(Panel[None]):
         self._change(*self._chosen(), restart=False)
 
     def action_restart(self) -> None:
-        """Start the server under the cursor anew."""
+        """Restart the highlighted server."""
         kind, name = self._chosen()
         if kind == "server":
             self._change(kind, name, restart=True)

@@ -32,7 +32,7 @@ HINTS: Mapping[str, Sequence[Hint]] = {
     "tool": (("space", "on or off", "switch"), ("f", "forget your answer", "forget")),
     "answer": (("f", "forget: ask again", "forget"),),
 }
-"""What can be done with the line under the cursor."""
+"""Keys for the highlighted line."""
 
 
 class ToolsPanel(Panel[None]):

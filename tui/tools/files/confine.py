@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BY_FOLDER = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
-"""Whether files can be opened relative to an open folder; not so on Windows."""
+"""Whether files can be opened relative to an open folder; not on Windows."""
 
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _FILE = _READ | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = _READ | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
 
 _KERNEL = frozenset({"dev", "proc", "sys"})
-"""Below the root: no files that anybody wrote. `/proc/self/environ` holds the keys this program was given."""
+"""Folders below the root without ordinary files. `/proc/self/environ` has the keys of this program."""
 
 Kind = Literal["file", "folder"]
 

@@ -42,13 +42,13 @@ _FOLDERS = frozenset(
     {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".password-store", ".subversion", ".mozilla", ".fly"}
     | {".railway", ".netlify", ".doctl", ".wrangler", ".twilio-cli", ".ngrok2"}
 )
-"""Whatever is below them, but for public keys."""
+"""Everything in them, except public keys."""
 _WAYS = (
     *("/.config/gcloud/", "/roaming/gcloud/", "/share/keyrings/", "/.config/rclone/", "/.config/op/"),
     *("/.config/sops/age/", "/.config/doctl/", "/.config/hcloud/", "/.config/stripe/", "/.config/github-copilot/"),
     *("/.config/wireguard/", "/etc/wireguard/", "/.config/configstore/", "/share/uv/credentials/"),
 )
-"""Likewise, where the folder's own name says too little."""
+"""Likewise, for folders whose own name is too general."""
 _IN_FOLDER: Mapping[str, frozenset[str]] = {
     ".git": frozenset({"config", "config.worktree"}),  # addresses of remotes, often with a token in them
     "git": frozenset({"config"}),
@@ -74,7 +74,7 @@ _ACCOUNTS = ("service-account", "service_account", "serviceaccount", "client_sec
 _ENV = re.compile(r"\.(env|dev\.vars)([._-].*)?")
 _PRIVATE_KEY = re.compile(r"id_(rsa|dsa|ecdsa|ed25519|xmss)([._-].*)?|[^.]+_(rsa|dsa|ecdsa|ed25519)")
 _COPY = re.compile(r"(.*?[^.])(?:~|\.(?:bak|backup|old|orig|save|sw[op]|tmp|\d+)){1,4}")
-"""What editors and people leave beside a file, and what that is called."""
+"""Backup names left by editors and people."""
 _HOST_KEY = re.compile(r"ssh_host_\w+_key")
 _TUNNEL = re.compile(r"wg[\w-]*\.conf")  # WireGuard
 _KUBE = re.compile(r"(.*[._-])?kubeconfig([_-].*)?(\.ya?ml|\.json)?")
@@ -128,7 +128,7 @@ def _says_so(name: str, suffix: str) -> bool:
 # -- by content --------------------------------------------------------------------------------------------------------
 
 SCANNED = 5_000_000
-"""Bytes of a file that are looked through."""
+"""Bytes searched of a file."""
 
 CHUNK = 64_000  # bytes searched at once: an expression blocks every thread while it runs
 OVERLAP = 4_000  # bytes by which chunks overlap
@@ -169,9 +169,9 @@ _CONTENT: tuple[tuple[str, bytes, bytes], ...] = (
     ("a SendGrid key", b"SG.", rb"SG\.[\w-]{22}\.[\w-]{43}"),
     ("a Vault token", b"hvs.", rb"hvs\.[\w-]{24}"),
 )
-"""What a secret is, bytes that are in every one of its kind, and its shape, as the makers of the tokens describe it.
+"""A kind of secret, bytes that all of its kind contain, and its pattern, as documented by the issuers.
 
-A shape begins with a literal and has no unbounded part: it is searched for in time linear in what it is searched in.
+A pattern begins with a literal and has no unbounded part, so that searching takes linear time.
 """
 
 _SHAPES = tuple((what, hint, re.compile(shape)) for what, hint, shape in _CONTENT)

@@ -28,7 +28,7 @@ NAME = re.compile(r"""[^\s:"'`\\](?:[^\n:"'`\\]{0,98}[^\s:"'`\\])?""")
 
 TABLES = ("mcpServers", "servers", "mcp", "context_servers")
 TIMEOUT = 60.0
-"""Seconds a call may take without a word from the server."""
+"""Seconds a call may take without a message from the server."""
 
 MAX_RESPONSE = 64_000_000
 """Bytes of one answer or event over HTTP."""

@@ -29,16 +29,16 @@ T = TypeVar("T")
 Hear: TypeAlias = Callable[[Literal["changed", "gone"]], None]
 
 MOST_PAGES = 50
-"""Pages of a list that are read: a server whose list never ends can't hold everything up."""
+"""Pages read of a list, which bounds a list that never ends."""
 
 START_WAIT = 60.0
-"""Seconds a server gets to answer for the first time: some are downloaded first."""
+"""Seconds for a server's first answer: some are downloaded first."""
 
 COMPLETE_WAIT = 2.0
-"""Seconds that an ending for what is being typed is waited for."""
+"""Seconds to wait for completions."""
 
 LISTEN_AGAIN = 10.0
-"""Seconds after which a subscription that was cut off is made anew."""
+"""Seconds before a lost subscription is renewed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Connection:
                 log.info("changes of a server's lists are not heard of: %s", error)
                 return
             except SubscriptionLost:
-                log.info("a server's word on changes was cut off; asking again")
+                log.info("a server's change notifications were cut off; subscribing again")
             await asyncio.sleep(LISTEN_AGAIN)
             changed()  # changes missed in the meantime
 

@@ -41,28 +41,28 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ATTEMPTS = 5
-"""Starts in a row that may fail; after that the person is asked to see to it."""
+"""Consecutive failed starts before the person is asked to act."""
 
 STEADY = 60.0
-"""Seconds after which a connection counts as one that worked: the attempts begin anew."""
+"""Seconds after which a connection counts as working, and the attempts are reset."""
 
 BACKOFF = 1.0
 """Seconds before the second attempt; doubled for each further one."""
 
 SETTLE = 0.05
-"""Seconds between hearing that a list changed and asking for it: changes come in bursts."""
+"""Seconds between a change notification and listing again: changes come in bursts."""
 
 LONGEST_SETTLE = 5.0
-"""Seconds that becomes, doubled each time, for a server that does not come to rest."""
+"""Maximum of that, doubled each time, for a server that keeps changing."""
 
 CURRENT_WAIT = 5.0
 """Seconds that the next request waits for a list which has changed."""
 
 MOST_CHANGES = 10_000
-"""Changes within one such time, after which a server is ended: reading them is all there would be time for."""
+"""Changes within one such time after which a server is stopped: handling them would take all the time."""
 
 CALL_WAIT = 60.0
-"""Seconds a call waits for a server that is just starting, and a server may take to list what it has."""
+"""Seconds a call waits for a starting server, and a server may take for listing."""
 
 
 class McpServer:

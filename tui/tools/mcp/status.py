@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 State: TypeAlias = Literal["off", "starting", "ready", "reconnecting", "failed"]
 
 MOST_TOOLS = 2_000
-"""Tools of one server that are looked at."""
+"""Tools of one server that are read."""
 
 LONGEST_REASON = 300  # characters
 LONGEST_INSTRUCTIONS = 100_000  # characters that are looked at

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 END_WAIT = 5.0
-"""Seconds the thread gets to end; it is a daemon, so what hangs after that dies with the process."""
+"""Seconds for the thread to end; it is a daemon, so anything that hangs dies with the process."""
 
 
 class LoopThread:

@@ -18,8 +18,8 @@ _PASSED_ON = re.compile(
     r"LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|\w*_PROXY|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS|PIP_CERT",
     re.IGNORECASE,
 )
-"""Variables a server gets besides those of its configuration and the SDK's short list (PATH, HOME, ...): what programs
-need to speak the person's language and reach the network from here. API keys are not among them."""
+"""Variables passed to a server besides those of its configuration and the SDK's short list (PATH, HOME, ...): for
+locale and network. API keys are not among them."""
 
 
 class HttpStatus:

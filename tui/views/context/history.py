@@ -14,7 +14,7 @@ from tui.text.numbers import plural, tokens_short
 Event = Literal["", "compacted", "trimmed"]
 
 DROP = 0.9
-"""A call whose input is below this part of the one before had something left out, even where nothing says so."""
+"""If a call's input is below this share of the previous one, something was left out, even without a record."""
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 

@@ -47,7 +47,7 @@ CATEGORIES: dict[str, Category] = {
     "buffer": Category("▚", "buffer", "buffer"),
     "reserve": Category("▞", "reserve", "reserve"),
 }
-"""Block elements only: they are one cell wide in every terminal font."""
+"""The glyphs are block elements: they are one cell wide in every terminal font."""
 
 COLOURS = tuple(category.colour for category in CATEGORIES.values())
 

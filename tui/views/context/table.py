@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BEFORE_MESSAGES = (*PREAMBLE_ROWS, "hidden")
 ITEMS_SHOWN = 12
-"""Items listed under an unfolded row; the rest is one line. The messages view lists everything."""
+"""Items listed under an unfolded row; the others are summed in one line. The messages view lists everything."""
 
 _SOURCES = {
     "setting": "set by you",

@@ -13,7 +13,7 @@ from tui.text.cells import clip, pad, plain
 from tui.views.view import Choice
 
 ROWS = 8
-"""Choices on screen at once; the rest scrolls."""
+"""Choices visible at once; the list scrolls."""
 
 
 class CompletionList(OptionList):

@@ -26,13 +26,13 @@ from tui.widgets.composer.paste import PasteChips, dropped_files
 from tui.widgets.composer.prompt_history import PromptHistory
 
 LEAST_WORDS = 12
-"""Cells below which a piece of a sentence says nothing."""
+"""Cells; a shorter piece of a sentence is useless."""
 
 QUEUE_SHOWN = 3
-"""Waiting messages shown; the rest is a number."""
+"""Waiting messages shown; of the others only their number."""
 
 _IN_TURN = ("submit", "newline", "complete", "close_list", "cursor_up", "cursor_down")
-"""Actions whose keys wait for the letters typed before them."""
+"""Actions whose keys are handled after the letters typed before them."""
 
 
 class PromptArea(TextArea):

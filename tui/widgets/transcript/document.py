@@ -30,10 +30,10 @@ MessagePlace: TypeAlias = tuple[str, int]
 """A message's id and a row of it."""
 
 KEPT_ROWS = 4_000
-"""Rows kept ready outside the screen; beyond that the farthest are drawn again when they are needed."""
+"""Rows cached outside the screen; the farthest are dropped and drawn again when needed."""
 
 LARGE = 6_000
-"""Characters of a message that take longer to draw than a part of a frame: about 10 ms."""
+"""Characters; longer messages take more than about 10 ms to draw."""
 
 
 class Document:

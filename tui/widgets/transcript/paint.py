@@ -20,7 +20,7 @@ from tui.widgets.transcript.search import Search
 from tui.widgets.transcript.select import line_number, row_span
 
 GUTTER = 2
-"""Cells left of the text; the block cursor stands in the first."""
+"""Cells left of the text; the block cursor is in the first."""
 
 
 def paint_row(

@@ -39,19 +39,19 @@ from tui.widgets.transcript.search import Hit, Search
 from tui.widgets.transcript.select import character_at, entry_selection, selected_text, word_selection
 
 MAX_WIDTH = 120
-"""Cells a line of text may take: longer ones are hard to read."""
+"""Maximal cells of a line: longer ones are hard to read."""
 
 MORE_MARK = "↓ more below"
-"""Shown at the lower right while the reader is scrolled up and something arrived."""
+"""Shown at the lower right if something arrived while the reader is scrolled up."""
 
 Action: TypeAlias = Literal["copy", "copy_code", "retry", "edit", "fork", "pin", "exclude", "open"]
 
 LEAST_GAP, MOST_GAP = 0.05, 0.5
 """Seconds between two drawings of a growing reply."""
 GAP_FACTOR = 4.0
-"""The pause is this many times what the last drawing cost, so drawing never takes more than a fifth of the time."""
+"""The pause is this many times the duration of the last drawing, which limits drawing to a fifth of the time."""
 MANY = 500
-"""Messages from which on a conversation is kept out of garbage collection."""
+"""Messages; longer conversations are excluded from garbage collection."""
 
 
 class Transcript(ScrollView, can_focus=True):

@@ -33,7 +33,7 @@ from tui.chat.store.codec import message_from_dict
 from tui.chat.store.store import Record, SessionInfo
 
 FORMATS = (codex, pi, kimi, qwen, gemini, claude, opencode, crush, goose, llm, web_chats, cline, aider)
-"""In the order they are tried: of two that fit, the stricter one stands first."""
+"""In the order they are tried: stricter ones first."""
 
 
 def read_recordings(path: Path) -> list[Recording]:
