@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.hostile.server import Attack, begin, endless_line, gzip_body, hostile_server
 from tui.providers.config import Dialect
+from tui.providers.http.sizes import TooLargeError
 from tui.tools.mcp.config import ServerConfig, Transport
 from tui.tools.mcp.connection import connect
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.status import why
-from tui.tools.mcp.transport import HttpStatus
+from tui.tools.mcp.transport import TransportStatus
 
 LIMIT = 2_000_000  # bytes
 
 
 async def failure(url: str, transport: Transport) -> str:
     """Why no connection comes about."""
-    config = ServerConfig("x", "mcp.json", transport, url=url, max_response=LIMIT)
-    status = HttpStatus()
+    config = ServerConfig("x", "mcp.json", transport, url=url, max_response=LIMIT, key="mcpServers.x")
+    status = TransportStatus()
     try:
         async with asyncio.timeout(20), connect(config, ServerLog(None), lambda _: None, status):
             return "connected"
@@ -32,8 +35,8 @@ async def failure(url: str, transport: Transport) -> str:
     ("attack", "transport", "expected"),
     [
         (gzip_body, "http", "it sent more than 2.0 MB in one answer; maxResponse of mcpServers.x"),
-        (endless_line, "http", "2000000 byte limit"),
-        (endless_line, "sse", "byte limit"),  # the SDK's own: 1 MiB
+        (endless_line, "http", "it sent more than 2.0 MB in one answer; maxResponse of mcpServers.x"),
+        (endless_line, "sse", 'it sent more than 1.0 MB in one answer; type = "http" in mcpServers.x'),  # the SDK's own
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
@@ -58,3 +61,28 @@ async def test_a_redirect_to_another_server_is_not_followed(transport: Transport
         async with hostile_server(redirect, "openai-chat") as url:
             said = await failure(f"{url}/mcp", transport)
     assert "Redirect" in said and not asked
+
+
+def program(tmp_path: Path, script: str) -> ServerConfig:
+    """A server of which standard output is what a Python script writes."""
+    path = tmp_path / "server.py"
+    path.write_text(script)
+    args = ("-S", str(path))
+    return ServerConfig("x", "mcp.json", command=sys.executable, args=args, max_response=LIMIT, key="mcpServers.x")
+
+
+ENDLESS = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
+BOMB = "import sys, time\nsys.stdout.write('[' + '[],' * 600_000 + '[]]\\n'); sys.stdout.flush(); time.sleep(60)"
+
+
+@pytest.mark.parametrize("script", [ENDLESS, BOMB], ids=["endless", "bomb"])
+async def test_a_line_of_a_program_without_end_is_cut_off(
+    tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", 0.05)
+    config, status = program(tmp_path, script), TransportStatus()
+    with pytest.raises((TooLargeError, ExceptionGroup)) as caught:
+        async with asyncio.timeout(20), connect(config, ServerLog(None), lambda _: None, status):
+            pass
+    expected = "it sent more than 2.0 MB in one answer; maxResponse of mcpServers.x in mcp.json allows more"
+    assert (why(caught.value, config, status)[0], status.exceeded) == (expected, LIMIT)

@@ -13,7 +13,7 @@ import pytest
 from tests.tools.mcp.mcp_running import START, call, make_hub, until
 from tui.tools.mcp.normalize import readable
 from tui.tools.mcp.server import McpServer
-from tui.tools.mcp.transport import HttpStatus
+from tui.tools.mcp.transport import TransportStatus
 
 LIAR = str(Path(__file__).parent / "liar_server.py")
 
@@ -74,9 +74,9 @@ async def test_a_server_that_hangs_while_it_is_asked_again_holds_up_no_end() -> 
 async def test_a_server_that_fails_while_it_is_stopped_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     hub = make_hub({"l": {"command": sys.executable, "args": [LIAR, "storm"]}})
     server = hub.servers["l"]
-    starts: list[HttpStatus] = []
+    starts: list[TransportStatus] = []
 
-    async def fails(status: HttpStatus) -> None:
+    async def fails(status: TransportStatus) -> None:
         starts.append(status)
         server._set("ready")
         monkeypatch.setattr(server, "_connection", object())

@@ -31,7 +31,7 @@ TIMEOUT = 60.0
 """Seconds a call may take without a message from the server."""
 
 MAX_RESPONSE = 64_000_000
-"""Bytes of one answer or event over HTTP."""
+"""Bytes of one answer or event."""
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{(input:[^}]*)\}")
 _OPENCODE_VARIABLE = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")

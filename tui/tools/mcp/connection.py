@@ -16,7 +16,7 @@ from tui.tools.mcp.config import NotInstalledError, ServerConfig, start_environm
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED, Issue, Normalizer
 from tui.tools.mcp.patterns import Gap
-from tui.tools.mcp.transport import HttpStatus, open_transport, watched
+from tui.tools.mcp.transport import TransportStatus, open_transport, watched
 
 if TYPE_CHECKING:
     import mcp.types as types
@@ -182,7 +182,9 @@ class Connection:
 
 
 @contextlib.asynccontextmanager
-async def connect(config: ServerConfig, log: ServerLog, hear: Hear, status: HttpStatus) -> AsyncIterator[Connection]:
+async def connect(
+    config: ServerConfig, log: ServerLog, hear: Hear, status: TransportStatus
+) -> AsyncIterator[Connection]:
     """Start the server, or connect to it, within `START_WAIT` seconds; end it with the context.
 
     `hear` is called when a list has changed, and when the server has gone. Raises the SDK's errors, `TimeoutError`,

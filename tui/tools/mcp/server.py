@@ -29,9 +29,9 @@ from tui.tools.mcp.results import (
     prompt_text,
     resource_content,
 )
-from tui.tools.mcp.status import ServerStatus, State, leaf, line, ready_status, why, words
+from tui.tools.mcp.status import ServerStatus, State, exceeded, exceeded_limit, leaf, line, ready_status, why, words
 from tui.tools.mcp.thread import LoopThread
-from tui.tools.mcp.transport import HttpStatus
+from tui.tools.mcp.transport import TransportStatus
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
@@ -99,6 +99,7 @@ class McpServer:
         self._task: asyncio.Task[None] | None = None
         self._listing: asyncio.Task[None] | None = None  # makes an open connection list its tools again
         self._connection: Connection | None = None
+        self._transport_status = TransportStatus()
         self._signals: asyncio.Queue[str] = asyncio.Queue()
         self._settled = asyncio.Event()
         self._listed = asyncio.Event()
@@ -174,7 +175,8 @@ class McpServer:
         attempt = 0
         loop = asyncio.get_running_loop()
         while True:
-            began, status = loop.time(), HttpStatus()
+            began, status = loop.time(), TransportStatus()
+            self._transport_status = status
             try:
                 await self._once(status)
                 if self._task is None:
@@ -194,7 +196,7 @@ class McpServer:
             self._set("reconnecting", reason)
             await asyncio.sleep(BACKOFF * 2 ** (attempt - 1))
 
-    async def _once(self, status: HttpStatus) -> None:
+    async def _once(self, status: TransportStatus) -> None:
         """One connection, from start to end."""
         self._signals = signals = asyncio.Queue[str]()
         async with connect(self.config, self.log, signals.put_nowait, status) as connection:
@@ -268,9 +270,11 @@ class McpServer:
             if not _is_gone(error):
                 raise ToolError(f"{what}: {line(str(error))}") from None
             self._signals.put_nowait("gone")
+            limit = self._transport_status.exceeded or exceeded_limit(error.message)
+            reason = f": {exceeded(self.config, limit)}" if limit else await self._last_words()
             raise ToolError(
-                f"The server {self.name} went away during {what}"
-                f"{await self._last_words()}. It is being started again; whether the call took effect is not known."
+                f"The server {self.name} went away during {what}{reason}. It is being started again; whether the call"
+                " took effect is not known."
             ) from None
         except Exception as error:
             log.info("MCP server %s: %s", self.name, redact(repr(error)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -14,7 +15,7 @@ from tui.tools.mcp.config import McpConfigError, NotInstalledError, ServerConfig
 from tui.tools.mcp.normalize import Issue
 from tui.tools.mcp.patterns import ServerPattern
 from tui.tools.mcp.results import PromptArgument, ServerPrompt, ServerResource, ServerTool, server_tool
-from tui.tools.mcp.transport import HttpStatus
+from tui.tools.mcp.transport import TransportStatus
 
 if TYPE_CHECKING:
     from tui.tools.mcp.connection import Offer
@@ -105,7 +106,9 @@ def _not_started(config: ServerConfig, error: OSError) -> str:
     return f"{config.command} can't be run ({error.strerror or line(str(error))}); correct command of {where}"
 
 
-def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready: bool = False) -> tuple[str, bool]:
+def why(
+    error: BaseException, config: ServerConfig, status: TransportStatus, *, ready: bool = False
+) -> tuple[str, bool]:
     """Why a connection ended or failed, in one line, and whether a retry would fail the same way."""
     cause = leaf(error)
     where = f"{config.key} in {config.where}"
@@ -119,7 +122,7 @@ def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready
         case TimeoutError():
             return "it gave no answer in time", False
         case TooLargeError():
-            return f"it sent more than {size_text(cause.limit)} in one answer; maxResponse of {where} allows more", True
+            return exceeded(config, cause.limit), True
         case OSError() if config.transport == "stdio":
             return _not_started(config, cause), True
     if type(cause).__name__ in (
@@ -129,6 +132,8 @@ def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready
         return f"nothing answers at {config.shown}; is it running?", False
     if type(cause).__name__ in ("ReadError", "WriteError", "RemoteProtocolError", "ReadTimeout"):
         return f"the connection to {config.shown} broke", False
+    if limit := exceeded_limit(str(cause)):
+        return exceeded(config, limit), True
     match words(cause):
         case "Connection closed":
             return "it ended" if ready else "it ended before it was ready", False
@@ -136,6 +141,23 @@ def why(error: BaseException, config: ServerConfig, status: HttpStatus, *, ready
             return f"there is no MCP server at {config.shown}; check url of {where}", True
         case text:
             return text, False
+
+
+def exceeded(config: ServerConfig, limit: int) -> str:
+    """What to say of an answer over `limit` bytes."""
+    where = f"{config.key} in {config.where}"
+    more = (
+        f'type = "http" in {where} has a limit that can be set'
+        if config.transport == "sse"
+        else (f"maxResponse of {where} allows more")
+    )
+    return f"it sent more than {size_text(limit)} in one answer; {more}"
+
+
+def exceeded_limit(text: str) -> int:
+    """The limit in bytes that the SDK says an event exceeded, 0 if `text` says something else."""
+    match = re.search(r"exceeded the (\d+) byte limit", text)
+    return int(match.group(1)) if match else 0
 
 
 def leaf(error: BaseException) -> BaseException:

@@ -22,14 +22,15 @@ _PASSED_ON = re.compile(
 locale and network. API keys are not among them."""
 
 
-class HttpStatus:
-    """The last HTTP error status, which the SDK's errors leave out."""
+class TransportStatus:
+    """What the SDK's errors leave out: the last HTTP error status, and the limit in bytes that an answer exceeded."""
 
     code = 0
     text = ""
+    exceeded = 0
 
 
-def open_transport(config: ServerConfig, launch: Launch, log: ServerLog, status: HttpStatus) -> Any:
+def open_transport(config: ServerConfig, launch: Launch, log: ServerLog, status: TransportStatus) -> Any:
     """The SDK's transport for a server, to be entered."""
     if config.transport == "stdio":
         from mcp import StdioServerParameters, stdio_client
@@ -42,7 +43,7 @@ def open_transport(config: ServerConfig, launch: Launch, log: ServerLog, status:
             cwd=None if launch.cwd is None else _home(launch.cwd),
             encoding_error_handler="replace",
         )
-        return _stdio(parameters, log, stdio_client)
+        return _stdio(parameters, log, config.max_response, status, stdio_client)
     if config.transport == "sse":
         from httpx2 import AsyncClient, Auth, Timeout
         from mcp.client.sse import sse_client
@@ -64,7 +65,13 @@ def _home(path: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _stdio(parameters: Any, log: ServerLog, open_stream: Callable[..., Any]) -> AsyncIterator[Any]:
+async def _stdio(
+    parameters: Any, log: ServerLog, limit: int, status: TransportStatus, open_stream: Callable[..., Any]
+) -> AsyncIterator[Any]:
+    from tui.tools.mcp import lines
+
+    lines.install()
+    lines.exceeded.set((limit, lambda: setattr(status, "exceeded", limit)))
     with log.pipe() as end:
         async with open_stream(parameters, errlog=end) as streams:
             end.close()  # the program has its own end: when that is closed, the output is complete
@@ -72,7 +79,9 @@ async def _stdio(parameters: Any, log: ServerLog, open_stream: Callable[..., Any
 
 
 @contextlib.asynccontextmanager
-async def _http(launch: Launch, limit: int, status: HttpStatus, open_stream: Callable[..., Any]) -> AsyncIterator[Any]:
+async def _http(
+    launch: Launch, limit: int, status: TransportStatus, open_stream: Callable[..., Any]
+) -> AsyncIterator[Any]:
     import httpx2
 
     async def note(response: httpx2.Response) -> None:
