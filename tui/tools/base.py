@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,6 +29,14 @@ class ToolOutput:
     is_error: bool = False
     images: tuple[ToolImage, ...] = ()
     more: str = ""
+
+
+def _nobody(_text: str) -> None:
+    """Nobody follows the call."""
+
+
+progress: ContextVar[Callable[[str], None]] = ContextVar("progress", default=_nobody)
+"""Of the call that runs: what a tool tells while it runs, a few words for a person. On the event loop."""
 
 
 class ToolError(Exception):

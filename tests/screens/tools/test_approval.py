@@ -10,7 +10,14 @@ from textual.events import Paste
 
 from tests.screens.conftest import SIZES, Running, running
 from tests.screens.talks import Talk
-from tui.chat.conversation.events import ApprovalAsked, MessageAdded, SessionEvent, ToolFinished, ToolStarted
+from tui.chat.conversation.events import (
+    ApprovalAsked,
+    MessageAdded,
+    SessionEvent,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+)
 from tui.chat.turn.session import ChatSession
 from tui.messages import Message, ToolCall, ToolResult
 from tui.screens.tools.approval import ApprovalPanel
@@ -191,6 +198,9 @@ async def test_what_runs_is_named_with_its_time() -> None:
     async with running(turn.talk()) as run:
         run.chat.turns.show(ToolStarted("c1", "read_file"))
         run.chat.turns.show(ToolStarted("c2", "search_files"))
+        run.chat.turns.show(ToolProgress("c2", "3/10 fo\x1bo"))
+        assert "running read_file, search_files: 3/10 fo" in run.chat.turns._phase
+        run.chat.turns.show(ToolProgress("c2", ""))
         assert run.chat.turns._phase == "running read_file, search_files"
         run.chat.turns.show(ToolFinished("c1", "read_file", 1.0, False))
         assert run.chat.turns._phase == "running search_files (1 done)"

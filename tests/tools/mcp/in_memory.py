@@ -56,8 +56,11 @@ def offering(**results: Any) -> Answer:
 
 
 @asynccontextmanager
-async def by_hand(answer: Answer) -> AsyncIterator[Any]:
-    """The SDK's streams to a server that `answer` stands for; what it sends goes through JSON as on a pipe."""
+async def by_hand(answer: Answer, answered: list[Json] | None = None) -> AsyncIterator[Any]:
+    """The SDK's streams to a server that `answer` stands for; what it sends goes through JSON as on a pipe.
+
+    `answered` gets what the client answers the server's own requests with.
+    """
     from mcp.shared.memory import create_client_server_memory_streams
     from mcp.shared.message import SessionMessage
     from mcp.types import jsonrpc_message_adapter
@@ -77,11 +80,15 @@ async def by_hand(answer: Answer) -> AsyncIterator[Any]:
             async for item in reading:
                 assert not isinstance(item, Exception)
                 request = item.message.model_dump(by_alias=True, exclude_none=True)
+                if "method" not in request:
+                    if answered is not None:
+                        answered.append(request)
+                    continue
                 said: list[Json] = []
-                result = answer(request.get("method", ""), request.get("params") or {}, said.append)
+                result = answer(request["method"], request.get("params") or {}, said.append)
                 for one in said:
                     await writing.send(message({"jsonrpc": "2.0", **one}))
-                if "id" in request and "method" in request and result is not None:
+                if "id" in request and result is not None:
                     kind = result if "error" in result else {"result": result}
                     await writing.send(message({"jsonrpc": "2.0", "id": request["id"], **kind}))
 

@@ -121,7 +121,7 @@ async def test_a_server_that_dies_in_mid_call_is_an_error_and_comes_back(monkeyp
         from mcp.shared.exceptions import MCPError
         from mcp.types import INVALID_REQUEST
 
-        async def forgotten(name: str, arguments: object) -> object:
+        async def forgotten(name: str, arguments: object, tell: object) -> object:
             raise MCPError(INVALID_REQUEST, "Session terminated")  # what HTTP servers say that were started anew
 
         monkeypatch.setattr(server._connection, "call", forgotten)

@@ -14,7 +14,7 @@ from typing import Any
 from tui.chat.calling.results import Results
 from tui.chat.calling.session_tools import SessionTools
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.events import Emit, ToolFinished, ToolStarted
+from tui.chat.conversation.events import Emit, ToolFinished, ToolProgress, ToolStarted
 from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
@@ -22,7 +22,7 @@ from tui.config.tools import Rule
 from tui.messages import Message, Part, ToolCall
 from tui.tools.approval import Decision
 from tui.tools.arguments import read_arguments
-from tui.tools.base import Tool, ToolError, ToolOutput
+from tui.tools.base import Tool, ToolError, ToolOutput, progress
 
 log = logging.getLogger(__name__)
 
@@ -163,6 +163,7 @@ class ToolStep:
     async def _run(self, pending: Pending) -> None:
         call, tool = pending.call, pending.tool
         self._emit(ToolStarted(call.id, call.name))
+        progress.set(lambda text: self._emit(ToolProgress(call.id, text)))  # for this task alone
         self.used.add(call.name)
         began = time.monotonic()
         try:

@@ -120,6 +120,14 @@ class ToolStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """A running tool says how far it is, in a few words."""
+
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolFinished:
     """A tool call was answered, after `seconds` seconds (0.0 if it was not run)."""
 
@@ -169,6 +177,7 @@ SessionEvent: TypeAlias = (
     | CompactionFinished
     | RetryScheduled
     | ToolStarted
+    | ToolProgress
     | ToolFinished
     | ApprovalAsked
     | TurnFailed

@@ -29,6 +29,7 @@ from tui.chat.conversation.events import (
     RetryScheduled,
     SessionEvent,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnFailed,
     TurnFinished,
@@ -243,7 +244,7 @@ class Turns:
         """One event, on screen."""
         screen, transcript = self.screen, self.screen.transcript
         match event:
-            case ToolStarted() | ToolFinished() | ApprovalAsked():
+            case ToolStarted() | ToolProgress() | ToolFinished() | ApprovalAsked():
                 self.tools.show(event)
             case MessageAdded(message):
                 if message.role == "user" and self.sending:
@@ -315,12 +316,17 @@ class RunningTools:
     def __init__(self, screen: ChatScreen, enter: Callable[[str, float], None]) -> None:
         self._screen = screen
         self._enter = enter
+<<<<<<< HEAD
         self._running: dict[str, list[str]] = {}  # call id -> names (ids may repeat)
+=======
+        self._running: dict[str, list[str]] = {}  # call id -> names (ids may stand twice)
+        self._progress: dict[str, str] = {}  # call id -> what the tool says of how far it is
+>>>>>>> d0d8e9b (mcp: progress above the prompt, cancellation told to the server, roots)
         self._since = 0.0
         self._done = 0
         self._panel: ApprovalPanel | None = None
 
-    def show(self, event: ToolStarted | ToolFinished | ApprovalAsked) -> None:
+    def show(self, event: ToolStarted | ToolProgress | ToolFinished | ApprovalAsked) -> None:
         """One event."""
         match event:
             case ToolStarted(call_id, name):
@@ -328,7 +334,12 @@ class RunningTools:
                     self._since = time.monotonic()
                 self._running.setdefault(call_id, []).append(clean_line(name))
                 self._tell()
+            case ToolProgress(call_id, text):
+                if call_id in self._running:
+                    self._progress[call_id] = clean_line(text)
+                    self._tell()
             case ToolFinished(call_id):
+                self._progress.pop(call_id, None)
                 names = self._running.get(call_id, [])
                 if names:
                     names.pop()
@@ -342,14 +353,24 @@ class RunningTools:
     def over(self) -> None:
         """The step or the turn has ended: nothing runs or asks."""
         self._running.clear()
+        self._progress.clear()
         self._done = 0
         if self._panel is not None and self._panel.is_current:
             self._panel.dismiss(None)
         self._panel = None
 
     def _tell(self) -> None:
+<<<<<<< HEAD
         names = [name for group in self._running.values() for name in group]
         if not names or self._panel is not None:  # the person must notice the question
+=======
+        names = [
+            f"{name}: {said}" if (said := self._progress.get(call_id)) else name
+            for call_id, group in self._running.items()
+            for name in group
+        ]
+        if not names or self._panel is not None:  # the question is what the person has to know of
+>>>>>>> d0d8e9b (mcp: progress above the prompt, cancellation told to the server, roots)
             return
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         done = f" ({self._done} done)" if self._done else ""

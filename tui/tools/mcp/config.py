@@ -86,7 +86,8 @@ class ServerConfig:
     """One server, variables not filled in. `timeout` is in seconds, `max_response` in bytes.
 
     `key` is its place in that file, such as "mcpServers.git". `error` says why it is unusable, "" if it is not.
-    `instructions` says whether the server's own go to the model. `trust_read_only` lets a tool run without asking if
+    `instructions` says whether the server's own go to the model. `roots` are the folders that it is told to work in,
+    None for the working directory. `trust_read_only` lets a tool run without asking if
     the server marks it as read-only; only the person can set it.
     """
 
@@ -105,6 +106,7 @@ class ServerConfig:
     trust_read_only: bool = False
     disabled_tools: tuple[str, ...] = ()
     instructions: bool = True
+    roots: tuple[str, ...] | None = None
     key: str = ""
     error: str = ""
 
@@ -313,6 +315,7 @@ def _server(name: str, value: object, where: str, place: str) -> ServerConfig:
         disabled_tools=_texts(
             _first_of(value, "disabledTools", "disabled_tools", "excludeTools") or [], f"{key}.disabledTools"
         ),
+        roots=None if value.get("roots") is None else _texts(value["roots"], f"{key}.roots"),
         instructions=_flag(value, "instructions", key, default=True),
         key=place,
     )

@@ -8,19 +8,23 @@ import importlib.util
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from tui.config.paths import at_home
 from tui.providers.keys import hold_secret
 from tui.tools.base import ToolError
 from tui.tools.mcp.config import NotInstalledError, ServerConfig, start_environment
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED, Issue, Normalizer
 from tui.tools.mcp.patterns import Gap
+from tui.tools.mcp.status import line
 from tui.tools.mcp.transport import TransportStatus, open_transport, watched
 
 if TYPE_CHECKING:
     import mcp.types as types
     from mcp import Client
+    from mcp.client.session import ClientRequestContext
     from mcp.shared.dispatcher import ProgressFnT
 
 log = logging.getLogger(__name__)
@@ -36,6 +40,11 @@ START_WAIT = 60.0
 
 COMPLETE_WAIT = 2.0
 """Seconds to wait for completions."""
+
+PROGRESS_PAUSE = 0.2
+"""Seconds between two words on how far a tool is: servers send thousands."""
+
+LONGEST_PROGRESS = 80  # characters of such a word
 
 LISTEN_AGAIN = 10.0
 """Seconds before a lost subscription is renewed."""
@@ -91,10 +100,13 @@ class Connection:
         issues, instructions = self._normalizer.issues, self._client.instructions or ""
         return Offer(tuple(tools), tuple(resources), tuple(prompts), tuple(templates), issues, instructions)
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
-        """Call a tool; it is cancelled, on the server too, `timeout` seconds after its last sign of life."""
+    async def call(self, name: str, arguments: Mapping[str, Any], tell: Callable[[str], None]) -> types.CallToolResult:
+        """Call a tool; it is cancelled, on the server too, `timeout` seconds after its last sign of life.
+
+        `tell` is told of its progress, a few times a second at most.
+        """
         return await self._patiently(
-            lambda alive: self._client.call_tool(name, dict(arguments), progress_callback=alive), f"{name}"
+            lambda alive: self._client.call_tool(name, dict(arguments), progress_callback=alive), f"{name}", tell
         )
 
     async def read(self, uri: str) -> types.ReadResourceResult:
@@ -143,14 +155,20 @@ class Connection:
             await asyncio.sleep(LISTEN_AGAIN)
             changed()  # changes missed in the meantime
 
-    async def _patiently(self, work: Callable[[ProgressFnT], Awaitable[T]], what: str) -> T:
+    async def _patiently(
+        self, work: Callable[[ProgressFnT], Awaitable[T]], what: str, tell: Callable[[str], None] = lambda _text: None
+    ) -> T:
         loop = asyncio.get_running_loop()
+        told = 0.0
         try:
             async with asyncio.timeout(self._timeout) as limit:
 
                 async def alive(progress: float, total: float | None, message: str | None) -> None:
-                    del progress, total, message  # any message counts
+                    nonlocal told
                     limit.reschedule(loop.time() + self._timeout)
+                    if loop.time() - told >= PROGRESS_PAUSE or progress == total:
+                        told = loop.time()
+                        tell(progress_text(progress, total, message))
 
                 return await work(alive)
         except TimeoutError:
@@ -179,6 +197,18 @@ class Connection:
             if error.code == CLOSED:
                 raise
             return ()
+
+
+def roots_of(config: ServerConfig) -> list[tuple[str, str]]:
+    """URI and name of each folder that a server is told to work in: the working directory, or those that are set."""
+    folders = [at_home(folder).absolute() for folder in config.roots] if config.roots is not None else [Path.cwd()]
+    return [(folder.as_uri(), folder.name or str(folder)) for folder in folders]
+
+
+def progress_text(done: float, total: float | None, message: str | None) -> str:
+    """How far a tool is, for a person."""
+    amount = f"{done:,.6g}" + (f"/{total:,.6g}" if total else "")
+    return f"{amount} {line(message, LONGEST_PROGRESS)}" if message else amount
 
 
 @contextlib.asynccontextmanager
@@ -212,9 +242,17 @@ async def connect(
     async with contextlib.AsyncExitStack() as stack:
         transport = open_transport(config, launch, log, status)
         normalizer = Normalizer()
+        folders = roots_of(config)
+
+        async def list_roots(context: ClientRequestContext) -> types.ListRootsResult:
+            del context
+            roots = [{"uri": uri, "name": name} for uri, name in folders]
+            return types.ListRootsResult.model_validate({"roots": roots})
+
         client = Client(
             watched(transport, normalizer, lambda: hear("gone")),
             message_handler=heard,
+            list_roots_callback=list_roots if folders else None,
             client_info=types.Implementation(name="chatctx", version=__version__),
             cache=None,
         )

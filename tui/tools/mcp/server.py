@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui.messages import ToolSchema
 from tui.providers.keys import redact
-from tui.tools.base import Tool, ToolError, ToolOutput
+from tui.tools.base import Tool, ToolError, ToolOutput, progress
 from tui.tools.mcp.config import ServerConfig
 from tui.tools.mcp.connection import Connection, connect
 from tui.tools.mcp.log import ServerLog
@@ -150,7 +150,13 @@ class McpServer:
         return prompt_text((await self._thread.run(work)).messages)
 
     async def _run_tool(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
-        return await self._thread.run(self._call(tool, dict(arguments)))
+        home, follow = asyncio.get_running_loop(), progress.get()
+
+        def tell(text: str) -> None:
+            with contextlib.suppress(RuntimeError):  # the program ends: nobody follows the call any more
+                home.call_soon_threadsafe(follow, text)
+
+        return await self._thread.run(self._call(tool, dict(arguments), tell))
 
     # -- in the thread: the connection -------------------------------------------------------------------------------
 
@@ -230,7 +236,7 @@ class McpServer:
 
     # -- in the thread: calls ------------------------------------------------------------------------------------------
 
-    async def _call(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
+    async def _call(self, tool: ServerTool, arguments: Mapping[str, Any], tell: Callable[[str], None]) -> ToolOutput:
         """Call `tool` if it is still the one that was offered: the person's approval is for that one only."""
 
         async def ask(connection: Connection) -> ToolOutput:
@@ -242,7 +248,7 @@ class McpServer:
             from mcp.shared.exceptions import MCPError
 
             try:
-                return output_of(await connection.call(tool.name, arguments))
+                return output_of(await connection.call(tool.name, arguments, tell))
             except MCPError as error:
                 if _is_gone(error):
                     raise

@@ -178,7 +178,7 @@ def words(error: BaseException) -> str:
     return line(str(error)) or type(error).__name__
 
 
-def line(text: str) -> str:
-    """Untrusted text on one line, without keys and control characters."""
+def line(text: str, longest: int = LONGEST_REASON) -> str:
+    """Untrusted text on one line of at most `longest` characters, without keys and control characters."""
     printable = "".join(char if char.isprintable() else " " for char in text[: 10 * LONGEST_REASON])
-    return redact(" ".join(printable.split()))[:LONGEST_REASON]
+    return redact(" ".join(printable.split()))[:longest]

@@ -1,0 +1,106 @@
+"""What a server and this program say to each other beside calls and answers: progress, cancellation, roots."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.mcp.in_memory import TOOL, Json, Say, by_hand, connected, initialized, offering
+from tests.tools.mcp.mcp_running import call, until
+from tui.tools.base import progress
+from tui.tools.mcp.connection import progress_text
+
+
+async def test_progress_is_told_while_a_tool_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.tools.mcp.connection.PROGRESS_PAUSE", 0.0)
+
+    def called(params: Json, say: Say) -> Json:
+        for done in (1, 2):
+            token = params["_meta"]["progressToken"]
+            more = {"progressToken": token, "progress": done, "total": 2, "message": "fetching\x1b[2J\npages"}
+            say({"method": "notifications/progress", "params": more})
+        return {"content": []}
+
+    told: list[str] = []
+    async with connected(monkeypatch, lambda: by_hand(offering(tools_call=called))) as server:
+        progress.set(told.append)
+        await call(server, "echo")
+        await until(lambda: len(told) == 2)
+    assert told == ["1/2 fetching [2J pages", "2/2 fetching [2J pages"]
+
+
+async def test_a_flood_of_progress_is_told_a_few_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.tools.mcp.connection.PROGRESS_PAUSE", 1_000.0)
+
+    def called(params: Json, say: Say) -> Json:
+        for done in range(500):
+            more = {"progressToken": params["_meta"]["progressToken"], "progress": done}
+            say({"method": "notifications/progress", "params": more})
+        return {"content": []}
+
+    told: list[str] = []
+    async with connected(monkeypatch, lambda: by_hand(offering(tools_call=called))) as server:
+        progress.set(told.append)
+        await call(server, "echo")
+    assert len(told) <= 1
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "message", "text"),
+    [(3, 10, None, "3/10"), (0.5, 1, "half", "0.5/1 half"), (1234567, None, None, "1.23457e+06"), (7, 0, "x", "7 x")],
+)
+def test_progress_in_words(done: float, total: float | None, message: str | None, text: str) -> None:
+    assert progress_text(done, total, message) == text
+
+
+async def test_a_call_that_is_cancelled_is_cancelled_on_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, Any]] = []
+    hangs = offering(tools_call=lambda *_: None)
+
+    def answer(method: str, params: Json, say: Say) -> Any:
+        seen.append((method, params))
+        return None if method == "tools/call" else hangs(method, params, say)
+
+    async with connected(monkeypatch, lambda: by_hand(answer)) as server:
+        task = asyncio.create_task(call(server, "echo"))
+        await until(lambda: ("tools/call") in [method for method, _ in seen])
+        task.cancel()
+        await until(lambda: "notifications/cancelled" in [method for method, _ in seen])
+        assert server.status.state == "ready"
+
+
+async def roots_of_a_server(monkeypatch: pytest.MonkeyPatch, **config: Any) -> tuple[Json, Json]:
+    """The capabilities it is told, and the answer to its question for roots."""
+    told: list[Json] = []
+    answers: list[Json] = []
+
+    def first(params: Json, say: Say) -> Json:
+        told.append(params["capabilities"])
+        return initialized(params)
+
+    def listed(_params: Json, say: Say) -> Json:
+        say({"id": "r1", "method": "roots/list"})
+        return {"tools": [TOOL]}
+
+    answer = offering(initialize=first, tools_list=listed)
+    async with connected(monkeypatch, lambda: by_hand(answer, answers), **config):
+        await until(lambda: bool(answers))
+    return told[0], answers[0]
+
+
+async def test_a_server_is_told_the_working_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    told, answer = await roots_of_a_server(monkeypatch)
+    assert "roots" in told
+    assert answer["result"] == {"roots": [{"uri": tmp_path.as_uri(), "name": tmp_path.name}]}
+
+
+async def test_a_server_is_told_the_folders_that_are_set_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, answer = await roots_of_a_server(monkeypatch, roots=["/srv/a b"])
+    assert answer["result"]["roots"][0]["uri"] == "file:///srv/a%20b"
+    told, answer = await roots_of_a_server(monkeypatch, roots=[])
+    assert "roots" not in told
+    assert "error" in answer
