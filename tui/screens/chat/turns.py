@@ -316,12 +316,8 @@ class RunningTools:
     def __init__(self, screen: ChatScreen, enter: Callable[[str, float], None]) -> None:
         self._screen = screen
         self._enter = enter
-<<<<<<< HEAD
         self._running: dict[str, list[str]] = {}  # call id -> names (ids may repeat)
-=======
-        self._running: dict[str, list[str]] = {}  # call id -> names (ids may stand twice)
-        self._progress: dict[str, str] = {}  # call id -> what the tool says of how far it is
->>>>>>> d0d8e9b (mcp: progress above the prompt, cancellation told to the server, roots)
+        self._progress: dict[str, str] = {}  # call id -> the progress that the tool reports
         self._since = 0.0
         self._done = 0
         self._panel: ApprovalPanel | None = None
@@ -360,17 +356,12 @@ class RunningTools:
         self._panel = None
 
     def _tell(self) -> None:
-<<<<<<< HEAD
-        names = [name for group in self._running.values() for name in group]
-        if not names or self._panel is not None:  # the person must notice the question
-=======
         names = [
             f"{name}: {said}" if (said := self._progress.get(call_id)) else name
             for call_id, group in self._running.items()
             for name in group
         ]
-        if not names or self._panel is not None:  # the question is what the person has to know of
->>>>>>> d0d8e9b (mcp: progress above the prompt, cancellation told to the server, roots)
+        if not names or self._panel is not None:  # the person must notice the question
             return
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         done = f" ({self._done} done)" if self._done else ""
