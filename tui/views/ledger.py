@@ -4,12 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.chat.store.calls import CallRow
-from tui.text.numbers import signed_percent, timestamp, tokens_exact
+from textual.content import Content
 
-HEADS = ("when", "predicted", "at most", "reported", "off", "window", "report", "model", "")
-NUMBERS = frozenset({1, 2, 3, 4, 5})
+from tui.chat.store.calls import CallRow
+from tui.text.cells import clip, plain
+from tui.text.numbers import clock_time, money, percent, plural, signed_percent, timestamp, tokens_exact
+
+LEDGER = 100
+"""Requests that are listed, the newest."""
+
+HEADS = ("when", "predicted", "at most", "reported", "off", "window", "left out", "answered by", "how it was taken")
+NUMBERS = frozenset({1, 2, 3, 4, 5, 6})
 """Columns that are numbers."""
+
+_WIDE, _MEDIUM = 88, 50  # cells from which a line has the time and the margin; the prediction
+
+NOT_BELIEVED = ("doubted", "cut")
+
+_VERDICTS = {
+    "confirmed": "believed",
+    "believed": "believed, not confirmed yet",
+    "hidden": "believed",
+    "doubted": "not believed",
+    "cut": "not believed",
+}
+
+
+def reported_tokens(row: CallRow) -> int | None:
+    """The input that the provider reported; None if it reported nothing."""
+    return row.input_total if row.usage_source == "provider" else None
+
+
+def error_percent(row: CallRow) -> float | None:
+    """How far the prediction was off, in percent of a report that is believed; None if there is no such report."""
+    reported = reported_tokens(row)
+    if not reported or row.predicted is None or row.kind != "chat" or row.verdict in NOT_BELIEVED:
+        return None
+    return 100 * (row.predicted - reported) / reported
+
+
+def predicted_instead(rows: Sequence[CallRow]) -> dict[str, int]:
+    """By answer: the prediction of each request whose report is not believed."""
+    return {
+        row.message: row.predicted
+        for row in rows
+        if row.message is not None and row.predicted is not None and row.verdict in NOT_BELIEVED
+    }
+
+
+def how_taken(row: CallRow) -> str:
+    """What the report is worth and why, or why there is none."""
+    if row.status == "pending":
+        return "not answered yet"
+    if row.kind != "chat":
+        return f"{row.kind}: its own call"
+    verdict = _VERDICTS.get(row.verdict or "", "")
+    if verdict:
+        return f"{verdict}: {row.verdict_reason}" if row.verdict_reason else verdict
+    if row.error:
+        return f"failed: {row.error}"
+    return "believed" if reported_tokens(row) else "nothing reported: estimated"
 
 
 def ledger_rows(rows: Sequence[CallRow]) -> list[tuple[str, ...]]:
@@ -18,31 +72,126 @@ def ledger_rows(rows: Sequence[CallRow]) -> list[tuple[str, ...]]:
 
 
 def _cells(row: CallRow) -> tuple[str, ...]:
-    reported = row.input_total if row.usage_source == "provider" else None
-    off = "" if not reported or row.predicted is None else signed_percent(100 * (row.predicted - reported) / reported)
-    state = row.verdict or ("" if row.status == "success" else row.status)
-    sizes = (tokens_exact(row.predicted), tokens_exact(row.upper_bound), tokens_exact(reported))
-    model = f"{row.provider}/{row.model}"
-    return (timestamp(row.at), *sizes, off, tokens_exact(row.window), state, model, row.verdict_reason or "")
+    sizes = (tokens_exact(row.predicted), tokens_exact(row.upper_bound), tokens_exact(reported_tokens(row)))
+    left_out = tokens_exact(row.left_out) if row.left_out else ""
+    window, model = tokens_exact(row.window), f"{row.provider}/{row.answered_by or row.model}"
+    return (timestamp(row.at), *sizes, _off(row), window, left_out, model, how_taken(row))
+
+
+def _off(row: CallRow) -> str:
+    error = error_percent(row)
+    if error is None:
+        return ""
+    return signed_percent(error) if error < 1_000 else "> 999 %"
+
+
+def _model(row: CallRow) -> str:
+    """The model that was asked, and the one that answered if its name is another."""
+    asked = f"{row.provider}/{row.model}"
+    return asked if row.answered_by in (None, row.model) else f"{asked} by {row.answered_by}"
+
+
+def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
+    """One request in `width` cells. Narrow, the time and the margin go first, then the prediction."""
+    margin = f"±{row.upper_bound - row.predicted:,}" if row.upper_bound and row.predicted is not None else ""
+    off = _off(row) or "·"
+    figures = f"{number:>4}"
+    if width >= _WIDE:
+        figures += f"  {clock_time(row.at, now):>5}"
+    if width >= _MEDIUM:
+        figures += f"{tokens_exact(row.predicted):>11}"
+    if width >= _WIDE:
+        figures += f" {margin:<8}"
+    figures += f"{tokens_exact(reported_tokens(row)):>11}{off:>9}   "
+    extra = [f"{row.left_out:,} left out"] if row.left_out else []
+    extra += [f"{row.input_cached:,} from the cache"] if row.input_cached else []
+    extra += [money(row.cost)] if row.cost else []
+    how = plain(" · ".join([how_taken(row), *extra]))
+    doubtful = row.verdict in NOT_BELIEVED
+    style = "$text-warning" if doubtful else "$text-error" if row.error else "$text-muted"
+    return Content.assemble((figures, "$foreground"), (clip(how, max(1, width - len(figures))), style))
+
+
+def request_head(width: int) -> Content:
+    """The heads of `request_line`."""
+    text = f"{'#':>4}"
+    text += f"  {'when':>5}" if width >= _WIDE else ""
+    text += f"{'predicted':>11}" if width >= _MEDIUM else ""
+    text += " " * 9 if width >= _WIDE else ""
+    return Content.styled(clip(f"{text}{'reported':>11}{'off':>9}   how it was taken", width), "$text-muted")
+
+
+def request_details(row: CallRow) -> str:
+    """All that is known of a request, one fact a line."""
+    cost = money(row.cost) or "?"
+    cache = f"{tokens_exact(row.input_cached)} from the cache, {tokens_exact(row.input_cache_write)} written to it"
+    facts = (
+        ("when", timestamp(row.at)),
+        ("model", _model(row)),
+        ("window", f"{tokens_exact(row.window)} tokens"),
+        ("predicted", f"{tokens_exact(row.predicted)} tokens, at most {tokens_exact(row.upper_bound)}"),
+        ("", f"{tokens_exact(row.known)} of them measured, {tokens_exact(row.estimated)} estimated"),
+        ("reported", f"{tokens_exact(reported_tokens(row))} tokens of input"),
+        ("", cache),
+        ("output", f"{tokens_exact(row.output_total)} tokens, {tokens_exact(row.reasoning)} of them reasoning"),
+        ("off", _off(row) or "?"),
+        ("taken", how_taken(row)),
+        ("left out", f"{row.left_out or 0:,} tokens, by rolling context"),
+        ("cost", f"~{cost}" if row.usage_source == "estimated" and row.cost else cost),
+        ("time", _seconds(row)),
+        ("ended", row.finish_reason or row.error or row.status),
+    )
+    return "\n".join(f"{name:<12}{value}" for name, value in facts)
+
+
+def _seconds(row: CallRow) -> str:
+    if row.seconds is None:
+        return "?"
+    first = "" if row.first_token_seconds is None else f", {row.first_token_seconds:.1f} s to the first token"
+    return f"{row.seconds:.1f} s{first}"
+
+
+def accuracy_line(rows: Sequence[CallRow]) -> str:
+    """How good the predictions were, first calls and following ones apart, and how many reports are not believed."""
+    following = [error for row in rows if row.source != "estimated" and (error := error_percent(row)) is not None]
+    first = [error for row in rows if row.source == "estimated" and (error := error_percent(row)) is not None]
+    parts = [
+        f"{name} calls: 95 % within {percent(_p95(errors), digits=1)}"
+        for name, errors in (("following", following), ("first", first))
+        if errors
+    ]
+    doubted = sum(row.verdict in NOT_BELIEVED for row in rows)
+    parts += [f"{doubted:,} of {plural(len(rows), 'request')} not believed"] if doubted else []
+    return "   ·   ".join(parts)
+
+
+def _p95(errors: Sequence[float]) -> float:
+    ordered = sorted(map(abs, errors))
+    return ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
 
 
 def ledger_entry(row: CallRow) -> dict[str, object]:
     """A line for scripts; unknown is None."""
-    reported = row.input_total if row.usage_source == "provider" else None
     return {
         "at": row.at,
         "kind": row.kind,
         "status": row.status,
         "provider": row.provider,
         "model": row.model,
+        "answered_by": row.answered_by,
         "predicted": row.predicted,
         "upper_bound": row.upper_bound,
         "source": row.source,
-        "reported": reported,
+        "reported": reported_tokens(row),
+        "cached": row.input_cached,
+        "cache_written": row.input_cache_write,
         "output": row.output_total,
+        "reasoning": row.reasoning,
+        "error_percent": error_percent(row),
         "verdict": row.verdict,
         "reason": row.verdict_reason,
         "window": row.window,
+        "left_out": row.left_out,
         "cost": row.cost,
         "error": row.error,
     }

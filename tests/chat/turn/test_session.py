@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -360,6 +361,22 @@ async def test_a_small_window_never_overflows_and_loses_nothing(tmp_path: Path, 
         assert texts == [f"{number} {LONG}" for number in range(40)]
         assert session.usage is not None
         assert not session.usage.over
+
+
+async def test_what_is_left_out_is_known_with_each_request(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(window=2_000), rolling_context=True) as workspace:
+        session = await workspace.new_session()
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG}"))
+        usage = await session.refresh_usage()
+        trimmed = [why for why in session.not_sent.values() if why == "trimmed"]
+        assert usage.rolling and usage.left_out.messages == len(trimmed) > 0
+        whole = session._meter.estimate(replace(session._conversation.untrimmed_request(), session="apart"))
+        assert usage.total + usage.left_out.tokens == pytest.approx(whole, rel=0.05)
+        left_out = [call.left_out or 0 for call in workspace.services.calls.rows(session.id)]
+        assert left_out[0] == 0 and left_out[-1] == usage.left_out.tokens
+        await session.set_rolling(False)
+        assert (await session.refresh_usage()).left_out == (0, 0)
 
 
 async def test_both_off_refuses_with_the_sizes_and_sends_nothing(tmp_path: Path) -> None:

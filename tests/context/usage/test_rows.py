@@ -233,6 +233,17 @@ def test_the_parts_that_a_provider_counts_are_shown_as_counted(talk: tuple[Messa
     assert rows(known, replace(asked, session="another"))["tools"].tokens == TRUE_TOOLS
 
 
+def test_with_the_rest_counted_the_only_estimated_row_is_a_difference() -> None:
+    known = estimator()
+    asked = request(user("hello there"), tools=TOOLS)
+    known.note_parts(asked, [real(step) for step in preamble_steps(asked)])
+    assert rows(known, asked)["user"].source == "estimated"
+    known.note_count(asked, real(asked), at=1.0)
+    found = rows(known, asked)
+    assert {key: row.source for key, row in found.items()} == {"tools": "counted", "user": "derived"}
+    assert found["user"].tokens == real(asked) - TRUE_TOOLS
+
+
 def test_a_first_message_that_costs_twice_its_estimate_is_not_booked_as_tools() -> None:
     known = estimator()
     asked = request(user("word " * 1_000), tools=TOOLS)

@@ -25,7 +25,7 @@ from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits
 from tui.context.usage.rows import apportion
 from tui.context.usage.snapshot import snapshot_from_json, snapshot_to_json
-from tui.context.usage.usage import ContextUsage, calculate_context_usage, usage_to_json
+from tui.context.usage.usage import ContextUsage, LeftOut, calculate_context_usage, usage_to_json
 from tui.messages import Attachment, Message, Request, SystemSection, Text, ToolSchema, Usage
 from tui.text.names import ROW_NAMES
 
@@ -147,21 +147,30 @@ def test_looking_changes_nothing() -> None:
 
 
 def test_the_json_is_as_fixed() -> None:
-    data = usage_to_json(usage_of(everything()))
+    usage = usage_of(everything(), settings=BudgetSettings(rolling=True))
+    data = usage_to_json(replace(usage, left_out=LeftOut(2, 900), warnings=("odd",)))
     assert list(data) == [
-        *("session", "provider", "model", "window", "total", "upper_bound", "source", "percent", "basis", "rows"),
-        *("output_reserve", "compaction_buffer", "free", "over", "until_compaction"),
+        *("session", "provider", "model", "window", "budget", "rolling"),
+        *("total", "upper_bound", "source", "percent", "basis", "rows"),
+        *("output_reserve", "compaction_buffer", "free", "over", "until_compaction", "left_out", "warnings"),
     ]
+    assert data["left_out"] == {"messages": 2, "tokens": 900}
+    assert (data["rolling"], data["warnings"]) == (True, ["odd"])
+    assert data["budget"] == {"max_input": 184_000, "reserved_output": 16_000, "compaction_at": None}
     assert json.loads(json.dumps(data)) == data
     window, basis, rows = data["window"], data["basis"], data["rows"]
-    assert window == {"context": 200_000, "input": None, "output": None, "source": "probe"}
+    assert window == {"context": 200_000, "input": None, "output": None, "source": "probe", "detail": ""}
     assert isinstance(basis, dict)
     assert list(basis) == [
-        *("last_input", "last_output", "last_output_sent_back", "new_messages", "last_error_percent", "factor"),
+        *("last_input", "last_output", "last_output_sent_back", "new_messages", "new_message_count"),
+        *("counted", "cleared", "compactions", "compaction_saved"),
+        *("last_error_percent", "error_p95_percent", "measured_calls", "factor", "classes"),
     ]
     assert isinstance(rows, list)
     assert [row["key"] for row in rows] == [key for key in ROW_NAMES if key in {row["key"] for row in rows}]
     assert all(list(row) == ["key", "name", "tokens", "source", "items"] for row in rows)
+    tools = next(row["items"] for row in rows if row["key"] == "tools")
+    assert {item["name"]: item["server"] for item in tools} == {"look": None, "search": "files", "read": "files"}
     assert sum(row["tokens"] for row in rows) == data["total"]
     assert all(sum(item["tokens"] for item in row["items"]) == row["tokens"] for row in rows if row["items"])
 

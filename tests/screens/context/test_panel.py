@@ -10,7 +10,8 @@ from tests.screens.conftest import SIZES, running
 from tests.screens.talks import TALK, EchoProvider, Talk, assistant, ident, long_talk, shown_usage, user
 from tests.usages import make_usage
 from tui.chat.turn.session import ChatSession
-from tui.messages import Message, Text
+from tui.context.estimate.evidence import Verdict
+from tui.messages import Message, Request, Text, Usage
 from tui.providers.base import Capabilities
 from tui.screens.context.panel import ContextPanel
 from tui.views.context.table import ContextView
@@ -176,6 +177,31 @@ async def test_history_draws_the_calls_and_marks_compactions() -> None:
         await run.shows("30 calls", "now 9.5k, most 87.5k", "▼ compacted", "window 200k", "█")
         await run.press("escape")
         await run.shows("category")
+
+
+@pytest.mark.slow
+async def test_history_lists_the_requests_with_what_their_reports_were_taken_for() -> None:
+    async with running(Talk(messages=[user("q", "a01q"), assistant("a", "a01r", tokens=(3_000, 500))])) as run:
+        usage = run.session.usage
+        assert usage is not None
+        log, request = run.workspace.services.calls, Request("scripted", "m", (), session=run.session.id)
+        for tokens, verdict in (
+            (52_080, Verdict(confirmed=True)),
+            (100, Verdict("doubted", "204,000 bytes of text can't be 100 tokens")),
+        ):
+            call = log.begin(request, usage, message=ident("a01r"), kind="chat")
+            log.finish(call, usage=Usage(tokens, 9), seconds=1.0, finish_reason="stop", cost=0.014, verdict=verdict)
+        await run.press("f2", "h")
+        await run.shows("Requests · 2", "how it was taken", "1 of 2 requests not believed")
+        doubted, believed = (line for line in run.text.splitlines() if "believed" in line and "±" in line)
+        assert "not believed: 204,000 bytes" in doubted and " 2 " in doubted
+        assert "52,080" in believed and "believed · $0.01" in believed
+        await run.press("down", "enter")
+        await run.shows("Request 1", "52,080 tokens of input", "at most")
+        await run.press("escape", "x")
+        await run.shows("Nothing was learned of")
+        await run.press("o")
+        await run.until(lambda: run.app.screen is run.chat)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from tests.usages import make_usage
 from tui.context.usage.limits import Budget
 from tui.context.usage.rows import UsageItem, UsageRow
+from tui.context.usage.usage import LeftOut
 from tui.text.names import MESSAGE_ROWS, ROW_NAMES
 from tui.text.numbers import Cost
 from tui.views.context.bar import context_bar, filled_halves, urgency
@@ -119,6 +120,16 @@ def test_the_panel_at_100_columns() -> None:
     assert "basis   last input 50,000 + last output 2,000 (all of it sent back) + new ~100" in text
     assert "this model: factor 1.31, 95 % of estimates within 0.6 %" in text
     assert "1 compaction, saved 84k" in text
+
+
+def test_what_is_left_out_and_what_is_sent_are_the_whole_conversation() -> None:
+    usage = replace(make_usage(rolling=True), left_out=LeftOut(12, 38_400), rolling=True)
+    text = "\n".join(line.content.plain.rstrip() for line in context_lines(usage, 100))
+    [line] = [line.split() for line in text.splitlines() if "not sent" in line]
+    assert line == ["not", "sent", "38,400", "estimated", "12", "messages;", "all", "of", "it", "90,500"]
+    nothing = "\n".join(line.content.plain for line in context_lines(replace(usage, left_out=LeftOut()), 100))
+    assert "rolling context leaves nothing out" in nothing
+    assert "not sent " not in "\n".join(_text(100))
 
 
 def test_the_panel_at_40_columns_marks_estimates_by_sign() -> None:

@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 
 from tests.context.helpers import MODEL, WordTokenizer, answer, estimator, registered, request, thinking, user
+from tui.context.counting.costs import Cost
+from tui.context.counting.digests import message_digest
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.usage import ClassFactor, calculate_context_usage
@@ -115,3 +117,11 @@ def test_the_classes_of_the_conversation_show_what_was_learned_of_each() -> None
     assert any("factor 1.10 (latin 1.00, devanagari 1.30)" in text for text in lines)
     same = replace(basis, classes=(ClassFactor("latin", 900, 1.1), ClassFactor("digits", 90, 1.1)))
     assert not any("latin" in line.plain for line in basis_lines(replace(usage, basis=same), 200))
+
+
+def test_what_is_new_is_all_that_came_since_also_where_some_of_it_was_measured() -> None:
+    known = measured()
+    known.costs.put("p", MODEL, {message_digest(ANSWER).full: Cost(200, 0, "measured")})
+    text = line(known, user("q"), ANSWER, user("x"), ANSWER, user("y"))
+    assert "sent again" not in text
+    assert re.search(r"\+ new ~2\d\d$", text)

@@ -14,10 +14,9 @@ from tui.chat.store.store import SessionInfo, SessionStore, find_session, last_s
 from tui.chat.usage_report import Totals, by_day, by_model, by_provider, each_day, inherited, totals, totals_to_json
 from tui.cli.output import table, write
 from tui.config.settings import Settings
-from tui.views.ledger import NUMBERS, ledger_entry, ledger_rows
+from tui.views.ledger import LEDGER, NUMBERS, ledger_entry, ledger_rows
 
 CHART_DAYS = 30
-LEDGER = 100  # requests listed
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,9 @@ def attribute(request: Request, situation: Situation) -> Attribution:
         sources = {key: "derived" if source == "estimated" else source for key, source in sources.items()}
     for key, (_, estimated, derived) in rows.items():
         sources[key] = "estimated" if estimated > 0 else "derived" if derived > 0 else "measured"
+    guessed = [key for key, estimated in estimates.items() if estimated > 0]
+    if len(guessed) == 1 and situation.base.measured and not preamble.doubt:  # the difference of what is certain
+        sources[guessed[0]] = "derived"
     return _with_rest(Attribution(tokens, sources, factor), total, rest, measured=situation.base.measured)
 
 

@@ -252,7 +252,14 @@ def usage_to_json(usage: ContextUsage) -> dict[str, object]:
             "input": usage.limits.input,
             "output": usage.limits.output,
             "source": usage.limits.source,
+            "detail": usage.limits.detail,
         },
+        "budget": {
+            "max_input": usage.budget.max_input,
+            "reserved_output": usage.budget.reserved_output,
+            "compaction_at": usage.budget.compaction_at,
+        },
+        "rolling": usage.rolling,
         "total": usage.total,
         "upper_bound": usage.upper_bound,
         "source": usage.source,
@@ -262,8 +269,16 @@ def usage_to_json(usage: ContextUsage) -> dict[str, object]:
             "last_output": basis.last_output,
             "last_output_sent_back": basis.last_output_sent_back,
             "new_messages": basis.new_messages,
+            "new_message_count": basis.new_message_count,
+            "counted": basis.counted,
+            "cleared": basis.cleared,
+            "compactions": basis.compactions,
+            "compaction_saved": basis.compaction_saved,
             "last_error_percent": basis.last_error_percent,
+            "error_p95_percent": basis.error_p95_percent,
+            "measured_calls": basis.measured_calls,
             "factor": basis.factor,
+            "classes": [item._asdict() for item in basis.classes],
         },
         "rows": [
             {
@@ -280,8 +295,20 @@ def usage_to_json(usage: ContextUsage) -> dict[str, object]:
         "free": usage.free,
         "over": usage.over,
         "until_compaction": usage.until_compaction,
+        "left_out": usage.left_out._asdict(),
+        "warnings": list(usage.warnings),
     }
 
 
 def _items(items: Sequence[UsageItem]) -> list[dict[str, object]]:
-    return [{"name": item.name, "tokens": item.tokens, "source": item.source, "ref": item.ref} for item in items]
+    """`server` is a tool's MCP server, None for other items and the built-in tools."""
+    return [
+        {
+            "name": item.name,
+            "tokens": item.tokens,
+            "source": item.source,
+            "ref": item.ref,
+            "server": None if item.group in ("", "built-in") else item.group,
+        }
+        for item in items
+    ]

@@ -206,13 +206,17 @@ class ContextPanel(Panel[str]):
         self.app.push_screen(MessagesPanel(self.session, changed=self._recount), self._opened)
 
     def action_history(self) -> None:
-        """Show the growth of the conversation, call by call."""
-        self.app.push_screen(HistoryPanel(self.session))
+        """Show the growth of the conversation and its requests, call by call."""
+        self.app.push_screen(HistoryPanel(self.session, self.workspace), self._back_from_history)
 
     def action_fits(self) -> None:
         """Show the models that this conversation fits."""
         if self.usage is not None:
             self.app.push_screen(FitsPanel(self.usage, self.workspace))
+
+    def _back_from_history(self, message_id: str | None) -> None:
+        self.follow()  # what was learned may have been forgotten
+        self._opened(message_id)
 
     def _opened(self, message_id: str | None) -> None:
         if message_id is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from textual.content import Content
@@ -15,6 +16,8 @@ Event = Literal["", "compacted", "trimmed"]
 
 DROP = 0.9
 """If a call's input is below this share of the previous one, something was left out, even without a record."""
+
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
@@ -28,8 +31,11 @@ class Call:
     measured: bool = True
 
 
-def calls_of(messages: Iterable[Message]) -> list[Call]:
-    """The calls of a conversation, from the usage of its answers, oldest first."""
+def calls_of(messages: Iterable[Message], predicted: Mapping[str, int] = NOTHING) -> list[Call]:
+    """The calls of a conversation, from the usage of its answers, oldest first.
+
+    `predicted` are the tokens of input to show, by the answer's id, where what was reported is not believed.
+    """
     calls: list[Call] = []
     last_input, summary = 0, False
     for message in messages:
@@ -39,10 +45,11 @@ def calls_of(messages: Iterable[Message]) -> list[Call]:
         usage = message.usage
         if message.role != "assistant" or usage is None or not usage.input_total:
             continue
-        dropped = usage.input_total < DROP * last_input
-        event: Event = "compacted" if summary else "trimmed" if dropped else ""
-        calls.append(Call(usage.input_total + (usage.output_total or 0), event, usage.source == "provider"))
-        last_input, summary = usage.input_total, False
+        read = predicted.get(message.id, usage.input_total)
+        event: Event = "compacted" if summary else "trimmed" if read < DROP * last_input else ""
+        measured = usage.source == "provider" and message.id not in predicted
+        calls.append(Call(read + (usage.output_total or 0), event, measured))
+        last_input, summary = read, False
     return calls
 
 

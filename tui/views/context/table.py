@@ -141,6 +141,7 @@ def table_lines(usage: ContextUsage, width: int, *, expanded: AbstractSet[str], 
     for row in after:
         lines += table.row(row)
     lines += table.rest()
+    lines += table.left_out()
     lines += [Line(Content.styled(clip(f"! {warning}", width), "$text-warning")) for warning in usage.warnings]
     return lines
 
@@ -189,6 +190,17 @@ class _Table:
             for row in rows:
                 lines += self.row(row, indent=2)
         return lines
+
+    def left_out(self) -> list[Line]:
+        """What rolling context leaves out now; sent and left out are the whole conversation."""
+        usage = self.usage
+        messages, tokens = usage.left_out
+        if not (messages or usage.rolling):
+            return []
+        whole = f"{plural(messages, 'message')}; all of it {tokens_exact(usage.total + tokens)}"
+        hint = whole if messages else "rolling context leaves nothing out"
+        how = "estimated" if tokens else ""
+        return [Line(self._line("", "not sent", self._tokens(tokens, how), "", how, hint), "left_out")]
 
     def rest(self) -> list[Line]:
         """Everything but messages: free, compaction buffer, output reserve; and the excess."""
@@ -333,6 +345,8 @@ def _sum(usage: ContextUsage) -> str:
         sent = "all of it sent back" if back == basis.last_output else f"{tokens_exact(back)} of it sent back"
         text += f" + last output {tokens_exact(basis.last_output)} ({sent})"
     new = basis.new_messages or 0
+    if basis.new_message_count:  # some of the new ones were measured in calls of their own
+        new = max(new, usage.total - measured)
     text += f" + new ~{tokens_exact(new)}" if new else ""
     change = usage.total - measured - new
     about = "" if usage.source == "exact" else "~"
