@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tui.context.counting.classes import CLASSES, DIGITS, LATIN, pack
 from tui.context.estimate.calibration import (
+    EARLY_SPREAD,
     ENOUGH_CALLS,
     FACTOR_HIGH,
     FACTOR_LOW,
@@ -89,11 +90,12 @@ def test_a_gateway_that_bills_base64_is_believed_after_two_calls() -> None:
     assert once.learn_media(54_000, 4_500_000).media_factor == pytest.approx(83.3, abs=0.1)
 
 
-def test_fixed_margins_until_there_are_enough_calls_then_the_models_own_errors() -> None:
+def test_a_wide_spread_until_there_are_enough_calls_then_the_models_own_errors() -> None:
     calibration = Calibration()
     for _ in range(ENOUGH_CALLS - 1):
         calibration = calibration.note(1_000, 1_001, 20.0)
-    assert calibration.spread == 1.0
+    assert calibration.spread == EARLY_SPREAD
+    assert calibration.note(1_000, 1_200, 20.0).spread == 10.0
     calibration = calibration.note(1_000, 1_001, 20.0)
     assert calibration.spread == pytest.approx(1 / 20)
 

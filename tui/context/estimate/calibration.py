@@ -25,6 +25,8 @@ ALIKE = 1.25  # largest ratio between the factors of two observations that agree
 AGREE_SHARE, AGREE_SLACK = 0.05, 20.0  # largest difference between two observations that agree: share, tokens
 ENOUGH_CALLS = 20  # from here on the upper bound is based on the model's own errors
 COVERAGE = 0.95  # share of calls that the upper bound covers
+EARLY_SPREAD = 4.0  # of the fixed margin, until then: nearly all of 700 recorded first calls were within it
+MARGIN_CALL = 20.0  # tokens that a call may add to a confirmed one beside its text: reminders, marks of roles
 MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # shares of the total, until then
 
 # Standard deviations of the prior around 1, and of one observation, for the fit below.
@@ -258,9 +260,9 @@ class Calibration:
 
     @cached_property
     def spread(self) -> float:
-        """What the fixed margin is multiplied by for the upper bound; 1 before `ENOUGH_CALLS` calls."""
+        """What the fixed margin of a confirmed base is multiplied by for the upper bound."""
         if len(self.errors) < ENOUGH_CALLS:
-            return 1.0
+            return max(EARLY_SPREAD, *self.errors) if self.errors else EARLY_SPREAD
         # The order statistic of conformal prediction: it covers the next call with this chance for any distribution.
         ordered = sorted(self.errors)
         place = min(len(ordered), ceil(COVERAGE * (len(ordered) + 1)))
@@ -299,7 +301,7 @@ class Calibration:
                 [*seen[:3], {CLASSES[kind]: tokens for kind, tokens in seen.classes}, seen.sure]
                 for seen in self.observations
             ],
-            "errors": list(self.errors),
+            "call_errors": list(self.errors),
             "relative": list(self.relative),
             "media": list(self.media),
             "returned": list(self.returned),
@@ -316,7 +318,7 @@ class Calibration:
         """The inverse of `to_json`. Raises `ValueError`, `TypeError` or `KeyError` for malformed data."""
         return cls(
             observations=tuple(map(_observation, data["observations"]))[-KEPT:],
-            errors=tuple(map(float, data["errors"]))[-KEPT_ERRORS:],
+            errors=tuple(map(float, data.get("call_errors", ())))[-KEPT_ERRORS:],
             relative=tuple(map(float, data["relative"]))[-KEPT_ERRORS:],
             media=tuple(map(float, data["media"])),
             returned=tuple(map(float, data.get("returned", ()))),

@@ -11,6 +11,7 @@ from tui.context.counting.tokenizers import get_tokenizer, margins_of
 from tui.context.estimate.bases import Base
 from tui.context.estimate.calibration import (
     ENOUGH_CALLS,
+    MARGIN_CALL,
     MARGIN_HEURISTIC,
     MARGIN_KNOWN,
     MARGIN_TOKENIZER,
@@ -119,8 +120,8 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
         least += MARGIN_TOKENIZER * base.uncertain
         if base.match.measurement is None:
             least += MARGIN_FIRST + _tools_margin(preamble, calibration)
-    margin = 0.0 if exact else MARGIN_KNOWN * sure + least
-    bound = max(tokens, ceil(tokens + max(margin * calibration.spread, least)))
+    margin = 0.0 if exact else (MARGIN_CALL if confirmed else MARGIN_KNOWN * sure) + least
+    bound = ceil(tokens + (max(margin * calibration.spread, least) if confirmed else margin))
     if exact and measurement is not None and measurement.doubt > NEGLIGIBLE * tokens:
         bound = ceil(tokens + measurement.doubt)
     return ConversationEstimate(
