@@ -25,6 +25,7 @@ from tui.tools.capping import cap_text
 from tui.tools.mcp.config import ServerConfig, content_hash
 from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.patterns import Gap, ServerPattern
+from tui.tools.mcp.questions import Ask
 from tui.tools.mcp.results import NOTHING_CACHED, CachedOffer, Content, ServerPrompt, ServerResource
 from tui.tools.mcp.status import ServerStatus
 
@@ -72,8 +73,9 @@ class Servers:
         if self.configured.servers:
             self._follow_servers()
 
-    def start(self) -> None:
-        """Start the servers in the background."""
+    def start(self, ask: Ask | None = None) -> None:
+        """Start the servers in the background. `ask` asks the person what they want to know; None: nobody is there."""
+        self._hub.ask = ask or self._hub.ask
         if self._hub.servers:
             self._later(self._hub.start())
 

@@ -88,7 +88,7 @@ def chat(settings: Settings, *, resume: str | None) -> int:
         from tui.chat.workspace import Workspace
 
         workspace = await Workspace.open(settings, resume=resume)
-        workspace.servers.start()
+        workspace.servers.start(app.chat.answer_server)
         return workspace
 
     app = ChatApp(settings, open_workspace)

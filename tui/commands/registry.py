@@ -17,7 +17,7 @@ from tui.commands.ui import SECTIONS, UI, Chat, Command, CommandError
 from tui.text.match import match
 from tui.views.view import Choice
 
-NO_COMMANDS = frozenset({"registry", "ui"})
+NO_COMMANDS = frozenset({"questions", "registry", "ui"})
 """Modules of the package that are not commands."""
 
 

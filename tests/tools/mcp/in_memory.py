@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from tests.tools.mcp.mcp_running import START, make_hub
+from tui.tools.mcp.questions import Ask
 from tui.tools.mcp.server import McpServer
 
 Json: TypeAlias = dict[str, Any]
@@ -98,12 +99,29 @@ async def by_hand(answer: Answer, answered: list[Json] | None = None) -> AsyncIt
 
 
 @asynccontextmanager
+async def by_sdk(server: Any) -> AsyncIterator[Any]:
+    """The SDK's streams to a server that is built with it."""
+    from mcp.shared.memory import create_client_server_memory_streams
+
+    streams = create_client_server_memory_streams()
+    async with streams as (client, (reading, writing)), anyio.create_task_group() as tasks:
+        tasks.start_soon(server.run, reading, writing, server.create_initialization_options())
+        yield client
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
 async def connected(
-    monkeypatch: pytest.MonkeyPatch, open_server: Callable[[], AbstractAsyncContextManager[Any]], **config: Any
+    monkeypatch: pytest.MonkeyPatch,
+    open_server: Callable[[], AbstractAsyncContextManager[Any]],
+    *,
+    ask: Ask | None = None,
+    **config: Any,
 ) -> AsyncIterator[McpServer]:
     """A server as the program has it, "s", reached through the streams that `open_server` gives."""
     monkeypatch.setattr("tui.tools.mcp.connection.open_transport", lambda *_: open_server())
     hub = make_hub({"s": {"command": "none", **config}})
+    hub.ask = ask
     await hub.start()
     await hub.settle(START)
     try:

@@ -31,6 +31,8 @@ from tui.text.clean import clean_line
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
+    from tui.tools.mcp.questions import Question as ServerQuestion
+    from tui.tools.mcp.questions import Reply
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +47,10 @@ def run(settings: Settings, *, resume: str | None) -> int:
 
 async def _run(settings: Settings, resume: str | None) -> int:
     workspace = await Workspace.open(settings, resume=resume)
-    workspace.servers.start()
     try:
         talks = sys.stdin.isatty() and sys.stdout.isatty()
         chat = PlainChat(workspace, await workspace.start_session(), Lines(), talks=talks)
+        workspace.servers.start(chat.answer_server if talks else None)
         streams.on_interrupt(chat.interrupt)
         on_termination(chat.leave)
         return await chat.talk()
@@ -70,6 +72,7 @@ class PlainChat:
         self._code = 0
         self._prompt = ""  # the last question, while its answer is pending
         self._pressed = float("-inf")
+        self._asking = asyncio.Lock()  # one question at a time
 
     async def talk(self) -> int:
         """Chat until the end; returns the exit code."""
@@ -132,6 +135,11 @@ class PlainChat:
         self._prompt = ""
         return (line or "").strip()
 
+    async def ask_alone(self, question: str) -> str:
+        """As `ask`, once no server asks something."""
+        async with self._asking:
+            return await self.ask(question)
+
     async def text(self, question: str) -> str:
         """One line from the person, or all lines between two fences; "" at the end. It can be recalled later."""
         self._show_prompt(f"{question} ")
@@ -168,6 +176,16 @@ class PlainChat:
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
         """Print a turn."""
         await self._speaker.turn(events)
+
+    async def answer_server(self, question: ServerQuestion) -> Reply:
+        """Ask the person what an MCP server wants to know, during a turn: between turns lines are messages."""
+        from tui.commands.questions import CANCEL, ask
+
+        if not self.session.running:
+            complain(f"the MCP server {clean_line(question.server)} asked something outside of an answer: cancelled")
+            return CANCEL
+        async with self._asking:
+            return await ask(self._ui, question)
 
     def interrupt(self) -> None:
         """ctrl+c: stop the answer, or quit on a second press."""

@@ -98,7 +98,7 @@ class Speaker:
         complain(f"wants to run {call}" + (f": {asked.why}" if asked.why else ""))
         sys.stderr.write(indent(redact(readable_arguments(asked.arguments).plain), "  ") + "\n")
         answers = "y yes, n no" if asked.why else "y yes, s in this conversation always, a always, n no, never"
-        answer = await self._chat.ask(f"Run it? {answers}:")
+        answer = await self._chat.ask_alone(f"Run it? {answers}:")
         decision = ANSWERS.get(answer.lower(), "no")
         self._chat.session.tools.approve(asked.id, decision)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from textual import events, getters, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.worker import Worker
 
 from tui.commands import registry as slash
 from tui.commands.ui import Chat, Command
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from tui.screens.chat.turns import Turns
     from tui.screens.chat.ui import ScreenUI
     from tui.text.numbers import Cost
+    from tui.tools.mcp.questions import Question as ServerQuestion
+    from tui.tools.mcp.questions import Reply
     from tui.views.help_lines import Key
 
 log = logging.getLogger(__name__)
@@ -183,6 +186,26 @@ class ChatScreen(BackgroundScreen):
         self._tell_server_news()
         for text in await asyncio.to_thread(self._key_problems) if self.keymap else ():
             self.notify(text, severity="warning", timeout=8, markup=False)
+
+    async def answer_server(self, question: ServerQuestion) -> Reply:
+        """Ask the person what an MCP server wants to know; cancelled when it does not wait any more."""
+        from tui.commands.questions import ask
+
+        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+        async def asking() -> None:  # panels can be waited for in workers only
+            try:
+                reply = await ask(self.ui, question)
+            except Exception as error:  # for whoever waits for the answer
+                answer.set_exception(error)
+            else:
+                answer.set_result(reply)
+
+        worker: Worker[None] = self.run_worker(asking(), group="server questions", exit_on_error=False)
+        try:
+            return await answer
+        finally:
+            worker.cancel()
 
     async def attach(self, session: ChatSession) -> None:
         """Show this session, with its draft."""

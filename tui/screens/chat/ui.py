@@ -61,7 +61,13 @@ class ScreenUI:
     async def _push(self, module: str, name: str, *args: Any, **options: Any) -> Any:
         """Open the panel class `name` of `module`, and await its result."""
         kind: Callable[..., Panel[Any]] = getattr(import_module(module), name)
-        return await self.chat.app.push_screen_wait(kind(*args, **options))
+        panel = kind(*args, **options)
+        try:
+            return await self.chat.app.push_screen_wait(panel)
+        except asyncio.CancelledError:  # what was asked has become pointless
+            if panel.is_current:
+                panel.dismiss(None)
+            raise
 
     # -- methods of `UI` ------------------------------------------------------------------------------------
 

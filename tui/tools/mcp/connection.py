@@ -6,18 +6,20 @@ import asyncio
 import contextlib
 import importlib.util
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from tui.config.paths import at_home
 from tui.providers.keys import hold_secret
+from tui.text.clean import clean_text
 from tui.tools.base import ToolError
 from tui.tools.mcp.config import NotInstalledError, ServerConfig, start_environment
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED, Issue, Normalizer
 from tui.tools.mcp.patterns import Gap
+from tui.tools.mcp.questions import Ask, LinkQuestion, Question, form_question
 from tui.tools.mcp.status import line
 from tui.tools.mcp.transport import TransportStatus, open_transport, watched
 
@@ -43,6 +45,8 @@ COMPLETE_WAIT = 2.0
 
 PROGRESS_PAUSE = 0.2
 """Seconds between two words on how far a tool is: servers send thousands."""
+
+LONGEST_MESSAGE = 4_000  # characters of a question
 
 LONGEST_PROGRESS = 80  # characters of such a word
 
@@ -72,6 +76,26 @@ class Connection:
         self._client = client
         self._normalizer = normalizer
         self._timeout = timeout
+        self._limits: set[asyncio.Timeout] = set()  # of the calls that run
+        self._questions = 0  # that wait for the person
+
+    @contextlib.contextmanager
+    def unhurried(self) -> Iterator[None]:
+        """No call is given up meanwhile: the server waits for the person."""
+        self._questions += 1
+        self._reschedule()
+        try:
+            yield
+        finally:
+            self._questions -= 1
+            self._reschedule()
+
+    def _reschedule(self) -> None:
+        for limit in self._limits:
+            limit.reschedule(self._deadline())
+
+    def _deadline(self) -> float | None:
+        return None if self._questions else asyncio.get_running_loop().time() + self._timeout
 
     @property
     def about(self) -> str:
@@ -161,16 +185,20 @@ class Connection:
         loop = asyncio.get_running_loop()
         told = 0.0
         try:
-            async with asyncio.timeout(self._timeout) as limit:
+            async with asyncio.timeout_at(self._deadline()) as limit:
+                self._limits.add(limit)
 
                 async def alive(progress: float, total: float | None, message: str | None) -> None:
                     nonlocal told
-                    limit.reschedule(loop.time() + self._timeout)
+                    limit.reschedule(self._deadline())
                     if loop.time() - told >= PROGRESS_PAUSE or progress == total:
                         told = loop.time()
                         tell(progress_text(progress, total, message))
 
-                return await work(alive)
+                try:
+                    return await work(alive)
+                finally:
+                    self._limits.discard(limit)
         except TimeoutError:
             raise ToolError(
                 f"{what} gave no sign of life for {self._timeout:g} seconds and was given up; the server's `timeout`"
@@ -199,6 +227,16 @@ class Connection:
             return ()
 
 
+def question_of(server: str, params: types.ElicitRequestParams) -> Question:
+    """What a server asks. Raises ValueError for what can't be asked."""
+    message = clean_text(params.message[:LONGEST_MESSAGE])
+    if params.mode == "url":
+        if not params.url.startswith(("https://", "http://")) or not params.url.isprintable():
+            raise ValueError("an address that is none of the web")
+        return LinkQuestion(server, message, params.url)
+    return form_question(server, message, params.requested_schema)
+
+
 def roots_of(config: ServerConfig) -> list[tuple[str, str]]:
     """URI and name of each folder that a server is told to work in: the working directory, or those that are set."""
     folders = [at_home(folder).absolute() for folder in config.roots] if config.roots is not None else [Path.cwd()]
@@ -213,7 +251,7 @@ def progress_text(done: float, total: float | None, message: str | None) -> str:
 
 @contextlib.asynccontextmanager
 async def connect(
-    config: ServerConfig, log: ServerLog, hear: Hear, status: TransportStatus
+    config: ServerConfig, log: ServerLog, hear: Hear, status: TransportStatus, ask: Ask | None = None
 ) -> AsyncIterator[Connection]:
     """Start the server, or connect to it, within `START_WAIT` seconds; end it with the context.
 
@@ -249,16 +287,35 @@ async def connect(
             roots = [{"uri": uri, "name": name} for uri, name in folders]
             return types.ListRootsResult.model_validate({"roots": roots})
 
+        connection: Connection | None = None
+
+        async def elicit(
+            context: ClientRequestContext, params: types.ElicitRequestParams
+        ) -> types.ElicitResult | types.ErrorData:
+            del context
+            try:
+                question = question_of(config.name, params)
+            except ValueError as error:
+                return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx can't ask for {error}")
+            if ask is None or connection is None:
+                return types.ElicitResult(action="cancel")
+            with connection.unhurried():
+                reply = await ask(question)
+            content = None if reply.content is None else dict(reply.content)
+            return types.ElicitResult.model_validate({"action": reply.action, "content": content})
+
         client = Client(
             watched(transport, normalizer, lambda: hear("gone")),
             message_handler=heard,
             list_roots_callback=list_roots if folders else None,
+            elicitation_callback=elicit if ask is not None else None,
             client_info=types.Implementation(name="chatctx", version=__version__),
             cache=None,
         )
         async with asyncio.timeout(START_WAIT):
             await stack.enter_async_context(client)
-        yield Connection(client, normalizer, config.timeout)
+        connection = Connection(client, normalizer, config.timeout)
+        yield connection
 
 
 def _load_sdk() -> None:

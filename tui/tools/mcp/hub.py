@@ -11,6 +11,7 @@ from pathlib import Path
 from tui.tools.mcp.config import ServerConfig
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.names import log_name
+from tui.tools.mcp.questions import Ask, Question, Reply
 from tui.tools.mcp.results import NOTHING_CACHED, CachedOffer
 from tui.tools.mcp.server import McpServer
 from tui.tools.mcp.thread import LoopThread
@@ -30,11 +31,14 @@ class McpHub:
         self._home: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self.servers: dict[str, McpServer] = {}
+        self.ask: Ask | None = None  # asks the person, on the program's own loop; set before the start
 
     def add(self, config: ServerConfig, cached: CachedOffer = NOTHING_CACHED, *, on: bool = True) -> McpServer:
         """Add a server without starting it. `cached` is offered until it lists what it has now."""
         path = None if self._log_dir is None else self._log_dir / log_name(config.name)
-        server = McpServer(config, self._thread, ServerLog(path), partial(self._heard, config.name), cached, on=on)
+        server = McpServer(
+            config, self._thread, ServerLog(path), partial(self._heard, config.name), cached, on=on, asks=self._asks
+        )
         self.servers[config.name] = server
         return server
 
@@ -76,6 +80,20 @@ class McpHub:
         for server in self.servers.values():
             server.log.close()
         await asyncio.to_thread(self._thread.close)
+
+    def _asks(self) -> Ask | None:
+        """In the servers' thread."""
+        home, ask = self._home, self.ask
+        if home is None or ask is None:
+            return None
+
+        async def asked(question: Question) -> Reply:
+            async def on_home_loop() -> Reply:
+                return await ask(question)
+
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(on_home_loop(), home))
+
+        return asked
 
     def _heard(self, name: str) -> None:
         """Runs in the servers' thread."""

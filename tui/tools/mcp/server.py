@@ -19,6 +19,7 @@ from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.names import offered_names
 from tui.tools.mcp.normalize import CLOSED
 from tui.tools.mcp.patterns import Gap
+from tui.tools.mcp.questions import Ask
 from tui.tools.mcp.results import (
     NOTHING_CACHED,
     CachedOffer,
@@ -69,7 +70,8 @@ class McpServer:
     """A source of tools. The connection lives in `thread`; public methods are called from the program's own event loop.
 
     `changed` is called in that thread, after each change of `status`. `cached` is what it offered in its last run, `on`
-    says whether it is to be started.
+    says whether it is to be started. `asks` gives what asks the person, in
+    that thread, None where nobody can be asked.
     """
 
     def __init__(
@@ -81,7 +83,9 @@ class McpServer:
         cached: CachedOffer = NOTHING_CACHED,
         *,
         on: bool = True,
+        asks: Callable[[], Ask | None] = lambda: None,
     ) -> None:
+        self._asks = asks
         self.config = config
         self.log = server_log
         self._thread = thread
@@ -205,7 +209,7 @@ class McpServer:
     async def _once(self, status: TransportStatus) -> None:
         """One connection, from start to end."""
         self._signals = signals = asyncio.Queue[str]()
-        async with connect(self.config, self.log, signals.put_nowait, status) as connection:
+        async with connect(self.config, self.log, signals.put_nowait, status, self._asks()) as connection:
             await self._take(connection)
             follow = asyncio.create_task(connection.follow(lambda: signals.put_nowait("changed")))
             loop, pause = asyncio.get_running_loop(), SETTLE

@@ -1,0 +1,40 @@
+"""What an MCP server asks, on the screen."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.screens.conftest import running
+from tests.screens.talks import Talk
+from tui.tools.mcp.questions import Field, FormQuestion, Reply
+
+QUESTION = FormQuestion("crm", "Who is it for?", (Field("name", "Name", required=True), Field("age", "Age", "integer")))
+
+
+@pytest.mark.slow
+async def test_a_question_is_a_panel_whose_first_answer_is_to_do_nothing() -> None:
+    async with running(Talk()) as run:
+        asked = asyncio.create_task(run.chat.answer_server(QUESTION))
+        await run.shows("The MCP server crm asks", "Who is it for?", "Not now")
+        await run.press("enter")
+        assert await asked == Reply("cancel")
+        asked = asyncio.create_task(run.chat.answer_server(QUESTION))
+        await run.shows("Answer   fill it in")
+        await run.press("down", "down", "enter")
+        await run.shows("send", "a whole number")
+        await run.type("Ann")
+        await run.press("enter")
+        assert await asked == Reply("accept", {"name": "Ann"})
+
+
+@pytest.mark.slow
+async def test_a_question_that_has_become_pointless_goes_away() -> None:
+    async with running(Talk(), size=(60, 20)) as run:
+        asked = asyncio.create_task(run.chat.answer_server(QUESTION))
+        await run.shows("The MCP server crm asks")
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        await run.until(lambda: run.app.screen is run.chat)

@@ -1,0 +1,233 @@
+"""What servers ask the person: the forms that MCP has for it, what is written into them, and the way to the person."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.tools.mcp.in_memory import Json, Say, by_hand, by_sdk, connected, offering
+from tests.tools.mcp.mcp_running import call, until
+from tui.tools.base import ToolError
+from tui.tools.mcp.questions import Ask, Field, FormQuestion, LinkQuestion, Question, Reply, form_question, read_form
+
+COLOURS = (("r", "Red"), ("g", "Green"))
+TITLED = [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}]
+ENUM = {"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]}
+SIZED = {"type": "string", "title": "Name", "description": "yours", "default": "Ann", "minLength": 2, "maxLength": 9}
+COUNT = {"type": "integer", "minimum": 1, "default": 0}
+LIST = {"type": "array", "items": {"type": "string"}}
+
+
+def field(**schema: Any) -> Field:
+    """The field of a schema with one property."""
+    (only,) = form_question("s", "m", {"properties": {"x": schema}, "required": ["x"]}).fields
+    return only
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string"}, Field("x", "x", required=True)),
+        ({}, Field("x", "x", required=True)),
+        (
+            {
+                "type": "string",
+                "title": "Name",
+                "description": "yours",
+                "default": "Ann",
+                "minLength": 2,
+                "maxLength": 9,
+            },
+            Field("x", "Name: yours", default="Ann", required=True, least=2, most=9),
+        ),
+        (
+            {"type": "integer", "minimum": 1, "default": 0},
+            Field("x", "x", "integer", default="0", required=True, least=1),
+        ),
+        ({"type": "boolean", "default": False}, Field("x", "x", "boolean", default="no", required=True)),
+        (
+            {"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]},
+            Field("x", "x", "text", COLOURS, required=True),
+        ),
+        (
+            {"type": "string", "oneOf": TITLED},
+            Field("x", "x", "text", COLOURS, required=True),
+        ),
+        (
+            {"type": "array", "items": {"anyOf": TITLED}, "default": ["r"]},
+            Field("x", "x", "text", COLOURS, many=True, default="r", required=True),
+        ),
+    ],
+)
+def test_a_schema_is_a_form(schema: Json, expected: Field) -> None:
+    assert field(**schema) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({}, "a form without values"),
+        ({"properties": {str(n): {} for n in range(21)}}, "a form of more than 20 values"),
+        ({"properties": {"x": {"type": "object"}}}, 'a value of the type "object"'),
+        ({"properties": {"x": LIST}}, "a list of values that are not named"),
+    ],
+)
+def test_what_is_no_form_is_refused(schema: Json, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        form_question("s", "m", schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        ({"type": "string"}, " Ann ", "Ann"),
+        ({"type": "string", "format": "email"}, "a@b", "a@b"),
+        ({"type": "integer"}, "7", 7),
+        ({"type": "number"}, "7.5", 7.5),
+        ({"type": "boolean"}, "Yes", True),
+        ({"type": "boolean"}, "no", False),
+        ({"enum": ["r", "g"], "enumNames": ["Red", "Green"]}, "green", "g"),
+        ({"enum": ["r", "g"]}, "R", "r"),
+        ({"type": "array", "items": {"enum": ["r", "g"]}}, "g, r", ["g", "r"]),
+    ],
+)
+def test_what_is_written_becomes_the_value(schema: Json, text: str, value: object) -> None:
+    assert field(**schema).read(text) == value
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "why"),
+    [
+        ({"type": "integer"}, "7.5", "x: write a whole number"),
+        ({"type": "number"}, "nan", "x: write a number"),
+        ({"type": "integer", "maximum": 5}, "7", "x: at most 5"),
+        ({"type": "string", "minLength": 3}, "ab", "x: at least 3 characters"),
+        ({"type": "string", "format": "email"}, "nobody", "x: that is no email"),
+        ({"type": "boolean"}, "perhaps", "x: write yes or no"),
+        ({"enum": ["r", "g"]}, "blue", "x: blue is not among them; write one of r, g"),
+    ],
+)
+def test_what_is_no_value_says_what_to_write(schema: Json, text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        field(**schema).read(text)
+
+
+def test_what_need_not_be_there_may_stay_empty() -> None:
+    question = form_question("s", "m", {"properties": {"a": {}, "b": {"type": "integer"}}, "required": ["a"]})
+    assert read_form(question, {"a": "x", "b": " "}) == {"a": "x"}
+    with pytest.raises(ValueError, match="a: this has to be filled in"):
+        read_form(question, {"b": "1"})
+
+
+class Person:
+    """Answers each question with `reply`."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self.asked: list[Question] = []
+
+    async def __call__(self, question: Question) -> Reply:
+        self.asked.append(question)
+        return self.reply
+
+
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+FORM = FormQuestion("s", "Who?", (Field("name", "name", required=True),))
+
+
+async def answers_of(monkeypatch: pytest.MonkeyPatch, params: Json, ask: Ask | None) -> Json:
+    """What a server of the handshake's time gets for its question during a call."""
+
+    def called(_params: Json, say: Say) -> Json:
+        say({"id": "e1", "method": "elicitation/create", "params": params})
+        return {"content": []}
+
+    answers: list[Json] = []
+    async with connected(monkeypatch, lambda: by_hand(offering(tools_call=called), answers), ask=ask) as server:
+        await call(server, "echo")
+        await until(lambda: bool(answers))
+    return answers[0]
+
+
+@pytest.mark.parametrize(
+    ("params", "asked", "reply", "result"),
+    [
+        ({"message": "Who?", "requestedSchema": SCHEMA}, FORM, Reply("accept", {"name": "Ann"}),
+         {"action": "accept", "content": {"name": "Ann"}}),
+        ({"message": "Who?", "requestedSchema": SCHEMA, "mode": "form"}, FORM, Reply("decline"), {"action": "decline"}),
+        ({"message": "Pay", "mode": "url", "url": "https://x.example/pay", "elicitationId": "1"},
+         LinkQuestion("s", "Pay", "https://x.example/pay"), Reply("accept"), {"action": "accept"}),
+    ],
+)  # fmt: skip
+async def test_a_question_reaches_the_person_and_the_answer_the_server(
+    monkeypatch: pytest.MonkeyPatch, params: Json, asked: Question, reply: Reply, result: Json
+) -> None:
+    person = Person(reply)
+    assert (await answers_of(monkeypatch, params, person))["result"] == result
+    assert person.asked == [asked]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {
+            "message": "Who?",
+            "requestedSchema": {"type": "object", "properties": {"x": LIST}},
+        },
+        {"message": "Run", "mode": "url", "url": "file:///etc/passwd", "elicitationId": "1"},
+    ],
+)
+async def test_what_can_not_be_asked_is_refused(monkeypatch: pytest.MonkeyPatch, params: Json) -> None:
+    person = Person(Reply("accept"))
+    assert "error" in await answers_of(monkeypatch, params, person)
+    assert person.asked == []
+
+
+async def test_where_nobody_can_be_asked_a_server_is_told_before_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "error" in await answers_of(monkeypatch, {"message": "Who?", "requestedSchema": SCHEMA}, None)
+
+
+async def test_a_server_built_with_the_sdk_gets_its_answer_with_the_second_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By the newest protocol a call is answered with the question, and made again with the answer."""
+    import mcp.types as types
+    from mcp.server import Server
+
+    async def listed(_context: object, _params: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool(name="greet", input_schema={"type": "object"})])
+
+    async def called(_context: object, params: types.CallToolRequestParams) -> Any:
+        if not params.input_responses:
+            form = types.ElicitRequestFormParams(message="Who?", requested_schema=SCHEMA)
+            return types.InputRequiredResult(input_requests={"who": types.ElicitRequest(params=form)})
+        answer = params.input_responses["who"]
+        assert isinstance(answer, types.ElicitResult) and answer.content is not None
+        return types.CallToolResult(content=[types.TextContent(type="text", text=f"Hello {answer.content['name']}")])
+
+    server: Any = Server("greeter", on_list_tools=listed, on_call_tool=called)
+    person = Person(Reply("accept", {"name": "Ann"}))
+    async with connected(monkeypatch, lambda: by_sdk(server), ask=person) as connection:
+        assert (await call(connection, "greet")).text == "Hello Ann"
+    assert person.asked == [FORM]
+
+
+async def test_a_call_is_not_given_up_while_the_person_thinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call's own time begins anew with the answer."""
+    waited: list[float | None] = []
+
+    async def slow(question: Question) -> Reply:
+        del question
+        assert server._connection is not None
+        waited.extend(limit.when() for limit in server._connection._limits)
+        return Reply("cancel")
+
+    def called(_params: Json, say: Say) -> None:
+        say({"id": "e1", "method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": SCHEMA}})
+
+    hangs = offering(tools_call=called)
+    async with connected(monkeypatch, lambda: by_hand(hangs), ask=slow, timeout=0.5) as server:
+        with pytest.raises(ToolError, match=r"gave no sign of life for 0\.5 seconds"):
+            await call(server, "echo")
+    assert waited == [None]

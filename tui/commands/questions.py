@@ -1,0 +1,101 @@
+"""What MCP servers ask the person, asked through the `UI` port: the same in every interface."""
+
+from __future__ import annotations
+
+import asyncio
+import webbrowser
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from tui.commands.ui import UI
+from tui.text.cells import plain
+from tui.tools.mcp.questions import Field, FormQuestion, LinkQuestion, Question, Reply, read_form
+from tui.views import view
+
+CAUTION = "The answer goes to that server. Don't write passwords or keys here."
+NOBODY = "An MCP server asked something, and nobody can be asked here: it was told so."
+CANCEL, DECLINE = Reply("cancel"), Reply("decline")
+
+
+async def ask(ui: UI, question: Question) -> Reply:
+    """Ask, and return the person's answer. Doing nothing is the first answer of each question."""
+    match question:
+        case FormQuestion(fields=()):
+            return await _confirmed(ui, question, "Agree")
+        case FormQuestion(fields=(field,)) if field.required and (answers := _answers(field)):
+            return await _chosen(ui, question, field, answers)
+        case FormQuestion():
+            return await _filled_in(ui, question)
+        case LinkQuestion():
+            return await _opened(ui, question)
+
+
+def _title(question: Question) -> str:
+    return f"The MCP server {question.server} asks"
+
+
+def _refusals(detail: str) -> tuple[view.Option, view.Option]:
+    return view.Option("", "Not now", detail), view.Option("decline", "No", "the server is told that you declined")
+
+
+async def _confirmed(ui: UI, question: Question, label: str) -> Reply:
+    answers = (*_refusals("nothing is sent"), view.Option("yes", label))
+    answer = await ui.confirm(view.Question(_title(question), question.message, answers, NOBODY))
+    return {"yes": Reply("accept", {}), "decline": DECLINE}.get(answer or "", CANCEL)
+
+
+def _answers(field: Field) -> Mapping[str, view.Option]:
+    """The options of a field that can be answered by choosing; keys are what a person types in lines."""
+    if field.kind == "boolean" and not field.options:
+        return {"yes": view.Option("yes", "Yes"), "no": view.Option("no", "No, and say so")}
+    if field.many or not field.options:
+        return {}
+    return {value: view.Option(f"{number}", label) for number, (value, label) in enumerate(field.options, 1)}
+
+
+async def _chosen(ui: UI, question: FormQuestion, field: Field, answers: Mapping[str, view.Option]) -> Reply:
+    text = f"{question.message}\n\n{field.label}"
+    options = (*_refusals("nothing is sent"), *answers.values())
+    answer = await ui.confirm(view.Question(_title(question), text, options, NOBODY))
+    if answer == "decline":
+        return DECLINE
+    value = next((value for value, option in answers.items() if option.key == answer), None)
+    return CANCEL if value is None else Reply("accept", {field.name: field.read(value)})
+
+
+async def _filled_in(ui: UI, question: FormQuestion) -> Reply:
+    """Whether to answer comes first: keys that were meant for the prompt fill in nothing."""
+    wanted = "\n".join(f"- {field.label}" for field in question.fields)
+    text = f"{question.message}\n\n{wanted}\n\n{CAUTION}"
+    answers = (*_refusals("nothing is sent"), view.Option("answer", "Answer", "fill it in"))
+    answer = await ui.confirm(view.Question(_title(question), text, answers, NOBODY))
+    if answer != "answer":
+        return DECLINE if answer == "decline" else CANCEL
+
+    async def submit(values: Mapping[str, str]) -> str:
+        try:
+            read_form(question, values)
+        except ValueError as error:
+            raise view.RejectedError(str(error)) from None
+        return f"Sent to {plain(question.server)}."
+
+    fields = tuple(view.Field(f.name, f.label, f.default, f.hint, f.required) for f in question.fields)
+    form = view.Form(_title(question), question.message, fields, "send", NOBODY, submit)
+    values = await ui.ask(form)
+    return CANCEL if values is None else Reply("accept", read_form(question, values))
+
+
+async def _opened(ui: UI, question: LinkQuestion) -> Reply:
+    """The address is shown whole, with the host by itself: a person decides by that."""
+    host = urlsplit(question.url).hostname or "an address without a host"
+    text = (
+        f"{question.message}\n\nIt wants you to open a page of {host}:\n{question.url}\n\n"
+        "What you enter there goes to that page. chatctx does not see it."
+    )
+    answers = (*_refusals("nothing is opened"), view.Option("open", "Open it"), view.Option("done", "I have opened it"))
+    answer = await ui.confirm(view.Question(_title(question), text, answers, NOBODY))
+    if answer == "open" and not await asyncio.to_thread(webbrowser.open, question.url):
+        await ui.refuse(f"No browser could be opened here. The address: {question.url}")
+    if answer in ("open", "done"):
+        return Reply("accept")
+    return DECLINE if answer == "decline" else CANCEL

@@ -1,0 +1,213 @@
+"""What MCP servers ask the person (elicitation), as plain values. Pure. Everything in it is untrusted text."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+Kind: TypeAlias = Literal["text", "number", "integer", "boolean"]
+Value: TypeAlias = str | int | float | bool | list[str]
+
+MOST_FIELDS = 20
+_YES, _NO = ("yes", "y", "true", "1", "on"), ("no", "n", "false", "0", "off")
+_FORMATS: Mapping[str, Callable[[str], bool]] = {
+    "email": lambda text: "@" in text[1:-1] and " " not in text,
+    "uri": lambda text: bool(urlsplit(text).scheme),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A value that is asked for. `options` are values and labels to choose from; `many` allows several of them.
+
+    `least` and `most` limit a number, or the characters of a text.
+    """
+
+    name: str
+    label: str
+    kind: Kind = "text"
+    options: tuple[tuple[str, str], ...] = ()
+    many: bool = False
+    default: str = ""
+    required: bool = False
+    least: float | None = None
+    most: float | None = None
+    format: str = ""
+
+    @property
+    def hint(self) -> str:
+        """What can be written here."""
+        if self.options:
+            words = ", ".join(label for _, label in self.options)
+            return f"some of {words}; commas between them" if self.many else f"one of {words}"
+        match self.kind:
+            case "boolean":
+                return "yes or no"
+            case "integer":
+                return "a whole number"
+            case "number":
+                return "a number"
+            case _:
+                return self.format
+
+    def read(self, text: str) -> Value:
+        """The value that was written. Raises ValueError with what to write instead."""
+        text = text.strip()
+        if self.options:
+            return self._chosen(text)
+        match self.kind:
+            case "boolean":
+                if text.lower() in (*_YES, *_NO):
+                    return text.lower() in _YES
+                raise ValueError(f"{self.label}: write yes or no")
+            case "text":
+                self._check(len(text), " characters")
+                if self.format in _FORMATS and not _FORMATS[self.format](text):
+                    raise ValueError(f"{self.label}: that is no {self.format}")
+                return text
+            case _:
+                number = _number(text, whole=self.kind == "integer")
+                if number is None:
+                    raise ValueError(f"{self.label}: write {self.hint}")
+                self._check(number, "")
+                return number
+
+    def _chosen(self, text: str) -> Value:
+        by_word = {word.lower(): value for value, label in self.options for word in (label, value)}
+        words = [word.strip() for word in text.split(",")] if self.many else [text]
+        try:
+            chosen = [by_word[word.lower()] for word in words if word]
+        except KeyError as error:
+            raise ValueError(f"{self.label}: {error.args[0]} is not among them; write {self.hint}") from None
+        return chosen if self.many else chosen[0]
+
+    def _check(self, size: float, what: str) -> None:
+        if self.least is not None and size < self.least:
+            raise ValueError(f"{self.label}: at least {self.least:g}{what}")
+        if self.most is not None and size > self.most:
+            raise ValueError(f"{self.label}: at most {self.most:g}{what}")
+
+
+@dataclass(frozen=True, slots=True)
+class FormQuestion:
+    """Values that a server asks for."""
+
+    server: str
+    message: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkQuestion:
+    """An address that a server asks the person to open: what is entered there reaches neither program nor model."""
+
+    server: str
+    message: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The person's answer; `content` goes with an accepted form."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: Mapping[str, Value] | None = None
+
+
+Question: TypeAlias = FormQuestion | LinkQuestion
+Ask: TypeAlias = Callable[[Question], Awaitable[Reply]]
+"""Asks the person. Cancelled when the server does not wait any more."""
+
+
+def form_question(server: str, message: str, schema: Mapping[str, Any]) -> FormQuestion:
+    """The form that a schema describes (MCP 2025-11-25, elicitation). Raises ValueError for one that can't be asked."""
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or len(properties) > MOST_FIELDS:
+        raise ValueError(f"a form of more than {MOST_FIELDS} values" if properties else "a form without values")
+    required = schema.get("required")
+    names = required if isinstance(required, Sequence) else ()
+    fields = [_field(str(name), value, required=name in names) for name, value in properties.items()]
+    return FormQuestion(server, message, tuple(fields))
+
+
+def read_form(question: FormQuestion, texts: Mapping[str, str]) -> Mapping[str, Value]:
+    """The content of a reply. What was left empty and need not be there is left out. Raises ValueError."""
+    content: dict[str, Value] = {}
+    for field in question.fields:
+        if text := texts.get(field.name, "").strip():
+            content[field.name] = field.read(text)
+        elif field.required:
+            raise ValueError(f"{field.label}: this has to be filled in")
+    return content
+
+
+def _field(name: str, value: object, *, required: bool) -> Field:
+    schema = value if isinstance(value, Mapping) else {}
+    kind = schema.get("type", "string")
+    if kind not in ("string", "number", "integer", "boolean", "array"):
+        raise ValueError(f"a value of the type {json.dumps(kind)[:40]}")
+    many = kind == "array"
+    items = schema.get("items") if many else schema
+    options = _options(items if isinstance(items, Mapping) else {})
+    if many and not options:
+        raise ValueError("a list of values that are not named")
+    title, description = (text if isinstance(text := schema.get(key), str) else "" for key in ("title", "description"))
+    label = title or name
+    return Field(
+        name,
+        f"{label}: {description}" if description else label,
+        "text" if kind in ("string", "array") else kind,
+        options,
+        many,
+        _default(schema.get("default")),
+        required,
+        _limit(schema, "minimum", "minLength"),
+        _limit(schema, "maximum", "maxLength"),
+        str(schema.get("format", "")),
+    )
+
+
+def _options(schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Values and labels, in each of the forms that MCP has had for them."""
+    for key in ("oneOf", "anyOf"):
+        if isinstance(entries := schema.get(key), list):
+            pairs = [
+                (str(e["const"]), str(e.get("title", e["const"])))
+                for e in entries
+                if isinstance(e, Mapping) and "const" in e
+            ]
+            return tuple(pairs)
+    values = schema.get("enum")
+    if not isinstance(values, list):
+        return ()
+    names = schema.get("enumNames")
+    labels = names if isinstance(names, list) and len(names) == len(values) else values
+    return tuple((str(value), str(label)) for value, label in zip(values, labels, strict=True))
+
+
+def _default(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)
+
+
+def _limit(schema: Mapping[str, Any], *keys: str) -> float | None:
+    value = next((schema[key] for key in keys if key in schema), None)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _number(text: str, *, whole: bool) -> int | float | None:
+    try:
+        return int(text) if whole else float(text) if math.isfinite(float(text)) else None
+    except ValueError:
+        return None
