@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime
+from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.chat.store.calls import CallRow
-from tui.chat.usage_report import by_day, by_model, cost_of, inherited, totals, totals_to_json
-from tui.text.numbers import spent
+from tui.chat import usage_report
+from tui.chat.store.calls import CallLog, CallRow
+from tui.chat.store.store import SessionInfo, SessionStore
+from tui.chat.usage_report import Totals, groups_of, inherited, totals_to_json
+from tui.messages import Message, Text
+from tui.text.numbers import Cost, spent
 
 NOON = datetime(2026, 11, 20, 12).timestamp()
 CALL = CallRow(
@@ -19,6 +25,22 @@ CALL = CallRow(
     1_010, 1_100, "delta", 1_000, 10, 1_000, 800, 0, 200, 50,
     "provider", 0.1, 1.0, "stop", None, 0.25,
 )  # fmt: skip
+
+
+def totals(name: str, calls: Iterable[CallRow]) -> Totals:
+    return usage_report.totals(name, groups_of(calls))
+
+
+def cost_of(calls: Iterable[CallRow]) -> Cost:
+    return usage_report.cost_of(groups_of(calls))
+
+
+def by_model(calls: Iterable[CallRow]) -> list[Totals]:
+    return usage_report.by_model(groups_of(calls))
+
+
+def by_day(calls: Iterable[CallRow], days: int, today: date) -> list[tuple[date, int]]:
+    return usage_report.by_day(groups_of(calls), days, today)
 
 
 def test_input_is_fresh_and_cached_and_costs_add_up() -> None:
@@ -131,7 +153,64 @@ def test_a_fork_inherits_the_calls_of_its_messages_and_they_count_where_they_wer
     first, second = replace(CALL, message="a"), replace(CALL, message="b", session="s1")
     own = replace(CALL, message="c", session="fork")
     copied = replace(CALL, message="a", session="a copy of s1")
-    calls = [first, second, own, copied, replace(CALL, message="later")]
-    assert inherited(calls, "fork", ["a", "b", "c", "q"]) == [first, second]
-    assert inherited(calls, "a copy of s1", ["a"]) == []
-    assert inherited(calls, "s1", ["a", "b", "later"]) == []
+    assert inherited([first, second, own, copied], "fork") == [first, second]
+    assert inherited([first, copied], "a copy of s1") == []
+    assert inherited([first, second, replace(CALL, message="later")], "s1") == []
+
+
+def any_call(chance: Random, number: int) -> CallRow:
+    def tokens() -> int | None:
+        return chance.choice((None, 0, chance.randrange(1, 9_000)))
+
+    return replace(
+        CALL,
+        id=f"{number:04}",
+        session=chance.choice(("s1", "s2")),
+        message=chance.choice(("m1", "m2", "other", None)),
+        kind=chance.choice(("chat", "chat", "compaction")),
+        provider=chance.choice(("anthropic", "openrouter")),
+        model=chance.choice(("claude-x", "gpt-5")),
+        answered_by=chance.choice((None, "claude-x", "gemini-9")),
+        at=float(int(NOON) + chance.randrange(-3, 4) * 43_200),
+        status=chance.choice(("success", "success", "failed", "pending")),
+        predicted=tokens(),
+        input_total=tokens(),
+        input_cached=tokens(),
+        output_total=tokens(),
+        reasoning=tokens(),
+        passes_input=tokens(),
+        passes_cached=tokens(),
+        passes_output=tokens(),
+        usage_source=chance.choice(("provider", "provider", "estimated", None)),
+        cost=chance.choice((None, 0.0, 0.25, 1.5)),
+        unpriced=chance.choice((None, "flex", "priority, region eu")),
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_database_adds_up_as_the_calls_do(seed: int, tmp_path: Path) -> None:
+    chance = Random(seed)
+    calls = [any_call(chance, number) for number in range(chance.choice((0, 1, 3, 60)))]
+    store = SessionStore(tmp_path / "chatctx.db")
+    with store.transaction() as db:
+        names = list(CallRow.__dataclass_fields__)
+        sql = f"INSERT INTO calls ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+        db.executemany(sql, [[getattr(call, name) for name in names] for call in calls])
+    store.create_session(SessionInfo("s1", "", "p", "m", 0.0, 0.0))
+    for ident in ("m1", "m2"):
+        store.add_message("s1", Message("assistant", (Text("x"),), ident))
+    log, today = CallLog(store), date(2026, 11, 20)
+    everywhere, here = log.groups("s1", everywhere=True), log.groups("s1", since=NOON)
+    assert len(everywhere) <= len(calls)
+    for found, each in (
+        (everywhere, groups_of(calls, "s1")),
+        ([group for group in everywhere if group.here], groups_of(c for c in calls if c.session == "s1")),
+        (here, groups_of(c for c in calls if c.session == "s1" and c.at >= NOON)),
+    ):
+        assert usage_report.totals("all", found) == usage_report.totals("all", each)
+        assert usage_report.by_model(found) == usage_report.by_model(each)
+        assert usage_report.each_day(found) == usage_report.each_day(each)
+        assert usage_report.by_day(found, 5, today) == usage_report.by_day(each, 5, today)
+    made = sorted((c for c in calls if c.message in ("m1", "m2")), key=lambda call: (call.at, call.id))
+    assert sorted(log.of_messages("s1"), key=lambda call: (call.at, call.id)) == made
+    store.close()

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from statistics import median
-from typing import TypeVar
 
-from tui.chat.store.calls import CallRow
+from tui.chat.store.calls import CallGroup, CallRow, prediction_error
 from tui.text.numbers import Cost
 
 
-def cost_of(calls: Iterable[CallRow]) -> Cost:
+def cost_of(groups: Iterable[CallGroup]) -> Cost:
     """The total cost of calls, for the status bar, `/usage`, JSON and exports.
 
     A call with tokens but without a price makes the total unknown; one without either (refused, not reached) costs
     nothing.
     """
-    done = [call for call in calls if call.status != "pending"]
-    prices = [call.cost for call in done if call.cost is not None]
-    unpriced = any(call.cost is None and (_input(call) or _output(call)) for call in done)
-    nothing = bool(done) and not prices
-    estimated = any(call.cost and call.usage_source == "estimated" for call in done)
-    return Cost(None if unpriced or nothing else sum(prices), sum(prices), estimated)
+    groups = list(groups)
+    prices = [group.cost for group in groups if group.cost is not None]
+    unknown = any(group.unpriced for group in groups) or bool(groups and not prices)
+    return Cost(None if unknown else sum(prices), sum(prices), any(group.estimated for group in groups))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,43 +51,71 @@ class Totals:
     error_p95: float | None = None
 
 
-def totals(name: str, calls: Iterable[CallRow]) -> Totals:
-    """The sums over calls, without running ones."""
-    done = [call for call in calls if call.status != "pending"]
-    answered = [call for call in done if call.status == "success"]
-    errors = sorted(_errors(answered))
-    cost = cost_of(done)
-    read, cached = _sum(map(_input, done)), _sum(_either(call.passes_cached, call.input_cached) for call in done)
+def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
+    """The totals of the calls in some groups."""
+    groups = list(groups)
+    errors = sorted(error for group in groups for error in group.errors)
+    cost = cost_of(groups)
+    read, cached = _sum(group.input for group in groups), _sum(group.cached for group in groups)
     return Totals(
         name=name,
-        calls=len(done),
-        failed=len(done) - len(answered),
-        compactions=sum(call.kind == "compaction" for call in done),
+        calls=sum(group.calls for group in groups),
+        failed=sum(group.failed for group in groups),
+        compactions=sum(group.compactions for group in groups),
         input=read,
         fresh=None if read is None else max(0, read - (cached or 0)),
         cached=cached,
-        output=_sum(map(_output, done)),
-        reasoning=_sum(call.reasoning for call in done),
+        output=_sum(group.output for group in groups),
+        reasoning=_sum(group.reasoning for group in groups),
         cost=cost.total,
         priced=cost.priced,
         estimated=cost.estimated,
-        list_priced=tuple(sorted({call.unpriced for call in done if call.unpriced})),
+        list_priced=tuple(sorted({group.term for group in groups if group.term})),
         predictions=len(errors),
         error_median=median(errors) if errors else None,
         error_p95=errors[min(len(errors) - 1, int(0.95 * len(errors)))] if errors else None,
     )
 
 
-def inherited(calls: Iterable[CallRow], session: str, messages: Iterable[str]) -> list[CallRow]:
-    """The calls that made `messages` (ids) of a fork before it existed. They count in the original conversation."""
-    wanted = set(messages)
-    by_message: dict[str, list[CallRow]] = defaultdict(list)
+def groups_of(calls: Iterable[CallRow], session: str = "") -> list[CallGroup]:
+    """Each call that is over as a group of its own. `CallLog.groups` adds up many at once."""
+    return [_group(call, session) for call in calls if call.status != "pending"]
+
+
+def _group(call: CallRow, session: str) -> CallGroup:
+    read, output = _either(call.passes_input, call.input_total), _either(call.passes_output, call.output_total)
+    errors = []
+    measured = call.status == "success" and call.kind == "chat" and call.usage_source == "provider"
+    if measured and call.predicted and call.input_total:
+        errors.append(prediction_error(call.predicted, call.input_total))
+    return CallGroup(
+        call.provider,
+        call.billed_model,
+        call.unpriced or "",
+        date.fromtimestamp(call.at).isoformat(),
+        call.session == session,
+        1,
+        int(call.status != "success"),
+        int(call.kind == "compaction"),
+        read,
+        _either(call.passes_cached, call.input_cached),
+        output,
+        call.reasoning,
+        call.cost,
+        call.cost is None and bool(read or output),
+        bool(call.cost) and call.usage_source == "estimated",
+        errors,
+    )
+
+
+def inherited(calls: Iterable[CallRow], session: str) -> list[CallRow]:
+    """Of the calls that made a fork's messages those from before it was one. They count where they were made."""
+    made: dict[str | None, list[CallRow]] = defaultdict(list)
     for call in calls:
-        if call.message in wanted:
-            by_message[call.message].append(call)
+        made[call.message].append(call)
     inherited_calls = []
-    for answers in by_message.values():
-        if all(call.session != session for call in answers):  # otherwise they were made here
+    for answers in made.values():
+        if all(call.session != session for call in answers):  # else this is where they were made
             inherited_calls += [call for call in answers if call.session == answers[0].session]
     return inherited_calls
 
@@ -119,14 +144,6 @@ def totals_to_json(row: Totals) -> dict[str, object]:
     }
 
 
-def _input(call: CallRow) -> int | None:
-    return _either(call.passes_input, call.input_total)
-
-
-def _output(call: CallRow) -> int | None:
-    return _either(call.passes_output, call.output_total)
-
-
 def _either(passes: int | None, one: int | None) -> int | None:
     return one if passes is None else passes
 
@@ -138,51 +155,37 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(present) if present or not every else None
 
 
-def _errors(calls: Iterable[CallRow]) -> list[float]:
-    """Absolute errors of the predictions in percent, of chat calls measured by a provider."""
-    return [
-        100 * abs(call.predicted - call.input_total) / call.input_total
-        for call in calls
-        if call.kind == "chat" and call.usage_source == "provider" and call.predicted and call.input_total
-    ]
-
-
-Key = TypeVar("Key")
-
-
-def by_model(calls: Iterable[CallRow]) -> list[Totals]:
+def by_model(groups: Iterable[CallGroup]) -> list[Totals]:
     """One row for each "provider/model", the most used first."""
-    return _by_name(calls, lambda call: f"{call.provider}/{call.billed_model}")
+    return _by_name(groups, lambda group: f"{group.provider}/{group.model}")
 
 
-def by_provider(calls: Iterable[CallRow]) -> list[Totals]:
+def by_provider(groups: Iterable[CallGroup]) -> list[Totals]:
     """One row for each provider, the most used first."""
-    return _by_name(calls, lambda call: call.provider)
+    return _by_name(groups, lambda group: group.provider)
 
 
-def _by_name(calls: Iterable[CallRow], name: Callable[[CallRow], str]) -> list[Totals]:
-    rows = [totals(key, group) for key, group in _grouped(calls, name).items()]
+def _by_name(groups: Iterable[CallGroup], name: Callable[[CallGroup], str]) -> list[Totals]:
+    rows = [totals(key, some) for key, some in _grouped(groups, name).items()]
     return sorted(rows, key=lambda row: (-(row.input or 0) - (row.output or 0), row.name))
 
 
-def each_day(calls: Iterable[CallRow]) -> list[Totals]:
+def each_day(groups: Iterable[CallGroup]) -> list[Totals]:
     """One row for each day with calls ("2026-11-27", local time), the earliest first."""
-    groups = _grouped(calls, lambda call: date.fromtimestamp(call.at))
-    return [totals(day.isoformat(), group) for day, group in sorted(groups.items())]
+    return [totals(day, some) for day, some in sorted(_grouped(groups, lambda group: group.day).items())]
 
 
-def by_day(calls: Iterable[CallRow], days: int, today: date) -> list[tuple[date, int]]:
+def by_day(groups: Iterable[CallGroup], days: int, today: date) -> list[tuple[date, int]]:
     """Tokens (input and output) of each of the last `days` days, oldest first, days without calls included."""
-    groups = _grouped(calls, lambda call: date.fromtimestamp(call.at).toordinal())
+    tokens: Counter[str] = Counter()
+    for group in groups:
+        tokens[group.day] += (group.input or 0) + (group.output or 0)
     wanted = [date.fromordinal(today.toordinal() - back) for back in reversed(range(days))]
-    return [
-        (day, sum((_input(call) or 0) + (_output(call) or 0) for call in groups.get(day.toordinal(), ())))
-        for day in wanted
-    ]
+    return [(day, tokens[day.isoformat()]) for day in wanted]
 
 
-def _grouped(calls: Iterable[CallRow], key: Callable[[CallRow], Key]) -> dict[Key, list[CallRow]]:
-    groups: dict[Key, list[CallRow]] = defaultdict(list)
-    for call in calls:
-        groups[key(call)].append(call)
-    return dict(groups)
+def _grouped(groups: Iterable[CallGroup], key: Callable[[CallGroup], str]) -> dict[str, list[CallGroup]]:
+    found: dict[str, list[CallGroup]] = defaultdict(list)
+    for group in groups:
+        found[key(group)].append(group)
+    return dict(found)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.chat.usage_report import Totals, by_day, by_model, inherited, totals
+from tui.chat.usage_report import Totals, by_day, by_model, groups_of, inherited, totals
 from tui.context.reduction.trimming import TrimLog
 from tui.text.cells import clip, pad, plain
 from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
 
 if TYPE_CHECKING:
-    from tui.chat.store.calls import CallRow
+    from tui.chat.store.calls import CallLog
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
 
@@ -46,10 +45,8 @@ class UsageView:
 
     async def added_up(self) -> UsageFigures:
         """The figures, to be drawn at any width."""
-        calls = await self.workspace.calls()
-        trims = await self.workspace.trims()
-        messages = [message.id for message in self.session.messages]
-        return await asyncio.to_thread(_added_up, calls, trims, self.session.id, messages)
+        trims, log = await self.workspace.trims(), self.workspace.services.calls
+        return await asyncio.to_thread(_added_up, log, trims, self.session.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +64,15 @@ class UsageFigures:
         return usage_lines(self.columns, self.models, self.days, width, trims=self.trims, before=self.before)
 
 
-def _added_up(calls: Sequence[CallRow], trims: TrimLog, session_id: str, messages: Sequence[str]) -> UsageFigures:
-    now = datetime.fromtimestamp(time.time()).astimezone()
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+def _added_up(log: CallLog, trims: TrimLog, session_id: str) -> UsageFigures:
+    groups, today = log.groups(session_id, everywhere=True), date.today()
     columns = [
-        totals("here", [call for call in calls if call.session == session_id]),
-        totals("today", [call for call in calls if call.at >= midnight]),
-        totals("total", calls),
+        totals("here", [group for group in groups if group.here]),
+        totals("today", [group for group in groups if group.day >= today.isoformat()]),
+        totals("total", groups),
     ]
-    before = totals("before", inherited(calls, session_id, messages))
-    return UsageFigures(columns, by_model(calls), by_day(calls, DAYS, now.date()), trims, before)
+    before = totals("before", groups_of(inherited(log.of_messages(session_id), session_id)))
+    return UsageFigures(columns, by_model(groups), by_day(groups, DAYS, today), trims, before)
 
 
 def usage_lines(

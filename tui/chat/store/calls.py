@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -66,11 +68,57 @@ class CallRow:
     @property
     def billed_model(self) -> str:
         """The model that the call is counted and priced as: the one that was asked, or another one's that answered."""
-        answered = self.answered_by or ""
-        return answered if another_family(self.model, answered) else self.model
+        return billed_model(self.model, self.answered_by)
+
+
+def billed_model(model: str, answered_by: str | None) -> str:
+    """See `CallRow.billed_model`."""
+    return answered_by if answered_by and another_family(model, answered_by) else model
 
 
 _COLUMNS = tuple(CallRow.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class CallGroup:
+    """Calls of one model and day that are over, added up. Tokens; a sum is None where no call has the figure.
+
+    `model` is the one they are billed as, `day` local ("2026-11-27"), `here` whether they are of the session that was
+    asked for. `unpriced`: one has tokens and no price. `estimated`: the price of one is of estimated tokens. `term` is
+    what the cost leaves out of account (see `CallRow.unpriced`). `errors` are those of the predictions of chat calls
+    that the provider measured: absolute, in percent.
+    """
+
+    provider: str
+    model: str
+    term: str
+    day: str
+    here: bool
+    calls: int
+    failed: int
+    compactions: int
+    input: int | None
+    cached: int | None
+    output: int | None
+    reasoning: int | None
+    cost: float | None
+    unpriced: bool
+    estimated: bool
+    errors: Sequence[float]
+
+
+_MEASURED = "status = 'success' AND kind = 'chat' AND usage_source = 'provider' AND predicted <> 0 AND input_total <> 0"
+_GROUPS = f"""
+SELECT provider, model, answered_by, unpriced, date(at, 'unixepoch', 'localtime'), session = :session,
+    count(*), sum(status <> 'success'), sum(kind = 'compaction'),
+    sum(coalesce(passes_input, input_total)), sum(coalesce(passes_cached, input_cached)),
+    sum(coalesce(passes_output, output_total)), sum(reasoning), sum(cost),
+    max(cost IS NULL AND coalesce(passes_input, input_total, 0) + coalesce(passes_output, output_total, 0) <> 0),
+    max(cost <> 0 AND usage_source = 'estimated'),
+    group_concat(CASE WHEN {_MEASURED} THEN predicted END), group_concat(CASE WHEN {_MEASURED} THEN input_total END)
+FROM calls WHERE status <> 'pending' AND at >= :since AND (:everywhere OR session = :session)
+GROUP BY 1, 2, 3, 4, 5, 6
+"""
 
 
 class Passes(NamedTuple):
@@ -95,6 +143,7 @@ class CallLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.finished = 0  # calls, by this program
 
     def begin(self, request: Request, usage: ContextUsage | None, *, message: str | None, kind: CallKind) -> str:
         """Record a call about to be made, with its prediction if there is one. Returns its id."""
@@ -158,6 +207,7 @@ class CallLog:
         names = ", ".join(f"{name} = ?" for name in values)
         with self._database.transaction() as db:
             db.execute(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call))
+        self.finished += 1
 
     def recent_models(self) -> dict[str, float]:
         """The models of the last calls ("provider/model") and when each was last used, seconds since the epoch."""
@@ -177,3 +227,28 @@ class CallLog:
             values.append(session)
         sql = f"SELECT {', '.join(_COLUMNS)} FROM calls WHERE {where} ORDER BY at"
         return [CallRow(*row) for row in self._database.query(sql, values)]
+
+    def groups(self, session: str, *, everywhere: bool = False, since: float = 0.0) -> list[CallGroup]:
+        """The calls of a session, or of all, from `since` (seconds since the epoch) on, added up in the database."""
+        values = {"session": session, "everywhere": everywhere, "since": since}
+        return [_group(*row) for row in self._database.query(_GROUPS, values)]
+
+    def of_messages(self, session: str) -> list[CallRow]:
+        """The calls that made the messages of a session, in whatever session that was, oldest first."""
+        wanted = "message IN (SELECT id FROM messages WHERE session = ?)"
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM calls WHERE {wanted} ORDER BY at"
+        return [CallRow(*row) for row in self._database.query(sql, (session,))]
+
+
+def _group(provider: str, model: str, answered_by: str | None, term: str | None, day: str, *row: Any) -> CallGroup:
+    here, *sums, unpriced, estimated, predicted, measured = row
+    pairs = zip(json.loads(f"[{predicted or ''}]"), json.loads(f"[{measured or ''}]"), strict=True)
+    errors = [prediction_error(tokens, actual) for tokens, actual in pairs]
+    names = (provider, billed_model(model, answered_by), term or "", day)
+    values: tuple[Any, ...] = (*names, bool(here), *sums, bool(unpriced), bool(estimated), errors)
+    return CallGroup(*values)
+
+
+def prediction_error(predicted: int, measured: int) -> float:
+    """The error of a prediction, absolute, in percent of what was measured."""
+    return 100 * abs(predicted - measured) / measured

@@ -58,6 +58,7 @@ class ChatSession:
         self._fitter = RequestFitter(conversation, self._meter, self._compactor, self._emit)
         self.tools = SessionTools(conversation, services, self._emit)
         self.summaries = Summaries(conversation, self._meter, self._compactor, self._start)
+        self._cost: tuple[int, Cost] | None = None  # after how many calls of this program, and what it was
         self._task: asyncio.Task[Any] | None = None
         self._events: asyncio.Queue[SessionEvent | None] = asyncio.Queue()
 
@@ -336,8 +337,12 @@ class ChatSession:
         return tokens
 
     async def cost(self) -> Cost:
-        """The cost of this session so far."""
-        return cost_of(await asyncio.to_thread(self._services.calls.rows, self.id))
+        """What this session cost so far. Added up anew only after a call of this program ended."""
+        calls = self._services.calls
+        if self._cost is None or self._cost[0] != calls.finished:
+            finished = calls.finished
+            self._cost = finished, cost_of(await asyncio.to_thread(calls.groups, self.id))
+        return self._cost[1]
 
     async def measured_for(self, full_name: str) -> ContextUsage:
         """The next request measured for another model ("provider/model"), in its window. Changes nothing.

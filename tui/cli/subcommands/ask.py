@@ -102,8 +102,8 @@ async def ask(
         for line in workspace.servers.absent() if chat.tools.waits_for_servers else ():
             complain(line)
         if as_json:
-            cost = cost_of(call for call in await workspace.calls(chat.id) if call.at >= began).total
-            result = _result(chat, outcome) | {"cost": cost, "seconds": round(time.time() - began, 3)}
+            groups = await asyncio.to_thread(partial(workspace.services.calls.groups, chat.id, since=began))
+            result = _result(chat, outcome) | {"cost": cost_of(groups).total, "seconds": round(time.time() - began, 3)}
             sys.stdout.write(json.dumps(result) + "\n")
         code = outcome.exit_code()
         return INTERRUPTED if code and interrupted.is_set() else code

@@ -9,9 +9,19 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from tui.chat.conversation.history import RecordKind
-from tui.chat.store.calls import CallLog, CallRow
+from tui.chat.store.calls import CallGroup, CallLog
 from tui.chat.store.store import SessionInfo, SessionStore, find_session, last_session
-from tui.chat.usage_report import Totals, by_day, by_model, by_provider, each_day, inherited, totals, totals_to_json
+from tui.chat.usage_report import (
+    Totals,
+    by_day,
+    by_model,
+    by_provider,
+    each_day,
+    groups_of,
+    inherited,
+    totals,
+    totals_to_json,
+)
 from tui.cli.output import table, write
 from tui.config.settings import Settings
 from tui.views.ledger import LEDGER, NUMBERS, ledger_entry, ledger_rows
@@ -44,23 +54,25 @@ def run(settings: Settings, *, session: str | None, days: int | None, as_json: b
     store = SessionStore(settings.database)
     try:
         info = _session(store, session)
-        everything, trims = CallLog(store).rows(), _trims(store)
-        messages = [message.id for message in store.messages(info.id)] if info is not None and info.parent else []
+        log, trims = CallLog(store), _trims(store)
+        everything = log.groups(info.id if info is not None else "", everywhere=True)
+        made = log.of_messages(info.id) if info is not None and info.parent else []
     finally:
         store.close()
-    now = datetime.now().astimezone()
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    periods = _periods(info, everything, trims, midnight, days)
-    before = totals("inherited", inherited(everything, info.id if info is not None else "", messages))
-    shown = everything
-    if days is not None:
-        since = (midnight - timedelta(days=days - 1)).timestamp()
-        shown = [call for call in everything if call.at >= since]
+    before = totals("inherited", groups_of(inherited(made, info.id if info is not None else "")))
+    today = date.today()
+    periods = _periods(info, everything, trims, today, days)
+    shown = everything if days is None else _since(everything, today - timedelta(days=days - 1))
     if as_json:
         write(json.dumps(_as_json(info, before, periods, shown, days)))
     else:
-        _print(info, before, periods, shown, days or CHART_DAYS, now.date())
+        _print(info, before, periods, shown, days or CHART_DAYS, today)
     return 0
+
+
+def _since(groups: Sequence[CallGroup], first: date) -> list[CallGroup]:
+    """The calls of the day `first` and later ones."""
+    return [group for group in groups if group.day >= first.isoformat()]
 
 
 def _list_calls(settings: Settings, session: str | None, *, as_json: bool) -> int:
@@ -94,28 +106,27 @@ def _trims(store: SessionStore) -> list[Trim]:
 
 
 def _periods(
-    info: SessionInfo | None, calls: Sequence[CallRow], trims: Sequence[Trim], midnight: datetime, days: int | None
+    info: SessionInfo | None, groups: Sequence[CallGroup], trims: Sequence[Trim], today: date, days: int | None
 ) -> dict[str, Period]:
     """Session, today, the requested days, all time."""
 
-    def since(name: str, start: float) -> Period:
-        return Period(totals(name, [c for c in calls if c.at >= start]), [t for t in trims if t.at >= start])
+    def since(name: str, first: date) -> Period:
+        start = datetime(first.year, first.month, first.day).timestamp()
+        return Period(totals(name, _since(groups, first)), [trim for trim in trims if trim.at >= start])
 
     periods: dict[str, Period] = {}
     if info is not None:
-        session_calls = [call for call in calls if call.session == info.id]
-        periods["session"] = Period(
-            totals("session", session_calls), [trim for trim in trims if trim.session == info.id]
-        )
-    periods["today"] = since("today", midnight.timestamp())
+        here = totals("session", [group for group in groups if group.here])
+        periods["session"] = Period(here, [trim for trim in trims if trim.session == info.id])
+    periods["today"] = since("today", today)
     if days is not None:
-        periods["days"] = since(f"{days} days", (midnight - timedelta(days=days - 1)).timestamp())
-    periods["all"] = since("all time", 0.0)
+        periods["days"] = since(f"{days} days", today - timedelta(days=days - 1))
+    periods["all"] = Period(totals("all time", groups), trims)
     return periods
 
 
 def _as_json(
-    info: SessionInfo | None, before: Totals, periods: dict[str, Period], shown: Sequence[CallRow], days: int | None
+    info: SessionInfo | None, before: Totals, periods: dict[str, Period], shown: Sequence[CallGroup], days: int | None
 ) -> dict[str, object]:
     def entry(period: Period) -> dict[str, object]:
         trims = period.trims
@@ -151,7 +162,7 @@ def _print(
     info: SessionInfo | None,
     before: Totals,
     periods: dict[str, Period],
-    shown: Sequence[CallRow],
+    shown: Sequence[CallGroup],
     days: int,
     today: date,
 ) -> None:
