@@ -41,6 +41,7 @@ from tui.providers.base import StreamEnd, StreamEvent, TextDelta, ToolCallDelta
 
 WINDOW = 1_800  # tokens: a few turns, then it is compacted
 SETTLED = 1.0  # seconds after which nothing that was typed or had arrived may be lost
+BEAT = 0.02  # seconds between two signs of life of the program, by which its time is told on a busy machine
 ACTIONS = 12  # of a person before they leave
 WAYS = ("enter",) * 8 + ("ctrl+c", "up", "down", "escape", "/new", "/compact", "/rename", "ctrl+n", "edit", "retry")
 FILLER = "The keeper counts the boats in the harbour and writes the number into the book. " * 4
@@ -166,7 +167,10 @@ def stored_text(folder: Path) -> str:
 
 @dataclass
 class Loss:
-    """What a kill cost: seconds between the oldest lost word and the kill. `words` are those that may not be lost."""
+    """What a kill cost: the program's own seconds between the oldest lost word and the kill.
+
+    `words` are those that may not be lost.
+    """
 
     typed: float = 0.0
     stream: float = 0.0
@@ -189,21 +193,21 @@ def killed(seed: int, folder: Path) -> Loss:
         time.sleep(0.02)
     time.sleep(moment)
     os.kill(child, signal.SIGKILL)
-    killed_at = time.monotonic()
     os.waitpid(child, 0)
     loss = Loss()
     try:
         text = stored_text(folder)
     except StoreError:
         return Loss(opened=False)
-    for line in log.read_text().splitlines():
-        at, kind, word = line.split()
-        if word not in text:
-            age = killed_at - float(at)
-            loss.typed, loss.stream = (
-                (max(loss.typed, age), loss.stream) if kind == "typed" else (loss.typed, max(loss.stream, age))
-            )
-            if age >= SETTLED:
+    beats = 0
+    for kind, word in (line.split() for line in reversed(log.read_text().splitlines())):
+        beats += kind == "beat"
+        if kind != "beat" and word not in text:
+            if kind == "typed":
+                loss.typed = beats * BEAT
+            else:
+                loss.stream = beats * BEAT
+            if beats * BEAT >= SETTLED:
                 loss.words.append(word)
     return loss
 
@@ -213,13 +217,20 @@ async def _live(seed: int, folder: Path, log: Path) -> None:
     descriptor = os.open(log.with_suffix(".part"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def note(kind: str, word: str) -> None:
-        os.write(descriptor, f"{time.monotonic()} {kind} {word}\n".encode())
+        os.write(descriptor, f"{kind} {word}\n".encode())
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(BEAT)
+            note("beat", "-")
 
     words = (f"w{seed}q{number}z" for number in range(1_000_000))
     async with running(folder, SlowServer(note=note, chance=chance), Tools()) as program:
         log.with_suffix(".part").rename(log)
-        while True:
-            await use(program, chance, words, note)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(beat())
+            while True:
+                await use(program, chance, words, note)
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------
@@ -304,7 +315,8 @@ def main(arguments: Sequence[str]) -> int:
         worst.typed, worst.stream = max(worst.typed, loss.typed), max(worst.stream, loss.stream)
         if loss.words or not loss.opened:
             lost += 1
-            print(f"kill {seed}: {'lost ' + ' '.join(loss.words) if loss.opened else 'the store does not open'}")
+            what = f"lost {' '.join(reversed(loss.words))}" if loss.opened else "the store does not open"
+            print(f"kill {seed}: {what}", flush=True)
     if wanted.kills:
         print(f"{wanted.kills} kills: at most {worst.typed:.2f} s of typing and {worst.stream:.2f} s of a stream lost")
     failed = 0
@@ -314,7 +326,7 @@ def main(arguments: Sequence[str]) -> int:
         failed += faults
         if words:
             lost += 1
-            print(f"faults {seed}: lost {' '.join(words)}")
+            print(f"faults {seed}: lost {' '.join(words)}", flush=True)
     if wanted.faults:
         print(f"{wanted.faults} runs with {failed:,} calls of the store that failed")
     print(f"{lost} with losses")

@@ -19,6 +19,8 @@ from pathlib import Path
 EVIL = "\x1b]0;EVIL\x07\x1b[5;7;35mEVIL\x1bPqEVIL\x1b\\\x9b5;7mEVIL\x9d0;EVIL\x9c\u202eEVIL\u2066\x07\x08\r\x7f\x00EVIL"
 """Text that sets a title, blinks, sends a device string, uses C1 controls, reorders and rings."""
 
+CHATCTX = ("-m", "tui")
+
 QUIET = 0.3
 """Seconds without output after which a screen has been drawn."""
 
@@ -86,11 +88,11 @@ class Recorder:
 
 @contextlib.contextmanager
 def recorded(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Iterator[Recorder]:
-    """Run `chatctx` with these arguments in a terminal."""
+    """Run Python with these arguments in a terminal; `CHATCTX` and more are those of the program."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-m", "tui", *arguments],
+        [sys.executable, *arguments],
         stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=dict(environment), start_new_session=True,
     )  # fmt: skip
     os.close(slave)

@@ -19,7 +19,7 @@ MANY = 1_000_000_000  # bytes that an attack sends if nobody stops it
 
 @asynccontextmanager
 async def hostile_server(attack: Attack, dialect: Dialect) -> AsyncIterator[str]:
-    """A server whose every answer is `attack`, but for the path `/calm/...`; its address."""
+    """A server whose every answer is `attack`, but for paths `/calm/...` and `/NAME/...` of `FLOODS`; its address."""
     tasks: set[asyncio.Task[None] | None] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -28,11 +28,12 @@ async def hostile_server(attack: Attack, dialect: Dialect) -> AsyncIterator[str]
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             length = next((line for line in head.lower().splitlines() if line.startswith("content-length:")), ":0")
             await reader.readexactly(int(length.partition(":")[2]))
-            if "/calm/" in head.partition("\r\n")[0]:
+            name = head.split("/")[1]
+            if name == "calm":
                 await begin(writer, "text/event-stream")
                 writer.write(b"".join(pieces(dialect)))
             else:
-                await attack(writer, dialect)
+                await next((flood for flood in FLOODS if flood.__name__ == name), attack)(writer, dialect)
             await writer.drain()
         except ConnectionError:
             pass

@@ -6,13 +6,13 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from tests.hostile.recorder import EVIL, foreign, recorded
+from tests.hostile.recorder import CHATCTX, EVIL, foreign, recorded
 from tui.chat.interchange.export import jsonl
 from tui.chat.store.store import SessionInfo
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult, Usage
@@ -115,11 +115,18 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     server.server_close()
 
 
-def run(place: tuple[Path, dict[str, str]], *arguments: str, typed: str = "") -> bytes:
-    with recorded(arguments, *place) as program:
-        if typed:
-            program.type(typed)
-        program.ended()
+ONE_BY_ONE = """
+import json, sys
+from tui.cli.main import main
+for arguments in json.loads(sys.argv[1]):
+    main(arguments)
+"""
+
+
+def run(place: tuple[Path, dict[str, str]], *commands: Sequence[str]) -> bytes:
+    """What these commands write, one after the other in one process."""
+    with recorded(("-c", ONE_BY_ONE, json.dumps(commands)), *place) as program:
+        program.ended(120)
     return program.written
 
 
@@ -131,38 +138,28 @@ def test_the_recorder_sees_what_is_foreign() -> None:
 
 def test_commands_print_text(place: tuple[Path, dict[str, str]]) -> None:
     folder = place[0]
-    written = run(place, "import", f"{NAME}.jsonl")
-    written += run(place, "sessions")
-    written += run(place, "sessions", "EVIL")
-    written += run(place, "sessions", "--json")
-    written += run(place, "context")
-    written += run(place, "context", "--json")
-    written += run(place, "usage")
-    written += run(place, "models")
-    written += run(place, "doctor")
-    written += run(place, "replay", f"{NAME}.jsonl")
-    written += run(place, "import", f"{NAME}.md")
-    written += run(place, "import", f"missing {NAME}")
-    written += run(place, "-m", f"evil/{NAME}", "ask", "x")
-    written += run(place, "-m", NAME, "ask", "x")
-    written += run(place, "ask", "tool")
-    written += run(place, "ask", "fail")
-    written += run(place, "ask", "-a", f"{NAME}.md", "x")
-    written += run(place, "ask", "-a", f"missing {NAME}", "x")
-    written += run(place, NAME)
-    for name in ("out.md", "out.html", f"{NAME}.out", f"missing/{NAME}.md"):
-        written += run(place, "export", "s1", name)
+    session, text, missing = f"{NAME}.jsonl", f"{NAME}.md", f"missing {NAME}"
+    outputs = ("out.md", "out.html", f"{NAME}.out", f"missing/{NAME}.md")
+    written = run(
+        place,
+        *(("import", session), ("import", text), ("import", missing), ("replay", session)),
+        *(("sessions",), ("sessions", "EVIL"), ("sessions", "--json"), ("context",), ("context", "--json")),
+        *(("usage",), ("models",), ("doctor",), (NAME,)),
+        *(("-m", model, "ask", "x") for model in (f"evil/{NAME}", NAME)),
+        *(("ask", *words) for words in (("tool",), ("fail",), ("-a", text, "x"), ("-a", missing, "x"))),
+        *(("export", "s1", name) for name in outputs),
+    )
     assert foreign(written) == []
-    assert b"EVIL" in written
+    assert b"EVIL" in written and b"Traceback" not in written
     assert b"EVIL" in (exported := (folder / "out.md").read_bytes())
     assert foreign(exported) == []
 
 
 def test_the_chat_by_lines_prints_text(place: tuple[Path, dict[str, str]]) -> None:
-    run(place, "import", f"{NAME}.jsonl")
+    run(place, ("import", f"{NAME}.jsonl"))
     lines = ("hello", "tool", "fail", *COMMANDS, "/quit")
     typed = "".join(f"{line}\r" for line in lines)
-    with recorded(("--plain", "--continue"), *place) as program:
+    with recorded((*CHATCTX, "--plain", "--continue"), *place) as program:
         program.read(8, "EVIL")
         program.type(typed)
         program.ended()
@@ -171,9 +168,9 @@ def test_the_chat_by_lines_prints_text(place: tuple[Path, dict[str, str]]) -> No
 
 
 def test_the_screen_shows_text(place: tuple[Path, dict[str, str]]) -> None:
-    run(place, "import", f"{NAME}.jsonl")
+    run(place, ("import", f"{NAME}.jsonl"))
     paste = EVIL.replace("\0", "")
-    with recorded(("--continue",), *place) as program:
+    with recorded((*CHATCTX, "--continue"), *place) as program:
         program.read(15, "EVIL")
         program.read(2)
         program.type(f"\x1b[200~{paste}\x1b[201~")

@@ -1,4 +1,4 @@
-"""Asks a hostile server in a process of its own: writes the error, and by how many bytes its memory grew."""
+"""Asks a hostile server in a process of its own: writes the errors, and by how many bytes its memory grew."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 import json
 import resource
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import cast
 
 from tests.providers.collect import collect
@@ -20,25 +22,24 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-async def main(url: str, dialect: Dialect, limit: int) -> None:
-    """Ask for an answer and for the model list."""
+async def main(url: str, dialect: Dialect, limit: int, attacks: Sequence[str]) -> None:
+    """Ask for an answer and for the model list under each attack."""
     calm = make_provider("p", ProviderConfig("p", dialect, f"{url}/calm/v1"))
     await collect(calm, REQUEST)  # loads the SDK
-    provider = make_provider("p", ProviderConfig("p", dialect, f"{url}/v1", max_response=limit))
     before = peak()
-    stream = provider.stream(REQUEST)
-    errors = []
-    try:
-        async for _ in stream:
-            pass
-    except ProviderError as error:
-        errors.append(str(error))
-    try:
-        await provider.models()
-    except ProviderError as error:
-        errors.append(str(error))
-    sys.stdout.write(json.dumps({"errors": errors, "grown": peak() - before}))
+    errors = {}
+    for attack in attacks:
+        provider = make_provider("p", ProviderConfig("p", dialect, f"{url}/{attack}/v1", max_response=limit))
+        try:
+            async for _ in provider.stream(REQUEST):
+                pass
+        except ProviderError as error:
+            errors[attack] = str(error)
+        with suppress(ProviderError):
+            await provider.models()
+        await provider.close()
+    sys.stdout.write(json.dumps([errors, peak() - before]))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], cast(Dialect, sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], cast(Dialect, sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))
