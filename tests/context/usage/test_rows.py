@@ -193,6 +193,15 @@ def test_what_no_row_explains_has_a_row_of_its_own_and_is_said() -> None:
     assert usage.warnings == (f"{found['unattributed']:,} tokens are in no message, prompt or tool that is known",)
 
 
+def test_what_a_chat_template_adds_is_shown_but_no_reason_to_warn() -> None:
+    known = estimator()
+    asked = request(user("hi"))
+    known.record(asked, answer("Certainly."), Usage(60, 6), at=1.0)
+    usage = usage_of(known, asked)
+    assert 0 < next(row.tokens for row in usage.rows if row.key == "unattributed") < 60
+    assert usage.warnings == ()
+
+
 def test_contradicting_measurements_leave_no_row_empty_and_are_said() -> None:
     known = estimator()
     asked = request(user("hello"), tools=TOOLS)

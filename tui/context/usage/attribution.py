@@ -27,6 +27,7 @@ from tui.messages import Request
 from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, SECTION_ROWS
 
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
+TEMPLATE = 64  # tokens that a chat template may add of its own (a date, a default system prompt): no reason to warn
 LEAST_PREAMBLE = 0.25  # of its estimate: some templates leave most of a schema out
 LEARNED_RANGE = 0.1  # calls that agree on a preamble are within 5 % of each other
 COUNTED_RANGE = 0.02  # between a provider's count and its usage
@@ -103,7 +104,7 @@ def _with_rest(attribution: Attribution, total: int, rest: float, *, measured: b
     elif rest > 0:
         tokens["unattributed"] = rest
         sources["unattributed"] = "derived" if measured else "estimated"
-        if measured:
+        if measured and rest > TEMPLATE:
             warning = f"{round(rest):,} tokens are in no message, prompt or tool that is known"
     else:
         whole = sum(tokens.values())
