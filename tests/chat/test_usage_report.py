@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime
@@ -18,6 +19,7 @@ from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import Totals, groups_of, inherited, totals_to_json
 from tui.messages import Message, Text
 from tui.text.numbers import Cost, spent
+from tui.views.usage_table import usage_lines
 
 NOON = datetime(2026, 11, 20, 12).timestamp()
 CALL = CallRow(
@@ -37,6 +39,18 @@ def cost_of(calls: Iterable[CallRow]) -> Cost:
 
 def by_model(calls: Iterable[CallRow]) -> list[Totals]:
     return usage_report.by_model(groups_of(calls))
+
+
+def by_provider(calls: Iterable[CallRow]) -> list[Totals]:
+    return usage_report.by_provider(groups_of(calls))
+
+
+def each_day(calls: Iterable[CallRow]) -> list[Totals]:
+    return usage_report.each_day(groups_of(calls))
+
+
+def models_and_sum(calls: Iterable[CallRow]) -> list[Totals]:
+    return usage_report.models_and_sum(groups_of(calls))
 
 
 def by_day(calls: Iterable[CallRow], days: int, today: date) -> list[tuple[date, int]]:
@@ -80,36 +94,90 @@ def test_what_was_stopped_is_priced_by_its_estimate_and_marked() -> None:
     assert spent(*cost_of([replace(CALL, cost=None)])[:2]) == "?"
 
 
-rows = st.builds(
-    lambda status, model, cost, tokens, source: replace(
-        CALL,
-        status=status,
-        model=model,
-        cost=cost,
-        input_total=tokens,
-        output_total=None if tokens is None else tokens // 10,
-        usage_source=source,
-    ),
-    st.sampled_from(["success", "failed", "pending"]),
-    st.sampled_from(["a", "b"]),
-    st.none() | st.floats(0, 5),
-    st.none() | st.integers(1, 100_000),
-    st.sampled_from(["provider", "estimated"]),
-)
+amounts = st.none() | st.integers(0, 100_000)
 
 
-@given(st.lists(rows, max_size=12))
-def test_every_sum_of_costs_is_the_sum_over_its_calls(calls: list[CallRow]) -> None:
-    """The bar (`cost_of`), the tables (`totals`) and JSON say the same, and the models add up to the whole."""
+@st.composite
+def histories(draw: st.DrawFn) -> list[CallRow]:
+    """Calls that failed, were stopped, have no price, were cached, or worked in several passes."""
+    rows = []
+    for _ in range(draw(st.integers(0, 12))):
+        read = draw(amounts)
+        cached = None if read is None else draw(st.none() | st.integers(0, read))
+        passes = draw(st.none() | st.integers(1, 3))
+        rows.append(
+            replace(
+                CALL,
+                status=draw(st.sampled_from(["success", "failed", "pending"])),
+                provider=draw(st.sampled_from(["p", "q"])),
+                model=draw(st.sampled_from(["a", "b"])),
+                answered_by=draw(st.sampled_from([None, "a", "claude-x"])),
+                at=NOON + 86_400 * draw(st.integers(-3, 0)),
+                cost=draw(st.none() | st.floats(0, 5)),
+                input_total=read,
+                input_cached=cached,
+                input_cache_write=draw(amounts),
+                output_total=draw(amounts),
+                reasoning=draw(amounts),
+                passes_input=None if passes is None or read is None else passes * read,
+                passes_cached=None if passes is None or cached is None else passes * cached,
+                passes_output=passes,
+                usage_source=draw(st.sampled_from(["provider", "estimated"])),
+            )
+        )
+    return rows
+
+
+def figures(rows: Iterable[Totals]) -> dict[str, object]:
+    """The sums of rows, unknown ones as 0."""
+    names = ("calls", "failed", "input", "fresh", "cached", "written", "output", "reasoning", "reasoning_unknown")
+    every = list(rows)
+    found: dict[str, object] = {name: sum(getattr(row, name) or 0 for row in every) for name in names}
+    return found | {"priced": pytest.approx(sum(row.priced for row in every))}
+
+
+@given(histories())
+def test_every_sum_of_costs_and_tokens_is_the_sum_over_its_calls(calls: list[CallRow]) -> None:
+    """The bar (`cost_of`), the tables (`totals`) and JSON say the same; models, providers and days add up to it."""
     cost, whole = cost_of(calls), totals("all", calls)
-    assert (whole.cost, whole.priced, whole.estimated) == cost
-    assert (totals_to_json(whole)["cost"], totals_to_json(whole)["known_cost"]) == cost[:2]
     done = [call for call in calls if call.status != "pending"]
+    assert (whole.cost, whole.priced, whole.estimated) == cost
     assert cost.priced == pytest.approx(sum(call.cost or 0.0 for call in done))
-    models = by_model(calls)
-    assert sum(model.priced for model in models) == pytest.approx(cost.priced)
-    unpriced = [call for call in done if call.cost is None and call.input_total]
+    each = [totals("one", [call]) for call in done]
+    for rows in (each, by_model(calls), by_provider(calls), each_day(calls), models_and_sum(calls)[-1:]):
+        assert figures(rows) == figures([whole])
+    data = totals_to_json(whole)
+    assert (data["cost"], data["known_cost"]) == cost[:2]
+    for name in ("input", "fresh", "cached", "output", "reasoning"):
+        assert data[f"{name}_tokens"] == getattr(whole, name)
+    assert (data["total_tokens"] or 0) == (whole.input or 0) + (whole.output or 0)
+    by_days = by_day(calls, 4, datetime.fromtimestamp(NOON).date())
+    assert sum(tokens for _, tokens in by_days) == (data["total_tokens"] or 0)
+    unpriced = [call for call in each if call.cost is None and call.tokens]
     assert (cost.total is None) == bool(unpriced or (done and all(call.cost is None for call in done)))
+
+
+def test_reasoning_that_nobody_reported_marks_the_sum() -> None:
+    silent = replace(CALL, reasoning=None)
+    assert totals("x", [CALL, silent]).reasoning_unknown == 1
+    assert totals("x", [CALL, replace(silent, output_total=None)]).reasoning_unknown == 0
+    text = "\n".join(line.plain for line in usage_lines([totals("x", [CALL, silent])], (), (), 100))
+    assert re.search(r"of it reasoning +50\+\?", text)
+    text = "\n".join(line.plain for line in usage_lines([totals("x", [CALL])], (), (), 100))
+    assert re.search(r"of it reasoning +50$", text, re.MULTILINE)
+
+
+def test_what_is_written_to_the_cache_and_a_grand_total_are_shown() -> None:
+    calls = [replace(CALL, input_cache_write=120), replace(CALL, model="y")]
+    text = "\n".join(line.plain for line in usage_lines([totals("x", calls)], models_and_sum(calls), (), 100))
+    assert re.search(r"written to the cache +120$", text, re.MULTILINE)
+    assert re.search(r"all tokens +2,400$", text, re.MULTILINE)
+    assert re.search(r"all models +2 +400 +1\.6k +400 +\$0\.50", text)
+
+
+def test_a_report_that_is_not_believed_scores_no_estimate() -> None:
+    lie = replace(CALL, input_total=100, verdict="doubted")
+    assert totals("x", [lie]).predictions == 0
 
 
 def test_only_measured_chat_calls_say_something_about_estimates() -> None:
@@ -178,6 +246,8 @@ def any_call(chance: Random, number: int) -> CallRow:
         input_cached=tokens(),
         output_total=tokens(),
         reasoning=tokens(),
+        input_cache_write=tokens(),
+        verdict=chance.choice((None, "confirmed", "hidden", "doubted", "cut")),
         passes_input=tokens(),
         passes_cached=tokens(),
         passes_output=tokens(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from statistics import median
@@ -28,7 +28,8 @@ def cost_of(groups: Iterable[CallGroup]) -> Cost:
 class Totals:
     """Sums over calls, in tokens; None if no call has a figure.
 
-    `fresh` and `cached` make up the `input`, `reasoning` is part of `output`. `cost`, `priced` and `estimated` are
+    `fresh` and `cached` make up the `input`; `written`, to the cache, is part of `fresh`, `reasoning` of `output`. For
+    `reasoning_unknown` of the calls with an output nobody reported the reasoning. `cost`, `priced` and `estimated` are
     those of `Cost`, `list_priced` the terms (service tiers) that it leaves out. `error_median` and `error_p95` are
     percentages of the measured input (absolute), over `predictions` calls with a prediction and a measurement.
     """
@@ -40,8 +41,10 @@ class Totals:
     input: int | None = 0
     fresh: int | None = 0
     cached: int | None = 0
+    written: int | None = 0
     output: int | None = 0
     reasoning: int | None = 0
+    reasoning_unknown: int = 0
     cost: float | None = 0.0
     priced: float = 0.0
     estimated: bool = False
@@ -49,6 +52,11 @@ class Totals:
     predictions: int = 0
     error_median: float | None = None
     error_p95: float | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """Input and output together."""
+        return _sum((self.input, self.output))
 
 
 def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
@@ -65,8 +73,10 @@ def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
         input=read,
         fresh=None if read is None else max(0, read - (cached or 0)),
         cached=cached,
+        written=_sum(group.written for group in groups),
         output=_sum(group.output for group in groups),
         reasoning=_sum(group.reasoning for group in groups),
+        reasoning_unknown=sum(group.reasoning_unknown for group in groups),
         cost=cost.total,
         priced=cost.priced,
         estimated=cost.estimated,
@@ -86,7 +96,7 @@ def _group(call: CallRow, session: str) -> CallGroup:
     read, output = _either(call.passes_input, call.input_total), _either(call.passes_output, call.output_total)
     errors = []
     measured = call.status == "success" and call.kind == "chat" and call.usage_source == "provider"
-    if measured and call.predicted and call.input_total:
+    if measured and call.believed and call.predicted and call.input_total:
         errors.append(prediction_error(call.predicted, call.input_total))
     return CallGroup(
         call.provider,
@@ -99,8 +109,10 @@ def _group(call: CallRow, session: str) -> CallGroup:
         int(call.kind == "compaction"),
         read,
         _either(call.passes_cached, call.input_cached),
+        call.input_cache_write,
         output,
         call.reasoning,
+        int(call.reasoning is None and bool(output)),
         call.cost,
         call.cost is None and bool(read or output),
         bool(call.cost) and call.usage_source == "estimated",
@@ -130,8 +142,11 @@ def totals_to_json(row: Totals) -> dict[str, object]:
         "input_tokens": row.input,
         "fresh_tokens": row.fresh,
         "cached_tokens": row.cached,
+        "cache_written_tokens": row.written,
         "output_tokens": row.output,
         "reasoning_tokens": row.reasoning,
+        "reasoning_unknown_calls": row.reasoning_unknown,
+        "total_tokens": row.tokens,
         "cost": row.cost,
         "known_cost": row.priced,
         "cost_estimated": row.estimated,
@@ -158,6 +173,12 @@ def _sum(values: Iterable[int | None]) -> int | None:
 def by_model(groups: Iterable[CallGroup]) -> list[Totals]:
     """One row for each "provider/model", the most used first."""
     return _by_name(groups, lambda group: f"{group.provider}/{group.model}")
+
+
+def models_and_sum(groups: Sequence[CallGroup]) -> list[Totals]:
+    """As `by_model`, and their sum if there are several."""
+    rows = by_model(groups)
+    return [*rows, totals("all models", groups)] if len(rows) > 1 else rows
 
 
 def by_provider(groups: Iterable[CallGroup]) -> list[Totals]:

@@ -19,8 +19,6 @@ NUMBERS = frozenset({1, 2, 3, 4, 5, 6})
 
 _WIDE, _MEDIUM = 88, 50  # cells from which a line has the time and the margin; the prediction
 
-NOT_BELIEVED = ("doubted", "cut")
-
 _VERDICTS = {
     "confirmed": "believed",
     "believed": "believed, not confirmed yet",
@@ -38,7 +36,7 @@ def reported_tokens(row: CallRow) -> int | None:
 def error_percent(row: CallRow) -> float | None:
     """How far the prediction was off, in percent of a report that is believed; None if there is no such report."""
     reported = reported_tokens(row)
-    if not reported or row.predicted is None or row.kind != "chat" or row.verdict in NOT_BELIEVED:
+    if not reported or row.predicted is None or row.kind != "chat" or not row.believed:
         return None
     return 100 * (row.predicted - reported) / reported
 
@@ -48,7 +46,7 @@ def predicted_instead(rows: Sequence[CallRow]) -> dict[str, int]:
     return {
         row.message: row.predicted
         for row in rows
-        if row.message is not None and row.predicted is not None and row.verdict in NOT_BELIEVED
+        if row.message is not None and row.predicted is not None and not row.believed
     }
 
 
@@ -107,8 +105,7 @@ def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
     extra += [f"{row.input_cached:,} from the cache"] if row.input_cached else []
     extra += [money(row.cost)] if row.cost else []
     how = plain(" · ".join([how_taken(row), *extra]))
-    doubtful = row.verdict in NOT_BELIEVED
-    style = "$text-warning" if doubtful else "$text-error" if row.error else "$text-muted"
+    style = "$text-warning" if not row.believed else "$text-error" if row.error else "$text-muted"
     return Content.assemble((figures, "$foreground"), (clip(how, max(1, width - len(figures))), style))
 
 
@@ -160,7 +157,7 @@ def accuracy_line(rows: Sequence[CallRow]) -> str:
         for name, errors in (("following", following), ("first", first))
         if errors
     ]
-    doubted = sum(row.verdict in NOT_BELIEVED for row in rows)
+    doubted = sum(not row.believed for row in rows)
     parts += [f"{doubted:,} of {plural(len(rows), 'request')} not believed"] if doubted else []
     return "   ·   ".join(parts)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.chat.usage_report import Totals, by_day, by_model, groups_of, inherited, totals
+from tui.chat.usage_report import Totals, by_day, groups_of, inherited, models_and_sum, totals
 from tui.context.reduction.trimming import TrimLog
 from tui.text.cells import clip, pad, plain
 from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
@@ -72,7 +72,7 @@ def _added_up(log: CallLog, trims: TrimLog, session_id: str) -> UsageFigures:
         totals("total", groups),
     ]
     before = totals("before", groups_of(inherited(log.of_messages(session_id), session_id)))
-    return UsageFigures(columns, by_model(groups), by_day(groups, DAYS, today), trims, before)
+    return UsageFigures(columns, models_and_sum(groups), by_day(groups, DAYS, today), trims, before)
 
 
 def usage_lines(
@@ -129,9 +129,11 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Content]:
     rows: list[tuple[str, Callable[[Totals], str]]] = [
         ("calls", lambda t: f"{t.calls:,}"),
         ("input, fresh" if wide else "fresh", lambda t: figure(t.fresh)),
+        ("  written to the cache" if wide else "written", lambda t: figure(t.written)),
         ("input, from the cache" if wide else "cached", lambda t: figure(t.cached)),
         ("output", lambda t: figure(t.output)),
-        ("  of it reasoning" if wide else "reasoning", lambda t: figure(t.reasoning)),
+        ("  of it reasoning" if wide else "reasoning", lambda t: _incomplete(figure(t.reasoning), t)),
+        ("all tokens" if wide else "all", lambda t: figure(t.tokens)),
         ("cost", lambda t: spent(t.cost, t.priced, estimated=t.estimated)),
         ("estimates off by" if wide else "off by", lambda t: percent(t.error_median, digits=1)),
         ("  95 % of them within" if wide else "95 % in", lambda t: percent(t.error_p95, digits=1)),
@@ -140,6 +142,11 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Content]:
     ]
     head = Content.assemble(" " * label, *((f"{clip(t.name, cell - 1):>{cell}}", "bold $foreground") for t in columns))
     return [head, *(_row(name, [value(t) for t in columns], label, cell) for name, value in rows)]
+
+
+def _incomplete(figure: str, row: Totals) -> str:
+    """The reasoning with `+?` if that of some calls is unknown."""
+    return f"{figure}+?" if row.reasoning_unknown and row.reasoning is not None else figure
 
 
 def _row(name: str, values: Sequence[str], label: int, cell: int) -> Content:

@@ -66,6 +66,11 @@ class CallRow:
     left_out: int | None = None
 
     @property
+    def believed(self) -> bool:
+        """Whether the reported input is used: no evidence speaks against it."""
+        return self.verdict not in ("doubted", "cut")
+
+    @property
     def billed_model(self) -> str:
         """The model that the call is counted and priced as: the one that was asked, or another one's that answered."""
         return billed_model(self.model, self.answered_by)
@@ -84,9 +89,10 @@ class CallGroup:
     """Calls of one model and day that are over, added up. Tokens; a sum is None where no call has the figure.
 
     `model` is the one they are billed as, `day` local ("2026-11-27"), `here` whether they are of the session that was
-    asked for. `unpriced`: one has tokens and no price. `estimated`: the price of one is of estimated tokens. `term` is
-    what the cost leaves out of account (see `CallRow.unpriced`). `errors` are those of the predictions of chat calls
-    that the provider measured: absolute, in percent.
+    asked for. For `reasoning_unknown` of the calls with an output nobody reported the reasoning. `unpriced`: one has
+    tokens and no price. `estimated`: the price of one is of estimated tokens. `term` is what the cost leaves out of
+    account (see `CallRow.unpriced`). `errors` are those of the predictions of chat calls that the provider measured:
+    absolute, in percent.
     """
 
     provider: str
@@ -99,20 +105,26 @@ class CallGroup:
     compactions: int
     input: int | None
     cached: int | None
+    written: int | None
     output: int | None
     reasoning: int | None
+    reasoning_unknown: int
     cost: float | None
     unpriced: bool
     estimated: bool
     errors: Sequence[float]
 
 
-_MEASURED = "status = 'success' AND kind = 'chat' AND usage_source = 'provider' AND predicted <> 0 AND input_total <> 0"
+_MEASURED = (
+    "status = 'success' AND kind = 'chat' AND usage_source = 'provider' AND predicted <> 0 AND input_total <> 0"
+    " AND coalesce(verdict, '') NOT IN ('doubted', 'cut')"
+)
 _GROUPS = f"""
 SELECT provider, model, answered_by, unpriced, date(at, 'unixepoch', 'localtime'), session = :session,
     count(*), sum(status <> 'success'), sum(kind = 'compaction'),
     sum(coalesce(passes_input, input_total)), sum(coalesce(passes_cached, input_cached)),
-    sum(coalesce(passes_output, output_total)), sum(reasoning), sum(cost),
+    sum(input_cache_write), sum(coalesce(passes_output, output_total)), sum(reasoning),
+    sum(reasoning IS NULL AND coalesce(passes_output, output_total, 0) <> 0), sum(cost),
     max(cost IS NULL AND coalesce(passes_input, input_total, 0) + coalesce(passes_output, output_total, 0) <> 0),
     max(cost <> 0 AND usage_source = 'estimated'),
     group_concat(CASE WHEN {_MEASURED} THEN predicted END), group_concat(CASE WHEN {_MEASURED} THEN input_total END)

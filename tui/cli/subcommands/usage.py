@@ -19,6 +19,7 @@ from tui.chat.usage_report import (
     each_day,
     groups_of,
     inherited,
+    models_and_sum,
     totals,
     totals_to_json,
 )
@@ -176,7 +177,7 @@ def _print(
     if info is not None:
         write(table([(f"session {info.id}  {info.title}"[:width],)]) + "\n")
     columns = [period.totals for period in periods.values()]
-    for line in usage_lines(columns, by_model(shown), by_day(shown, days, today), width, before=before):
+    for line in usage_lines(columns, models_and_sum(shown), by_day(shown, days, today), width, before=before):
         write(line.plain.rstrip())
     providers = by_provider(shown)
     if len(providers) > 1:
