@@ -8,6 +8,7 @@ from tui.context.usage.limits import Budget, ModelLimits
 from tui.context.usage.rows import MessageTokens, UsageItem, UsageRow
 from tui.context.usage.usage import Basis, ContextUsage
 from tui.messages import Message, Text, Usage
+from tui.text.names import MESSAGE_ROWS
 
 
 def make_usage(
@@ -38,14 +39,14 @@ def make_usage(
             UsageRow("tool_results", "Tool results", shares[4], "derived"),
             UsageRow("attachments", "Attachments", rest - sum(shares), "estimated"),
         )  # fmt: skip
-        messages = messages or {"m1": MessageTokens(shares[0], "derived"), "m2": MessageTokens(shares[1], "derived")}
+    messages = by_message(rows) if messages is None else messages
     limits = ModelLimits(window, source="probe" if window else "unknown", detail="models API" if window else "")
     basis = Basis(total - 2_100, 2_000, 2_000, 100, 1, 0.1, 1.31, 0.6, 31, 1, 84_000) if total > 2_100 else Basis()
     if not window:
         return ContextUsage(
             "s1", "anthropic", "claude-x", limits, Budget(None, None, None, None), total, total + 180,
             "exact" if source == "exact" else "estimated", basis, tuple(rows), None, None, None, None, None, None,
-            messages=messages or {},
+            messages=messages,
         )  # fmt: skip
     reserve = min(16_000, window // 4)
     most = window - reserve
@@ -57,8 +58,19 @@ def make_usage(
         "s1", "anthropic", "claude-x", limits, Budget(window, most, reserve, threshold), total, total + 180,
         "exact" if source == "exact" else "estimated", basis, tuple(rows), reserve, buffer,
         max(0, mark - total), over, None if threshold is None else max(0, threshold - total), 100 * total / window,
-        messages=messages or {},
+        messages=messages,
     )  # fmt: skip
+
+
+def by_message(rows: Sequence[UsageRow]) -> dict[str, MessageTokens]:
+    """The tokens of single messages in `rows`, each with the source of its last part."""
+    tokens: dict[str, MessageTokens] = {}
+    for row in rows:
+        for item in row.items if row.key in MESSAGE_ROWS else ():
+            if item.ref:
+                before = tokens.get(item.ref, MessageTokens(0, item.source))
+                tokens[item.ref] = MessageTokens(before.tokens + item.tokens, item.source)
+    return tokens
 
 
 def user(text: str, message_id: str = "m1") -> Message:

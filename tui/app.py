@@ -220,5 +220,5 @@ class ChatApp(CopyingApp):
         """End the program after an unhandled error with one line; details are in the log."""
         log.critical("the program ended in an error", exc_info=True)
         self.panic(
-            Text(f"chatctx ended in an error of its own. Nothing that was stored is lost; see {self.settings.log_file}")
+            Text(f"chatctx ended because of a bug. Nothing that was stored is lost; see {self.settings.log_file}")
         )

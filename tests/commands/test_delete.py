@@ -8,7 +8,7 @@ from tests.commands.scripted_ui import Commands
 async def test_it_leaves_the_list_and_comes_back(talk: Commands) -> None:
     old = talk.session.id
     assert await talk.completions("/delete u") == []
-    assert await talk.said("/delete") == "'What is a boat?' is deleted. /delete undo brings it back."
+    assert await talk.said("/delete") == "'What is a boat?' is deleted. /delete undo restores it."
     assert talk.session.id != old and await talk.workspace.sessions() == []
     assert await talk.completions("/delete u") == ["/delete undo"]
     await talk.run("/delete undo")

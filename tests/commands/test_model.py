@@ -16,13 +16,13 @@ from tui.views.view import Question
 
 async def test_a_model_is_chosen_from_the_list(commands: Commands) -> None:
     ui = await commands.run("/model", "scripted/small")
-    assert ui.said == ["scripted/small answers from now on."]
+    assert ui.said == ["scripted/small is the model from now on."]
     assert ui.under_way == ["asking about scripted/small", ""] and ui.changes == 1
     assert (await commands.run("/model", None)).said == []
 
 
 async def test_a_model_is_named_without_its_provider(commands: Commands) -> None:
-    assert await commands.said("/m small") == "scripted/small answers from now on."
+    assert await commands.said("/m small") == "scripted/small is the model from now on."
     assert (commands.session.provider, commands.session.model) == ("scripted", "small")
 
 
@@ -44,7 +44,7 @@ async def test_a_window_too_small_is_asked_about_first(tight: Commands, answered
 
 @pytest.mark.parametrize(("line", "answers"), [("/model small", [ANYWAY]), ("/model small --anyway", [])])
 async def test_it_switches_anyway(tight: Commands, line: str, answers: list[str]) -> None:
-    assert await tight.said(line, *answers) == "scripted/small answers from now on."
+    assert await tight.said(line, *answers) == "scripted/small is the model from now on."
     assert tight.session.model == "small"
 
 
@@ -84,7 +84,7 @@ async def test_what_was_learned_of_a_model_is_told_and_forgotten(
     assert await commands.said("/model learned") == nothing
     provider.script += [[ProviderError("bad_request", "m does not support images")], answer("So.")]
     await drain(commands.session.send("look"))
-    learned = "It refused images: it is sent words for them"
+    learned = "It refused images: text is sent in their place"
     assert await commands.said("/model learned") == f"Learned of scripted/m: {learned}. /model forget forgets it."
     assert await commands.said("/model forget") == f"Forgotten of scripted/m: {learned}."
     assert await commands.said("/model learned") == nothing

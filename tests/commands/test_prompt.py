@@ -76,7 +76,7 @@ async def test_in_lines_it_is_sent_once_it_was_seen_and_attaches_nothing(
 
 
 async def test_without_prompts_it_says_so(commands: Commands) -> None:
-    assert "No MCP server that runs offers prompts" in await commands.said("/prompt")
+    assert "No running MCP server offers prompts" in await commands.said("/prompt")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ async def test_a_server_of_ones_own_is_tried_and_used(commands: Commands, server
     menu, form = ui.asked
     assert isinstance(menu, Menu) and isinstance(form, Form)
     assert any(option.key == "anthropic" for option in await menu.source(""))
-    assert "lab is ready" in ui.said[0] and "answers from now on" in ui.said[1]
+    assert "lab is ready" in ui.said[0] and "is the model from now on" in ui.said[1]
     assert commands.session.provider == "lab"
     assert SECRET not in str(ui.said)
 

@@ -10,7 +10,9 @@ from tests.commands.scripted_ui import Commands
 @pytest.mark.parametrize("line", ["/rolling-context", "/rolling-context toggle", "/rolling ON"])
 async def test_it_is_switched_on(commands: Commands, line: str) -> None:
     ui = await commands.run(line)
-    assert ui.said == ["Rolling context is on: old content is left out when it gets tight. Nothing is deleted."]
+    assert ui.said == [
+        "Rolling context is on: old content is left out when the window is nearly full. Nothing is deleted."
+    ]
     assert commands.session.rolling and ui.changes == 1
 
 

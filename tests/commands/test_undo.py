@@ -16,4 +16,4 @@ async def test_a_compaction_is_taken_back(long_talk: Commands, provider: Scripte
 
 
 async def test_without_one_it_says_so(talk: Commands) -> None:
-    assert await talk.refused("/undo") == "There is no compaction to take back."
+    assert await talk.refused("/undo") == "There is no compaction to undo."

@@ -116,7 +116,7 @@ async def test_the_question_says_what_happens_otherwise(rolling: bool, words: st
 async def test_no_question_where_the_window_is_unknown_or_large_enough(window: int | None) -> None:
     async with running(narrow(window)) as run:
         await run.command("/model smol")
-        await run.shows("local/smol answers from now on.")
+        await run.shows("local/smol is the model from now on.")
 
 
 async def test_a_message_sent_while_the_server_is_asked_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:

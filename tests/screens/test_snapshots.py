@@ -71,7 +71,7 @@ async def test_context_history(pictures: Pictures) -> None:
 
 @pytest.mark.slow
 async def test_context_fits_where(pictures: Pictures) -> None:
-    await pictures(scenes.talk(), "f2", "f", until="Counted for the present model")
+    await pictures(scenes.talk(), "f2", "f", until="Counted for the current model")
 
 
 @pytest.mark.slow
@@ -162,7 +162,7 @@ async def test_providers(pictures: Pictures) -> None:
 
 @pytest.mark.slow
 async def test_a_provider(pictures: Pictures) -> None:
-    await pictures(scenes.talk(), command="provider anthropic", until="keeps no keys")
+    await pictures(scenes.talk(), command="provider anthropic", until="stores no keys")
 
 
 @pytest.mark.slow

@@ -198,14 +198,14 @@ async def test_the_summary_in_force_is_changed_by_command_and_from_its_message()
         await run.idle()
         before = run.session.messages[-1].id
         await run.command("/summary")
-        await run.shows("It stands for ", "ctrl+s keep this")
+        await run.shows("It replaces ", "ctrl+s keep this")
         await run.press("ctrl+r")  # there is nothing to ask for
         assert not run.app.screen.has_class("-asking")
         await run.press("ctrl+s")  # unchanged: nothing is written
         await run.until(lambda: not isinstance(run.app.screen, SummaryPanel))
         assert run.session.messages[-1].id == before
         await run.press("alt+up", "e")
-        await run.shows("It stands for ")
+        await run.shows("It replaces ")
         await run.type("Boats. ")
         await run.press("ctrl+s")
         await run.shows("Edited the summary: ")

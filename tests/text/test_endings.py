@@ -58,7 +58,7 @@ def test_an_end_that_nobody_knows_has_no_power_over_the_screen() -> None:
     ("parts", "words"),
     [
         ((), "complete but empty"),
-        ((Reasoning("hm"),), "the model thought and said nothing"),
+        ((Reasoning("hm"),), "the model reasoned and wrote nothing"),
         ((ProviderItem("image_generation_call"),), "holds only what cannot be shown here: image_generation_call"),
         ((ProviderItem("audio"), ProviderItem("audio"), ProviderItem("image")), "cannot be shown here: audio, image"),
     ],

@@ -73,7 +73,7 @@ def test_arguments_whose_meaning_is_plain(written: str) -> None:
 @pytest.mark.parametrize("written", ["", " ", "{}", '""', '"{}"', "```json\n```"])
 def test_arguments_that_are_none(written: str) -> None:
     if written == '""':
-        with pytest.raises(ValueError, match="string where an object"):
+        with pytest.raises(ValueError, match="string instead of an object"):
             parse_object(written)
     else:
         assert parse_object(written) == {}

@@ -105,7 +105,9 @@ def paste_tools(environ: Mapping[str, str], platform: str = sys.platform) -> tup
         texts += [Tool((*xclip, "-target", "UTF8_STRING")), Tool(("xsel", "--clipboard", "--output"))]
         missing = missing or "xclip"
     if environ.get("SSH_CONNECTION") and not missing:
-        raise ClipboardError("Over ssh the clipboard is out of reach: bring the picture here as a file, name it @path.")
+        raise ClipboardError(
+            "Over ssh the clipboard is not available: bring the picture here as a file, name it @path."
+        )
     if platform == "darwin":
         script = ("osascript", "-e", "get the clipboard as «class PNGf»")
         pictures += [Tool(("pngpaste", "-")), Tool(script, _from_osascript)]

@@ -76,9 +76,9 @@ class MemoryFiles:
         for file in self.files:
             entry = before.pop(file.path, None)
             if entry is None:
-                notices.append(f"{file.name} is new: it goes with the next message (/memory switches it off).")
+                notices.append(f"{file.name} is new: it is sent with the next message (/memory switches it off).")
             elif entry["sha256"] != file.digest:
-                notices.append(f"{file.name} has changed: its new text goes with the next message.")
+                notices.append(f"{file.name} has changed: its new text is sent with the next message.")
             files.append(file if entry is None else replace(file, on=bool(entry["on"])))
         notices += [f"{path} is not found from this folder: it is not sent any more." for path in before]
         return MemoryFiles(tuple(files), (*self.notices, *notices), bool(notices))

@@ -55,7 +55,7 @@ def find_servers(
     def take(servers: tuple[ServerConfig, ...]) -> None:
         for server in servers:
             if first := servers_by_name.get(server.name):
-                problems.append(f"{server.where}: {server.name} is in {first.where} already; that one counts")
+                problems.append(f"{server.where}: {server.name} is in {first.where} already; that one is used")
             else:
                 servers_by_name[server.name] = server
 

@@ -292,7 +292,7 @@ class Servers:
         try:
             offer = CachedOffer.from_json(stored)
         except (KeyError, TypeError) as error:
-            log.info("what is remembered of %s can't be read (%s): it is asked anew", config.name, error)
+            log.info("what is remembered of %s can't be read (%s): it is asked again", config.name, error)
             return NOTHING_CACHED
         return replace(offer, tools=tuple(tool for tool in offer.tools if tool.name not in off))
 

@@ -135,7 +135,7 @@ are tokens, null is unknown. MCP servers are not started for this: their tools a
         "count the tokens of texts and files",
         """\
 Counts the tokens of files, of the files in folders (those that git would not ignore), or of standard input, for any
-model: in the model's own vocabulary where it is at hand, else fitted to its counts or estimated, and says which. No key
+model: in the model's own vocabulary if it is shipped, else fitted to its counts or estimated, and says which. No key
 and no server is needed. What a message adds around a text is not counted.
 
 With --json a list of objects: id (the file, null for standard input), model, tokens, upper_bound (which holds for 95
@@ -193,7 +193,7 @@ they were held. Calls that a fork inherited count in the session it came from; t
         "models",
         "list the models that can be used now",
         """\
-Asks every provider with a key at hand and every local server that answers, and lists their models, the last used
+Asks every provider with a key and every local server that answers, and lists their models, the last used
 first: context window and where that is known from, dollars for a million tokens of input and output, whether it takes
 images and tools, when its reasoning goes back to it, whether the server counts exactly. ? is unknown. A
 provider that could not be asked is named on standard error, and its last known list is shown.""",
@@ -208,7 +208,7 @@ provider that could not be asked is named on standard error, and its last known 
         "export",
         "write a session to a file",
         """\
-The ending says the form: .jsonl loses nothing (messages, records, calls, attachments) and can be imported again; .md
+The suffix names the format: .jsonl loses nothing (messages, records, calls, attachments) and can be imported again; .md
 is to read; .html is one page to read or to show, with highlighted code and nothing loaded from elsewhere.""",
         click.Argument(["session"], metavar="ID", type=SESSION, help="the session, or the beginning of its id"),
         click.Argument(["file"], type=FILE, help="FILE.jsonl loses nothing; FILE.md, FILE.html to read"),

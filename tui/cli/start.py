@@ -59,7 +59,7 @@ def _unexpected(error: Exception, log_file: Path | None) -> int:
     if logger.handlers:  # otherwise logging would print tracebacks on standard error
         logger.critical("unexpected error", exc_info=error)
     where = f"; details are in {log_file}" if log_file else ""
-    return complain(f"an error of its own: {type(error).__name__}: {error}. Nothing stored is lost{where}")
+    return complain(f"a bug: {type(error).__name__}: {error}. Nothing stored is lost{where}")
 
 
 def chat(settings: Settings, *, resume: str | None) -> int:

@@ -14,7 +14,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """Delete it, or restore the conversation deleted last in this run."""
     workspace, session = chat.workspace, chat.session
     if args not in ("", UNDO):
-        raise CommandError(f"/delete deletes this conversation; /delete {UNDO} brings back the last one.")
+        raise CommandError(f"/delete deletes this conversation; /delete {UNDO} restores the last one.")
     if args == UNDO:
         if not (deleted := workspace.deleted):
             raise CommandError("Nothing was deleted since the start.")
@@ -26,17 +26,17 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     title = session.title
     await workspace.delete_session(session.id)
     await ui.attach(await workspace.new_session())
-    await ui.say(f"{title!r} is deleted. /delete {UNDO} brings it back.", passing=True)
+    await ui.say(f"{title!r} is deleted. /delete {UNDO} restores it.", passing=True)
 
 
 async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Choice]:
     """Offers nothing before a letter is typed: enter after `/delete ` deletes."""
-    return [Choice(UNDO, UNDO, "bring back what was deleted last")] if args and chat.workspace.deleted else []
+    return [Choice(UNDO, UNDO, "restore the conversation deleted last")] if args and chat.workspace.deleted else []
 
 
 COMMAND = Command(
     "delete",
-    "take this conversation out of the list; undo brings it back",
+    "delete this conversation; undo restores it",
     run,
     "conversation",
     when="idle",

@@ -21,11 +21,9 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await ui.changed()
     change = tokens_exact(abs(before.total - after.total))
     if out:
-        await ui.say(f"The last turn is not sent any more: {change} tokens less. /leave-out takes it in again.")
+        await ui.say(f"The last turn is not sent any more: {change} tokens less. /leave-out includes it again.")
     else:
         await ui.say(f"The last turn is sent again: {change} tokens more.")
 
 
-COMMAND = Command(
-    "leave-out", "leave the last turn out of what is sent, or take it in again", run, "context", when="idle"
-)
+COMMAND = Command("leave-out", "leave the last turn out of requests, or include it again", run, "context", when="idle")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 USAGE = (
     "/mcp lists the servers; /mcp restart NAME, /mcp on NAME and /mcp off NAME change one;"
-    " /mcp instructions on|off NAME says whether the model is told how it is to be used."
+    " /mcp instructions on|off NAME sends its instructions to the model, or not."
 )
 
 
@@ -79,7 +79,7 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
         choices.append(Choice(f"{word} {name}", f"{word} {plain(name)}", state))
         if line.status.instructions:
             change = "off" if servers.instructs(name) else "on"
-            what = "what it says of how it is used"
+            what = "whether the model gets them"
             choices.append(Choice(f"instructions {change} {name}", f"instructions {change} {plain(name)}", what))
     if servers.project is not None:
         choices.append(Choice("project", "project", "the servers of this folder: what they would start"))

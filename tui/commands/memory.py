@@ -53,7 +53,7 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
 
 COMMAND = Command(
     "memory",
-    "memory files (AGENTS.md) and what they cost; switch one off or on",
+    "memory files (AGENTS.md), what they cost; switch one on or off",
     run,
     "context",
     when="idle",

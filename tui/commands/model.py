@@ -54,7 +54,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     elif option != STAY:
         await session.set_model(full_name)
         await ui.changed()
-        await ui.say(f"{full_name} answers from now on.{_not_taken(session)}")
+        await ui.say(f"{full_name} is the model from now on.{_not_taken(session)}")
 
 
 async def _learned(session: ChatSession, *, forget: bool) -> str:

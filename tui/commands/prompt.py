@@ -24,7 +24,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """
     servers = chat.workspace.servers
     if not servers.prompts:
-        await ui.say("No MCP server that runs offers prompts. /mcp lists the servers.")
+        await ui.say("No running MCP server offers prompts. /mcp lists the servers.")
         return
     if not args:
         menu = Menu(

@@ -62,14 +62,14 @@ def _form(name: str, choice: ProviderChoice | None, submit: Submit) -> Form:
     )
     return Form(
         choice.title if choice else f"Add {OWN[name]}",
-        "chatctx keeps no keys: it notes where yours comes from, and asks there each time.",
+        "chatctx stores no keys, only where to get yours: a variable or a command.",
         (
             *(() if choice else fields),
             Field("variable", "Key: environment variable", choice.variable if choice else "", "none"),
             Field("command", "or a command that prints the key", hint="pass show llm/key"),
         ),
         "try",
-        "A provider is set up by answering questions, which nobody can do here; the config file does it, too.",
+        "Setting up a provider asks questions, and nobody can be asked here: edit the config file instead.",
         submit,
         "asking it for its models …",
     )
@@ -111,7 +111,7 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
 
 COMMAND = Command(
     "provider",
-    "use another provider; where its key comes from is tried out first",
+    "set up another provider, testing its key first",
     run,
     "model",
     when="idle",

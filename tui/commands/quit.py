@@ -10,4 +10,4 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await ui.leave()
 
 
-COMMAND = Command("quit", "leave; everything is kept", run, "program", when="always", aliases=("exit", "q"))
+COMMAND = Command("quit", "quit; everything is kept", run, "program", when="always", aliases=("exit", "q"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tui.commands.ui import UI, Chat, Command, CommandError, fixed
 
-ON = "Rolling context is on: old content is left out when it gets tight. Nothing is deleted."
-OFF = "Rolling context is off: old content is summarised when it gets tight."
+ON = "Rolling context is on: old content is left out when the window is nearly full. Nothing is deleted."
+OFF = "Rolling context is off: old content is summarised when the window is nearly full."
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
@@ -26,5 +26,5 @@ COMMAND = Command(
     "context",
     args="[on|off]",
     aliases=("rolling",),
-    complete=fixed(("on", "trim old content when it gets tight"), ("off", "summarise instead")),
+    complete=fixed(("on", "trim old content when the window is nearly full"), ("off", "summarise instead")),
 )

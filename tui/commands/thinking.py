@@ -30,7 +30,7 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
 
 COMMAND = Command(
     "thinking",
-    "how much the model reasons first",
+    "the model's reasoning effort",
     run,
     "model",
     args="[off|low|medium|high]",

@@ -42,7 +42,7 @@ async def _switch(ui: UI, chat: Chat, pattern: str, on: bool) -> None:
     what = plain(names[0]) if len(names) == 1 else f"{len(names)} tools"
     verb = "is" if len(names) == 1 else "are"
     if on and not tools.takes_any:
-        await ui.say(f"{what} {verb} on, but this model calls no tools, as far as is known: none are offered.")
+        await ui.say(f"{what} {verb} on, but this model does not support tools, as far as known: none are offered.")
         return
     await ui.say(f"{what} {verb} {'offered' if on else 'not offered any more'} in this conversation.")
     return
@@ -59,7 +59,7 @@ async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Choice]:
 
 COMMAND = Command(
     "tools",
-    "what the model may call, and what that costs",
+    "the tools of the model, and what they cost",
     run,
     "tools",
     args="[on|off|forget NAME]",

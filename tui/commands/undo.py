@@ -9,9 +9,9 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """Undo it and say what was restored."""
     line = await chat.session.undo()
     if line is None:
-        raise CommandError("There is no compaction to take back.")
+        raise CommandError("There is no compaction to undo.")
     await ui.changed()
     await ui.say(line)
 
 
-COMMAND = Command("undo", "take back the last compaction, or the last change of its summary", run, "context", "idle")
+COMMAND = Command("undo", "undo the last compaction, or the last change of its summary", run, "context", "idle")

@@ -53,7 +53,7 @@ class ProviderSettings:
     api_key_command: str | None = setting(TEXT, None, "a shell command that prints the key, like: pass show work")
     context_management: bool = setting(FLAG, False, "whether Anthropic clears old tool results by itself")
     idle_timeout: float | None = setting(
-        number(0.001, MOST_SECONDS, "a number of seconds"), None, "seconds of silence after which an answer is given up"
+        number(0.001, MOST_SECONDS, "a number of seconds"), None, "seconds of silence after which an answer is stopped"
     )
     max_response: int | None = setting(
         number(1000, 10**12, "a number of bytes", whole=True), None, "bytes that one answer may have"
@@ -102,7 +102,7 @@ class Settings:
     asked_model: str | None = None  # from the command line: applies to stored sessions too
     gguf: Path | None = setting(PATH, None, "weights for the embedded model")
     theme: str = setting(TEXT, DEFAULT_THEME, "colours to start with")
-    rolling_context: bool = setting(FLAG, False, "whether old content is left out when the window gets tight")
+    rolling_context: bool = setting(FLAG, False, "whether old content is left out when the window is nearly full")
     compaction: Compaction = setting(
         COMPACTION, DEFAULT_COMPACTION, 'when compaction starts: "85%" of the input budget, 120000, "120k" or "off"'
     )
@@ -111,7 +111,7 @@ class Settings:
     )
     reserve_output: int = setting(TOKENS, 16_000, "tokens of the window reserved for the answer")
     preserve_recent_turns: int = setting(TURNS, 4, "the last turns, which a compaction keeps as they are")
-    reasoning: str | None = setting(EFFORT, None, "how long the model may think first")
+    reasoning: str | None = setting(EFFORT, None, "the reasoning effort of the model")
     system: str = setting(TEXT, "", "the system prompt of new sessions")
     memory_files: tuple[str, ...] = setting(
         FILE_NAMES, ("AGENTS.md",), "names of files with instructions, looked for from the working directory upward"

@@ -113,11 +113,11 @@ class SessionPicker(Picker):
         if self._naming is not None or chosen is None:
             return
         if chosen.key == self.session.id:
-            self.app.notify("This conversation is open: /delete takes it away.", severity="warning", markup=False)
+            self.app.notify("This conversation is open: /delete deletes it.", severity="warning", markup=False)
             return
         await self.workspace.delete_session(chosen.key)
         self._deleted.append(chosen)
-        self.app.notify(f"{chosen.label!r} is deleted. ctrl+z brings it back.", timeout=8, markup=False)
+        self.app.notify(f"{chosen.label!r} is deleted. ctrl+z restores it.", timeout=8, markup=False)
         self._explain()
         self.search(self.query_one(Input).value)
 

@@ -122,7 +122,7 @@ class SummaryPanel(Panel[bool]):
         try:
             await self.subject.keep(text)
         except FAILURES as error:
-            self._note = f"Not safe from a crash yet: {error}"
+            self._note = f"Not saved against a crash yet: {error}"
 
     def on_resize(self) -> None:
         """Draw for this width."""

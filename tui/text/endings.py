@@ -24,7 +24,7 @@ FINISH_KINDS: Mapping[str, FinishKind] = {
 
 _LINES: Mapping[FinishKind, str] = {
     "length": 'cut off at the output limit · write "go on", or set reserve_output higher',
-    "window_full": "cut off: the window is full · /compact or /rolling-context on makes room",
+    "window_full": "cut off: the window is full · /compact or /rolling-context on frees some of it",
     "content_filter": "cut off by the provider's content filter",
     "paused": 'the server paused here and is asked to go on, five times at most · "go on" asks once more',
     "malformed_call": "the model wrote a tool call that its server could not read · /retry asks again",
@@ -32,7 +32,7 @@ _LINES: Mapping[FinishKind, str] = {
 _OTHER_LINES = {
     "repetition": "cut off: the answer began to repeat itself · /retry asks again",  # vLLM
     "max_messages": 'cut off: the server writes no more messages in one answer · write "go on"',  # OpenAI Responses
-    "steered": "ended early: the server goes on with newer input",  # OpenAI Responses
+    "steered": "ended early: the server continued with newer input",  # OpenAI Responses
     "incomplete": 'cut off, the server does not say why · write "go on"',
 }
 
@@ -88,7 +88,7 @@ def _empty_line(message: Message) -> str | None:
     if kinds := unshown_kinds(message):
         return f"the answer holds only what cannot be shown here: {kinds}"
     if any(isinstance(part, Reasoning) for part in message.parts):
-        return "the answer is complete but empty: the model thought and said nothing · /retry asks again"
+        return "the answer is complete but empty: the model reasoned and wrote nothing · /retry asks again"
     return "the answer is complete but empty · /retry asks again"
 
 

@@ -112,7 +112,7 @@ class SummaryInForce(SummaryText):
 
     def about(self, weight: Weight) -> str:
         """What it replaces."""
-        return f"It stands for {plural(self._standing.record.messages, 'message')}. /undo takes a change back."
+        return f"It replaces {plural(self._standing.record.messages, 'message')}. /undo undoes a change."
 
     async def weigh(self, text: str) -> Weight:
         """Measured like every request."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TRY = (
     ("ask anything", "enter sends, ctrl+j new line"),
     ("/context", "what fills the window"),
-    ("/model", "change who answers"),
+    ("/model", "change the model"),
 )
 
 PROVIDER = ("/provider", "OpenAI, Anthropic, or any other server")

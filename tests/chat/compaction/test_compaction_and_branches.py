@@ -68,7 +68,7 @@ async def test_going_back_keeps_the_summaries_of_what_came_before(
         await session.rewind(turn(session, back_to))
         assert sent(session) == left
         line = await session.undo() or ""
-        assert line.removeprefix("Taken back: ").partition(":")[0] == undone
+        assert line.removeprefix("Undone: ").partition(":")[0] == undone
 
 
 async def test_what_no_summary_has_read_stays_beside_it(tmp_path: Path) -> None:

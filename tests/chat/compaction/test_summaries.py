@@ -203,7 +203,7 @@ async def test_edits_are_taken_back_level_by_level_also_after_restarts(tmp_path:
             session = await workspace.resume()
             line = await session.undo()
             assert line is not None
-            assert line.startswith("Taken back: Edited" if len(texts) < 2 else "Taken back: Compacted")
+            assert line.startswith("Undone: Edited" if len(texts) < 2 else "Undone: Compacted")
             texts.append(first_text(session))
     assert [text.removeprefix(HEADER).strip() for text in texts] == [
         "Boats, and 9 gulls.",

@@ -57,8 +57,8 @@ async def test_what_was_learned_of_a_model_is_told_and_can_be_forgotten(tmp_path
         session = await workspace.new_session()
         await drain(session.send("go"))
         assert list(session.learned) == [
-            "Its server says that it calls no tools: it is offered none",
-            "It refused images: it is sent words for them",
+            "Its server reports no support for tools: none are offered",
+            "It refused images: text is sent in their place",
         ]
         await session.forget_learned()
         assert list(session.learned) == []

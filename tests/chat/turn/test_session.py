@@ -453,7 +453,7 @@ async def test_success_beyond_the_believed_window_raises_the_belief(tmp_path: Pa
         size = (await session.refresh_usage()).total
         provider.script = [[TextDelta("x"), UsageUpdate(Usage(size + 730, 600)), StreamEnd("stop", "stop")]]
         events = await drain(session.send("word " * 725))
-        assert any("larger than believed" in n.text for n in of(Notice, events)), events
+        assert any("larger than assumed" in n.text for n in of(Notice, events)), events
         assert (await session.refresh_usage()).limits.context == size + 1_330
 
 

@@ -53,5 +53,5 @@ def test_without_tools_the_lines_say_what_to_do_and_a_deletion_is_taken_back(run
     assert "Nothing was deleted" in none
     assert "/export FILE" in copy
     assert "install wl-clipboard" in paste
-    assert "'first words' is deleted. /delete undo brings it back.\nNo conversations yet." in done.stdout
+    assert "'first words' is deleted. /delete undo restores it.\nNo conversations yet." in done.stdout
     assert "user: first words" in done.stdout

@@ -200,7 +200,7 @@ def test_a_model_with_a_window_too_small_is_asked_about(run: Run, tmp_path: Path
     assert done.returncode == 0
     assert "/model tiny/m --compact summarises it first, with demo/guide" in one_line(done.stderr)
     assert "tokens to tiny/m, whose window of 300 takes 225 of input" in done.stdout
-    assert done.stdout.count("answers from now on") == 2
+    assert done.stdout.count("is the model from now on") == 2
 
 
 async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFixture[str]) -> None:

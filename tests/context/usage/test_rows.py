@@ -190,7 +190,7 @@ def test_what_no_row_explains_has_a_row_of_its_own_and_is_said() -> None:
     found = {row.key: row.tokens for row in usage.rows}
     assert found["unattributed"] > 8_000
     assert found["tools"] < 600
-    assert usage.warnings == (f"{found['unattributed']:,} tokens are in no message, prompt or tool that is known",)
+    assert usage.warnings == (f"{found['unattributed']:,} tokens belong to no known message, prompt or tool",)
 
 
 def test_what_a_chat_template_adds_is_shown_but_no_reason_to_warn() -> None:

@@ -26,7 +26,7 @@ async def test_completion_is_offered_taken_and_run() -> None:
         await run.shows("/rolling-context [on|off]", "leave old content out")
         await run.press("tab")
         assert run.chat.composer.value == "/rolling-context "
-        await run.shows("trim old content when it gets tight")
+        await run.shows("trim old content when the window is nearly full")
         await run.press("enter")
         await run.until(lambda: run.session.rolling)
         await run.shows("Rolling context is on", "rolling on")
@@ -98,7 +98,7 @@ async def test_a_model_is_picked_by_search() -> None:
         await run.until(lambda: "local/smol" not in run.text)
         await run.press("enter")
         await run.until(lambda: run.model == "openai/gpt-x")
-        await run.shows("openai/gpt-x answers from now on.")
+        await run.shows("openai/gpt-x is the model from now on.")
         assert run.text.splitlines()[0].endswith("openai/gpt-x")
 
 
@@ -329,11 +329,11 @@ SAID_ON_SCREEN = {
     "/compact": "Nothing was changed.",
     "/compact --preview": "Nothing was changed.",
     "/summary": "There is no summary in force",
-    "/undo": "There is no compaction to take back.",
+    "/undo": "There is no compaction to undo.",
     "/model": "Models and their windows",
-    "/model guide": "demo/guide answers from now on.",
+    "/model guide": "demo/guide is the model from now on.",
     "/provider": "Which provider?",
-    "/provider anthropic": "chatctx keeps no keys",
+    "/provider anthropic": "chatctx stores no keys",
     "/sessions": "Conversations",
     "/rename A talk": "This conversation is called A talk.",
     "/export": "Written to ",
@@ -344,7 +344,7 @@ SAID_ON_SCREEN = {
     "/thinking": "Reasoning effort: provider default.",
     "/tools": "built in: 0 of 3 on",
     "/mcp": "No servers yet.",
-    "/prompt": "No MCP server that runs offers prompts.",
+    "/prompt": "No running MCP server offers prompts.",
     "/edit": "There is no terminal here that an editor could use.",
     "/paste": "The clipboard can't be read",
     "/retry": "This is the demo",
@@ -356,7 +356,7 @@ SAID_ON_SCREEN = {
     "/window": "The window of this model is 8,192 tokens",
     "/theme": "Themes",
     "/help": "Commands",
-    "/delete": "'A talk' is deleted. /delete undo brings it back.",
+    "/delete": "'A talk' is deleted. /delete undo restores it.",
     "/delete undo": "A talk",
     "/new": "new conversation",
     "/quit": "",

@@ -81,7 +81,7 @@ async def test_the_open_conversation_is_not_deleted_from_the_list() -> None:
         await run.type("this one")
         await run.shows("● this one")
         await run.press("ctrl+d")
-        await run.shows("/delete takes it away")
+        await run.shows("/delete deletes it")
         assert len(others(run)) == 4
 
 

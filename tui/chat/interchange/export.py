@@ -29,7 +29,7 @@ def export_session(path: Path, store: SessionStore, session: str) -> None:
     Raises ValueError for another suffix, OSError if the file can't be written, `StoreError`.
     """
     if path.suffix not in ENDINGS:
-        raise ValueError(f"{path.name}: the ending says the form; use {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+        raise ValueError(f"{path.name}: the suffix names the format; use {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
     info = store.session(session)
     if info is None:
         raise ValueError(f"there is no session {session}")

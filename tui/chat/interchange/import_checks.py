@@ -40,7 +40,7 @@ def checked_messages(messages: Sequence[Message]) -> list[Message]:
     checked: list[Message] = []
     seen: set[str] = set()
     for number, message in enumerate(messages, 1):
-        reason = _fault(message) or ("its id stands twice" if message.id in seen else "")
+        reason = _fault(message) or ("its id occurs twice" if message.id in seen else "")
         if reason:
             raise RecordingError(f"damaged: message {number}: {reason}")
         seen.add(message.id)

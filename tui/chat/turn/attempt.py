@@ -175,7 +175,7 @@ def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict | None, w
     if verdict.kind == "doubted":
         if not windows.tell_once(reply.provider, reply.model, "doubted"):
             return None
-        text = f"The server's token count is not believed: {verdict.reason}. The number shown is estimated (~)"
+        text = f"The server's token count is implausible: {verdict.reason}. The number shown is estimated (~)"
         return Notice("warning", text)
     if reported.cleared and reported.cleared > usage.basis.cleared:  # not again for the same model
         uses = f" of {reported.cleared_uses:,} tool calls" if reported.cleared_uses else ""
@@ -192,7 +192,7 @@ def _cut_notice(reply: Message, verdict: Verdict, windows: Windows) -> Notice:
     seems = ""
     if verdict.window is not None:
         if windows.learn_cut(reply.provider, reply.model, verdict.window):
-            seems = f" Its window seems to be {verdict.window:,} tokens, and chatctx goes by that now."
+            seems = f" Its window seems to be {verdict.window:,} tokens, which chatctx uses from now on."
         else:
             seems = f" Its window seems to be {verdict.window:,} tokens, not what you set."
     return Notice(
@@ -209,7 +209,7 @@ def _window_notice(reply: Message, verdict: Verdict, windows: Windows) -> Notice
     whole = usage.input_total + (usage.output_total or 0)
     match windows.seen(reply.provider, reply.model, usage.input_total, usage.output_total or 0, sure=verdict.confirmed):
         case "raised":
-            return Notice("info", f"This window is larger than believed: {whole:,} tokens fitted. /window shows it")
+            return Notice("info", f"This window is larger than assumed: {whole:,} tokens fitted. /window shows it")
         case "against setting":
             return Notice("info", f"{whole:,} tokens fitted, more than the window you set. /window reset goes by that")
         case _:

@@ -196,7 +196,7 @@ class ChatSession:
             compactor = Compactor(self._conversation, meter, self._services, self._emit)
             if await self._compact_with(compactor, meter, ""):
                 await self.set_model(full_name)
-                self._emit(Notice("info", f"{full_name} answers from now on."))
+                self._emit(Notice("info", f"{full_name} is the model from now on."))
             self._emit(UsageChanged(await self._meter.usage()))
 
         return self._events_of(action)
@@ -214,7 +214,7 @@ class ChatSession:
     async def undo(self) -> str | None:
         """Undo the newest compaction in force. Returns a line for the person, None if there is none."""
         record = await self._compactor.undo()
-        return None if record is None else f"Taken back: {compaction_report(record)}"
+        return None if record is None else f"Undone: {compaction_report(record)}"
 
     # -- properties ----------------------------------------------------------------------------------------------
 
@@ -413,9 +413,9 @@ class ChatSession:
         provider, able = self._services.provider(self.provider), self._conversation.target.capabilities
         lines = [*provider.learned(self.model)]
         if self.tools.box.support.takes_tools(self.provider, self.model) is False:
-            lines.append("Its server says that it calls no tools: it is offered none")
+            lines.append("Its server reports no support for tools: none are offered")
         if provider.capabilities(self.model).images and not able.images:
-            lines.append("It refused images: it is sent words for them")
+            lines.append("It refused images: text is sent in their place")
         lines += self._services.windows.lessons(self.provider, self.model)
         lines += self._services.estimator.calibration(self.provider, self.model).lessons
         return tuple(lines)

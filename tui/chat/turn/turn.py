@@ -266,7 +266,7 @@ class Turn:
                 return
             case Clamp(most):
                 self._most_output = most
-                notice = Notice("info", f"The server has room for {most:,} tokens of answer; asking again with that")
+                notice = Notice("info", f"The server allows {most:,} tokens of answer; asking again with that")
             case WithoutReasoning():
                 record = await conversation.void_reasoning()
                 self._removed.append(Removed(error, partial(conversation.take_back, record)))
@@ -279,13 +279,15 @@ class Turn:
             case WithoutImages():
                 self._removed.append(Removed(error, partial(self._set_images, True)))
                 await self._set_images(False)
-                notice = Notice("info", "This model takes no images, its server says; asking again with words for them")
+                notice = Notice(
+                    "info", "According to its server this model takes no images; asking again with text in their place"
+                )
             case WithoutTools():
                 self._removed.append(Removed(error, self._tools.offer_again))
                 await self._tools.without()
-                notice = Notice("info", "This model calls no tools, its server says; asking again without them")
+                notice = Notice("info", "According to its server this model calls no tools; asking again without them")
             case Reduce():
-                notice = Notice("info", f"{error} Making room and asking again")
+                notice = Notice("info", f"{error} Reducing the request and asking again")
         self._emit(notice)
 
     async def _set_images(self, images: bool) -> None:

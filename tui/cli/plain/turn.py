@@ -91,7 +91,7 @@ class Speaker:
         self._end_line()
         name = clean_line(asked.call.name)
         if not self._chat.talks:
-            complain(f"{name} was not run: nobody can be asked here; /tools in the chat allows it")
+            complain(f"{name} was not run: nobody can be asked here; allow it with /tools in the chat")
             self._chat.session.tools.approve(asked.id, "no")
             return
         call = f"{name} ({clean_line(asked.origin)})"

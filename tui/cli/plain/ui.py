@@ -156,7 +156,7 @@ class PlainUI:
         """Copy with the system's tools only."""
         tool = copy_tool(os.environ)
         if tool is None or not await run_copy_tool(tool, text):
-            complain("the clipboard is out of reach here: /export FILE writes the conversation to a file")
+            complain("the clipboard is not available here: /export FILE writes the conversation to a file")
         else:
             write(copied_line("", len(text), tool[0], True))
 

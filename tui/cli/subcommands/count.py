@@ -179,7 +179,7 @@ def _entries(texts: Sequence[Text], counts: Sequence[Row]) -> Iterator[dict[str,
 HOW = {
     "vocabulary": "counted in its own vocabulary",
     "fitted": "estimated by weights fitted to its counts",
-    "estimated": "estimated by what models have in common",
+    "estimated": "estimated by weights fitted to many models",
     "provider": "counted by its provider",
 }
 

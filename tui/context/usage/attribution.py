@@ -105,7 +105,7 @@ def _with_rest(attribution: Attribution, total: int, rest: float, *, measured: b
         tokens["unattributed"] = rest
         sources["unattributed"] = "derived" if measured else "estimated"
         if measured and rest > TEMPLATE:
-            warning = f"{round(rest):,} tokens are in no message, prompt or tool that is known"
+            warning = f"{round(rest):,} tokens belong to no known message, prompt or tool"
     else:
         whole = sum(tokens.values())
         warning = f"the rows come to {round(whole):,} tokens, the whole request has {total:,}: they were scaled down"

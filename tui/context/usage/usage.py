@@ -193,7 +193,7 @@ def with_reply(usage: ContextUsage, tokens: int) -> ContextUsage:
 
 def _grown(rows: tuple[UsageRow, ...], tokens: int) -> tuple[UsageRow, ...]:
     """`rows` with `tokens` of an answer added to its row."""
-    key, arriving = "assistant", UsageItem("the answer that arrives", tokens, "estimated")
+    key, arriving = "assistant", UsageItem("the streaming answer", tokens, "estimated")
     if not any(row.key == key for row in rows):
         fresh = UsageRow(key, ROW_NAMES[key], tokens, "estimated", (arriving,))
         order = list(ROW_NAMES)

@@ -39,7 +39,7 @@ class BackgroundScreen(GuardedMouse[None]):
         if type(error).__module__.startswith("tui.") and text:
             return text
         what = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        return f"Something went wrong in the program ({what[:200]}). Nothing was lost; details are in {self.log_file}"
+        return f"An error in chatctx ({what[:200]}). Nothing was lost; details are in {self.log_file}"
 
     def complain(self, error: BaseException) -> None:
         """Show the error."""

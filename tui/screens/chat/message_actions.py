@@ -99,7 +99,7 @@ class MessageActions:
         if send and turns[-1] is before[-1]:
             composer.submit()
         elif send:
-            self._screen.notify("Enter asks this again, in the place of all that followed.", markup=False)
+            self._screen.notify("Enter asks this again and replaces all that followed.", markup=False)
 
     async def _select(self, session: ChatSession, message_id: str, action: str) -> None:
         if action == "pin":

@@ -72,7 +72,7 @@ class FitsPanel(Panel[None]):
             return
         self._models = [(f"{provider}/{info.id}", info.limits) for provider, info in models]
         self._show()
-        note.update("Counted for the present model; others may differ by some percent.")
+        note.update("Counted for the current model; others may differ by some percent.")
 
     def _show(self) -> None:
         width = self.list_width

@@ -75,7 +75,7 @@ def expanded(glob: str) -> list[str]:
         options = braces[1].split(",")
         forms = [form.replace(braces[0], option, 1) for form in forms for option in options]
         if len(forms) > MOST_FORMS:
-            raise ValueError("its braces stand for too much")
+            raise ValueError("its braces have too many alternatives")
     return forms
 
 

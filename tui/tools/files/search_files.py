@@ -87,7 +87,7 @@ async def search_files(
     try:
         matches, late = await _matches(program, pattern, ignore_case, place, files, deadline)
     except BadPatternError as error:
-        hint = "write a regular expression, with \\ before ( ) [ ] . * + ? that stand for themselves"
+        hint = "write a regular expression, with \\ before ( ) [ ] . * + ? that are meant literally"
         raise ToolError(f"The pattern can't be read ({error}): {hint}.") from None
     shown, hidden, secret = await asyncio.to_thread(_shown, matches, place, confinement, approved)
     if late:

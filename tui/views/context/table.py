@@ -211,7 +211,7 @@ class _Table:
         parts = (
             ("free", usage.free, "until compaction" if usage.compaction_buffer else ""),
             ("buffer", usage.compaction_buffer, ""),
-            ("reserve", usage.output_reserve, "room for the answer"),
+            ("reserve", usage.output_reserve, "reserved for the answer"),
         )
         lines = []
         for key, tokens, about in parts:

@@ -13,7 +13,7 @@ from tui.messages import Message, Text
 SOURCE, NAME = "aider", "aider"
 
 START, PERSON, PROGRAM = "# aider chat started at ", "#### ", "> "
-UNSCORED = "aider's history has only the words: not the files that were sent, and rounded usage"
+UNSCORED = "aider's history has only the text: not the files that were sent, and rounded usage"
 
 
 def detect(file: SourceFile) -> bool:

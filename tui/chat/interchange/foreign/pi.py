@@ -90,7 +90,7 @@ def _entry(line: Line, blobs: dict[str, bytes]) -> Message | None:
             at = seconds(line.get("timestamp"))
             return Message("user", parts, id=new_id(), kind="injected", created_at=at) if parts else None
         case "branch_summary":
-            text = Text(f"Summary of a branch that was left:\n\n{line.get('summary', '')}")
+            text = Text(f"Summary of a branch that was abandoned:\n\n{line.get('summary', '')}")
             at = seconds(line.get("timestamp"))
             return Message("user", (text,), id=new_id(), kind="injected", created_at=at)
         case _:
