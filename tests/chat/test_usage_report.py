@@ -62,18 +62,29 @@ def test_input_is_fresh_and_cached_and_costs_add_up() -> None:
     assert (found.calls, found.failed, found.compactions) == (2, 0, 1)
     assert (found.fresh, found.cached, found.output, found.reasoning) == (400, 1_600, 400, 100)
     assert found.cost == 0.5
-    assert found.predictions == 1
-    assert found.error_median is not None and abs(found.error_median - 1.0) < 1e-9
+    assert list(found.estimates) == pytest.approx([1, 1.0, 1.0])
+
+
+def test_first_calls_are_scored_apart() -> None:
+    first = replace(CALL, source="estimated", predicted=2 * (CALL.input_total or 0))
+    found = totals("here", [first, CALL, CALL])
+    assert found.first_estimates == (1, 100.0, 100.0)
+    assert list(found.estimates) == pytest.approx([2, 1.0, 1.0])
+    assert totals_to_json(found)["first_estimates"] == {
+        "calls": 1,
+        "median_abs_error_percent": 100.0,
+        "p95_abs_error_percent": 100.0,
+    }
 
 
 def test_of_a_call_in_several_passes_all_are_used_and_one_is_predicted() -> None:
     several = replace(CALL, passes_input=2_500, passes_cached=900, passes_output=700)
     found = totals("here", [CALL, several])
     assert (found.input, found.cached, found.fresh, found.output) == (3_500, 1_700, 1_800, 900)
-    assert found.predictions == 2 and found.error_median is not None and abs(found.error_median - 1.0) < 1e-9
+    assert list(found.estimates) == pytest.approx([2, 1.0, 1.0])
     # A server that compacted by itself told only the sum: used all the same, and no prediction is held against it.
     told = totals("here", [replace(several, input_total=None, output_total=None)])
-    assert (told.input, told.output, told.predictions) == (2_500, 700, 0)
+    assert (told.input, told.output, told.estimates.calls) == (2_500, 700, 0)
     assert by_day([several], 1, date(2026, 11, 20)) == [(date(2026, 11, 20), 3_200)]
 
 
@@ -177,7 +188,7 @@ def test_what_is_written_to_the_cache_and_a_grand_total_are_shown() -> None:
 
 def test_a_report_that_is_not_believed_scores_no_estimate() -> None:
     lie = replace(CALL, input_total=100, verdict="doubted")
-    assert totals("x", [lie]).predictions == 0
+    assert totals("x", [lie]).estimates.calls == 0
 
 
 def test_only_measured_chat_calls_say_something_about_estimates() -> None:
@@ -187,7 +198,7 @@ def test_only_measured_chat_calls_say_something_about_estimates() -> None:
         replace(CALL, predicted=None),
         replace(CALL, status="failed"),
     ):
-        assert totals("x", [call]).error_median is None
+        assert totals("x", [call]).estimates.median is None
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 10_000), st.integers(0, 10_000)), max_size=20))

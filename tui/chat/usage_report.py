@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from statistics import median
+from typing import NamedTuple
 
 from tui.chat.store.calls import CallGroup, CallRow, prediction_error
 from tui.text.numbers import Cost
@@ -24,14 +25,25 @@ def cost_of(groups: Iterable[CallGroup]) -> Cost:
     return Cost(None if unknown else sum(prices), sum(prices), any(group.estimated for group in groups))
 
 
+class Accuracy(NamedTuple):
+    """Absolute errors of predictions in percent of the measured input: median and 95th percentile over `calls`."""
+
+    calls: int = 0
+    median: float | None = None
+    p95: float | None = None
+
+
+_UNKNOWN = Accuracy()
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Sums over calls, in tokens; None if no call has a figure.
 
     `fresh` and `cached` make up the `input`; `written`, to the cache, is part of `fresh`, `reasoning` of `output`. For
     `reasoning_unknown` of the calls with an output nobody reported the reasoning. `cost`, `priced` and `estimated` are
-    those of `Cost`, `list_priced` the terms (service tiers) that it leaves out. `error_median` and `error_p95` are
-    percentages of the measured input (absolute), over `predictions` calls with a prediction and a measurement.
+    those of `Cost`, `list_priced` the terms (service tiers) that it leaves out. `estimates` are the
+    predictions that had a measured call to go by, `first_estimates` the others.
     """
 
     name: str
@@ -49,9 +61,8 @@ class Totals:
     priced: float = 0.0
     estimated: bool = False
     list_priced: tuple[str, ...] = ()
-    predictions: int = 0
-    error_median: float | None = None
-    error_p95: float | None = None
+    estimates: Accuracy = _UNKNOWN
+    first_estimates: Accuracy = _UNKNOWN
 
     @property
     def tokens(self) -> int | None:
@@ -62,7 +73,6 @@ class Totals:
 def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
     """The totals of the calls in some groups."""
     groups = list(groups)
-    errors = sorted(error for group in groups for error in group.errors)
     cost = cost_of(groups)
     read, cached = _sum(group.input for group in groups), _sum(group.cached for group in groups)
     return Totals(
@@ -81,9 +91,8 @@ def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
         priced=cost.priced,
         estimated=cost.estimated,
         list_priced=tuple(sorted({group.term for group in groups if group.term})),
-        predictions=len(errors),
-        error_median=median(errors) if errors else None,
-        error_p95=errors[min(len(errors) - 1, int(0.95 * len(errors)))] if errors else None,
+        estimates=_accuracy(error for group in groups for error in group.errors),
+        first_estimates=_accuracy(error for group in groups for error in group.first_errors),
     )
 
 
@@ -94,7 +103,7 @@ def groups_of(calls: Iterable[CallRow], session: str = "") -> list[CallGroup]:
 
 def _group(call: CallRow, session: str) -> CallGroup:
     read, output = _either(call.passes_input, call.input_total), _either(call.passes_output, call.output_total)
-    errors = []
+    errors: list[float] = []
     measured = call.status == "success" and call.kind == "chat" and call.usage_source == "provider"
     if measured and call.believed and call.predicted and call.input_total:
         errors.append(prediction_error(call.predicted, call.input_total))
@@ -116,7 +125,7 @@ def _group(call: CallRow, session: str) -> CallGroup:
         call.cost,
         call.cost is None and bool(read or output),
         bool(call.cost) and call.usage_source == "estimated",
-        errors,
+        *((), errors) if call.source == "estimated" else (errors, ()),
     )
 
 
@@ -151,11 +160,16 @@ def totals_to_json(row: Totals) -> dict[str, object]:
         "known_cost": row.priced,
         "cost_estimated": row.estimated,
         "list_price_for": list(row.list_priced),
-        "estimates": {
-            "calls": row.predictions,
-            "median_abs_error_percent": row.error_median,
-            "p95_abs_error_percent": row.error_p95,
-        },
+        "estimates": _accuracy_to_json(row.estimates),
+        "first_estimates": _accuracy_to_json(row.first_estimates),
+    }
+
+
+def _accuracy_to_json(accuracy: Accuracy) -> dict[str, object]:
+    return {
+        "calls": accuracy.calls,
+        "median_abs_error_percent": accuracy.median,
+        "p95_abs_error_percent": accuracy.p95,
     }
 
 
@@ -168,6 +182,13 @@ def _sum(values: Iterable[int | None]) -> int | None:
     every = list(values)
     present = [value for value in every if value is not None]
     return sum(present) if present or not every else None
+
+
+def _accuracy(errors: Iterable[float]) -> Accuracy:
+    ordered = sorted(errors)
+    if not ordered:
+        return _UNKNOWN
+    return Accuracy(len(ordered), median(ordered), ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))])
 
 
 def by_model(groups: Iterable[CallGroup]) -> list[Totals]:

@@ -135,8 +135,10 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Content]:
         ("  of it reasoning" if wide else "reasoning", lambda t: _incomplete(figure(t.reasoning), t)),
         ("all tokens" if wide else "all", lambda t: figure(t.tokens)),
         ("cost", lambda t: spent(t.cost, t.priced, estimated=t.estimated)),
-        ("estimates off by" if wide else "off by", lambda t: percent(t.error_median, digits=1)),
-        ("  95 % of them within" if wide else "95 % in", lambda t: percent(t.error_p95, digits=1)),
+        ("estimates off by" if wide else "off by", lambda t: percent(t.estimates.median, digits=1)),
+        ("  95 % of them within" if wide else "95 % in", lambda t: percent(t.estimates.p95, digits=1)),
+        ("first estimates off by" if wide else "first off", lambda t: percent(t.first_estimates.median, digits=1)),
+        ("  95 % of them within" if wide else "95 % in", lambda t: percent(t.first_estimates.p95, digits=1)),
         ("compactions" if wide else "compacted", lambda t: f"{t.compactions:,}"),
         ("failed", lambda t: f"{t.failed:,}"),
     ]
@@ -169,7 +171,7 @@ def _models(models: Sequence[Totals], width: int) -> list[Content]:
         cost = spent(row.cost, row.priced, estimated=row.estimated)
         if wide:
             values = [f"{row.calls:,}", *map(tokens_short, (row.fresh, row.cached, row.output)), cost]
-            values.append(percent(row.error_median, digits=1))
+            values.append(percent(row.estimates.median, digits=1))
         else:
             values = [tokens_short(row.input), tokens_short(row.output), cost]
         figures = "".join(f"{value:>{cell}}" for value in values)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,17 +10,13 @@ from hypothesis import strategies as st
 
 from tui.context.counting.classes import CLASSES, DIGITS, LATIN, pack
 from tui.context.estimate.calibration import (
-    EARLY_SPREAD,
-    ENOUGH_CALLS,
-    FACTOR_HIGH,
-    FACTOR_LOW,
     KEPT,
-    KEPT_ERRORS,
-    KEPT_PREAMBLES,
     Calibration,
     CalibrationBook,
-    fit,
 )
+from tui.context.estimate.errors import EARLY_SPREAD, ENOUGH_CALLS, KEPT_ERRORS, Errors
+from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW, fit
+from tui.context.estimate.preamble_costs import KEPT_PREAMBLES, PreambleCosts
 
 tokens = st.floats(0, 1e7, allow_nan=False)
 
@@ -80,8 +77,8 @@ def test_what_cannot_teach_is_ignored() -> None:
     assert taught((0.0, 0.0, 50.0), (100.0, 4.0, -1.0)) == Calibration()
     assert Calibration().note(0, 0, 0) == Calibration()
     assert Calibration().learn_media(0, 5) == Calibration()
-    assert Calibration().learn_preamble("x", 10, -5) == Calibration()
-    assert Calibration().learn_change(100, -50) == Calibration()
+    assert PreambleCosts().learn("x", 10, -5) == PreambleCosts()
+    assert PreambleCosts().learn_change(100, -50) == PreambleCosts()
 
 
 def test_a_gateway_that_bills_base64_is_believed_after_two_calls() -> None:
@@ -98,32 +95,34 @@ def test_a_wide_spread_until_there_are_enough_calls_then_the_models_own_errors()
     assert calibration.note(1_000, 1_200, 20.0).spread == 10.0
     calibration = calibration.note(1_000, 1_001, 20.0)
     assert calibration.spread == pytest.approx(1 / 20)
+    assert calibration.first_spread == 1.0
 
 
 @pytest.mark.slow
 @given(st.lists(st.floats(-0.4, 2.0, allow_nan=False), min_size=40, max_size=200))
 def test_the_bound_covers_about_its_share_of_what_it_was_learned_from(errors: list[float]) -> None:
-    calibration = Calibration()
+    noted = Errors()
     for error in errors:
-        calibration = calibration.note(1_000, 1_000 * (1 + error), 20.0)
-    covered = sum(1_000 * error <= calibration.spread * 20.0 + 1e-6 for error in errors)
+        noted = noted.add(1_000, 1_000 * (1 + error), 20.0)
+    assert noted.spread is not None
+    covered = sum(1_000 * error <= noted.spread * 20.0 + 1e-6 for error in errors)
     assert covered >= 0.95 * len(errors)
-    assert len(calibration.errors) <= KEPT_ERRORS
+    assert len(noted.scaled) <= KEPT_ERRORS
 
 
 def test_learned_preambles_serve_themselves_and_their_neighbours() -> None:
-    calibration = Calibration().learn_preamble("one", 1_000, 1_350)
-    assert calibration.preamble_tokens("one", 1_000) == 1_000  # one call's word
-    assert calibration.learn_preamble("one", 1_000, 3_000).preamble_tokens("one", 1_000) == 1_000  # they differ
-    calibration = calibration.learn_preamble("one", 1_000, 1_400)
-    assert calibration.preamble_tokens("one", 1_000) == 1_400
-    assert calibration.preamble_tokens("two", 1_100) == 1_500  # the learned one and the estimated difference
-    calibration = calibration.learn_change(100, 150).learn_change(100, 150)
-    assert calibration.preamble_tokens("two", 1_100) == 1_550
-    assert Calibration().preamble_tokens("two", 1_100) == 1_100
+    costs = PreambleCosts().learn("one", 1_000, 1_350)
+    assert costs.tokens("one", 1_000) == 1_000  # one call's word
+    assert costs.learn("one", 1_000, 3_000).tokens("one", 1_000) == 1_000  # they differ
+    costs = costs.learn("one", 1_000, 1_400)
+    assert costs.tokens("one", 1_000) == 1_400
+    assert costs.tokens("two", 1_100) == 1_500  # the learned one and the estimated difference
+    costs = costs.learn_change(100, 150).learn_change(100, 150)
+    assert costs.tokens("two", 1_100) == 1_550
+    assert PreambleCosts().tokens("two", 1_100) == 1_100
     for number in range(50):
-        calibration = calibration.learn_preamble(str(number), 10, 10)
-    assert len(calibration.preambles) == KEPT_PREAMBLES
+        costs = costs.learn(str(number), 10, 10)
+    assert len(costs.costs) == KEPT_PREAMBLES
 
 
 class Store:
@@ -143,7 +142,8 @@ class Store:
 def test_a_restart_changes_nothing() -> None:
     store = Store()
     calibration = taught((500.0, 10.0, 700.0)).note(1_000, 990, 20.0).learn_media(10, 20)
-    calibration = calibration.learn_preamble("x", 10, 12).learn_change(5, 6)
+    calibration = calibration.note(1_000, 1_100, 50.0, first=True)
+    calibration = replace(calibration, preambles=PreambleCosts().learn("x", 10, 12).learn_change(5, 6))
     CalibrationBook(store).put("p", "m", calibration)
     again = CalibrationBook(store).get("p", "m")
     assert again == calibration

@@ -25,8 +25,11 @@ from tests.context.helpers import (
     without_reasoning,
 )
 from tui.context.counting.costs import Cost, CostBook
+from tui.context.counting.counting import TokenCounter
 from tui.context.counting.priors import Prior
 from tui.context.estimate.calibration import CalibrationBook
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.tracker import ConversationStateTracker
 from tui.messages import Attachment, Message, Reasoning, ToolSchema, Usage
 
 PRIOR = Prior()  # what a model of no known family has
@@ -301,6 +304,34 @@ def test_known_costs_outlive_the_process() -> None:
         None,
     ]
     assert again.get("p", "other", [b"a"]) == [None]
+
+
+def test_how_far_off_the_last_estimate_was_outlives_the_process() -> None:
+    tracker = ConversationStateTracker()
+    known = estimator(tracker)
+    asked = request(user("word " * 50))
+    first = known.estimate(asked)
+    known.record(asked, REPLY, Usage(100, 200), at=0.0)
+    again = estimator(tracker).situation(request(user("word " * 50), REPLY, user("more")))
+    assert again.last_error_percent == first.tokens - 100
+    assert again.last_error_first
+    known.record(request(user("word " * 50), REPLY, user("more")), answer("so"), Usage(306, 5), at=1.0)
+    again = estimator(tracker).situation(request(user("word " * 50), REPLY, user("more"), answer("so")))
+    assert again.last_error_percent is not None
+    assert abs(again.last_error_percent) < 1
+    assert not again.last_error_first
+
+
+def test_first_calls_are_scored_apart_and_their_bound_grows_with_their_errors() -> None:
+    known = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook(), CostBook())
+    before = known.estimate(request(user("word " * 1_000), session="new"))
+    for number in range(25):
+        asked = request(user(f"{number} " + "word " * 999), session=f"s{number}")
+        known.record(asked, answer(f"{number}"), Usage(1_180, 5), at=float(number))
+    calibration = known.calibrations.get("p", MODEL)
+    assert (calibration.first_errors.calls, calibration.errors.calls) == (25, 0)
+    after = known.estimate(request(user("word " * 1_000), session="new"))
+    assert before.upper_bound < 1_180 <= after.upper_bound
 
 
 def test_truncated_tool_results_correct_the_measurement() -> None:

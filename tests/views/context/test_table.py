@@ -125,3 +125,26 @@ def test_what_is_new_is_all_that_came_since_also_where_some_of_it_was_measured()
     text = line(known, user("q"), ANSWER, user("x"), ANSWER, user("y"))
     assert "sent again" not in text
     assert re.search(r"\+ new ~2\d\d$", text)
+
+
+def test_first_estimates_are_told_apart_from_those_that_had_a_measured_call() -> None:
+    known = estimator()
+    usage = calculate_context_usage(
+        request(user("q")), estimator=known, limits=ModelLimits(200_000), settings=BudgetSettings()
+    )
+    basis = replace(
+        usage.basis,
+        factor=1.0,
+        measured_calls=30,
+        error_p95_percent=3.3,
+        first_error_p95_percent=84.0,
+        last_error_percent=84.2,
+        last_error_first=True,
+    )
+    text = " ".join(line.plain for line in basis_lines(replace(usage, basis=basis), 200))
+    assert "first estimate off by +84.2 %" in text
+    assert "95 % of estimates within 3.3 %, of first estimates within 84.0 %" in text
+    later = replace(basis, last_error_percent=0.4, last_error_first=False, first_error_p95_percent=None)
+    text = " ".join(line.plain for line in basis_lines(replace(usage, basis=later), 200))
+    assert "last estimate off by +0.4 %" in text
+    assert "of first estimates" not in text

@@ -25,6 +25,7 @@ from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.preamble_costs import PreambleCosts
 from tui.context.estimate.prediction import ConversationEstimate
 from tui.context.estimate.tracker import ConversationStateTracker, Measurement
 from tui.messages import Message, Reasoning, SystemSection, Usage
@@ -251,13 +252,13 @@ class _Taught:
 
     def load(self, provider: str, model: str) -> Mapping[str, object]:
         """What is known of a model."""
-        return replace(self._stored.get(provider, model), preambles={}, tool_changes=()).to_json()
+        return replace(self._stored.get(provider, model), preambles=PreambleCosts()).to_json()
 
     def save(self, provider: str, model: str, data: Mapping[str, object]) -> None:
         """Keep it, with what this store knows about system prompts: those of other programs don't apply here."""
         before = self._stored.get(provider, model)
         taught = Calibration.from_json(data)
-        self.learned[provider, model] = replace(taught, preambles=before.preambles, tool_changes=before.tool_changes)
+        self.learned[provider, model] = replace(taught, preambles=before.preambles)
 
 
 class _Reader:

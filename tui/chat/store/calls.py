@@ -92,7 +92,7 @@ class CallGroup:
     asked for. For `reasoning_unknown` of the calls with an output nobody reported the reasoning. `unpriced`: one has
     tokens and no price. `estimated`: the price of one is of estimated tokens. `term` is what the cost leaves out of
     account (see `CallRow.unpriced`). `errors` are those of the predictions of chat calls that the provider measured:
-    absolute, in percent.
+    absolute, in percent; `first_errors` of those that had no measured call to go by.
     """
 
     provider: str
@@ -113,12 +113,14 @@ class CallGroup:
     unpriced: bool
     estimated: bool
     errors: Sequence[float]
+    first_errors: Sequence[float]
 
 
 _MEASURED = (
     "status = 'success' AND kind = 'chat' AND usage_source = 'provider' AND predicted <> 0 AND input_total <> 0"
     " AND coalesce(verdict, '') NOT IN ('doubted', 'cut')"
 )
+_FIRST = "coalesce(source, '') = 'estimated'"
 _GROUPS = f"""
 SELECT provider, model, answered_by, unpriced, date(at, 'unixepoch', 'localtime'), session = :session,
     count(*), sum(status <> 'success'), sum(kind = 'compaction'),
@@ -127,7 +129,10 @@ SELECT provider, model, answered_by, unpriced, date(at, 'unixepoch', 'localtime'
     sum(reasoning IS NULL AND coalesce(passes_output, output_total, 0) <> 0), sum(cost),
     max(cost IS NULL AND coalesce(passes_input, input_total, 0) + coalesce(passes_output, output_total, 0) <> 0),
     max(cost <> 0 AND usage_source = 'estimated'),
-    group_concat(CASE WHEN {_MEASURED} THEN predicted END), group_concat(CASE WHEN {_MEASURED} THEN input_total END)
+    group_concat(CASE WHEN {_MEASURED} AND NOT {_FIRST} THEN predicted END),
+    group_concat(CASE WHEN {_MEASURED} AND NOT {_FIRST} THEN input_total END),
+    group_concat(CASE WHEN {_MEASURED} AND {_FIRST} THEN predicted END),
+    group_concat(CASE WHEN {_MEASURED} AND {_FIRST} THEN input_total END)
 FROM calls WHERE status <> 'pending' AND at >= :since AND (:everywhere OR session = :session)
 GROUP BY 1, 2, 3, 4, 5, 6
 """
@@ -253,12 +258,16 @@ class CallLog:
 
 
 def _group(provider: str, model: str, answered_by: str | None, term: str | None, day: str, *row: Any) -> CallGroup:
-    here, *sums, unpriced, estimated, predicted, measured = row
-    pairs = zip(json.loads(f"[{predicted or ''}]"), json.loads(f"[{measured or ''}]"), strict=True)
-    errors = [prediction_error(tokens, actual) for tokens, actual in pairs]
+    here, *sums, unpriced, estimated, predicted, measured, first_predicted, first_measured = row
+    errors = _errors(predicted, measured), _errors(first_predicted, first_measured)
     names = (provider, billed_model(model, answered_by), term or "", day)
-    values: tuple[Any, ...] = (*names, bool(here), *sums, bool(unpriced), bool(estimated), errors)
+    values: tuple[Any, ...] = (*names, bool(here), *sums, bool(unpriced), bool(estimated), *errors)
     return CallGroup(*values)
+
+
+def _errors(predicted: str | None, measured: str | None) -> list[float]:
+    pairs = zip(json.loads(f"[{predicted or ''}]"), json.loads(f"[{measured or ''}]"), strict=True)
+    return [prediction_error(tokens, actual) for tokens, actual in pairs]
 
 
 def prediction_error(predicted: int, measured: int) -> float:

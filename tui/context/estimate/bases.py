@@ -85,7 +85,7 @@ def reply_bias(prior: Prior, reply: Entry) -> float:
 def preamble_change(measurement: Measurement, preamble: Preamble, calibration: Calibration) -> float:
     """What system prompt and tools add compared with those of `measurement`, in tokens."""
     before = measurement.preamble.hex(), measurement.preamble_tokens
-    return calibration.preamble_change(before, (preamble.digest.hex(), preamble.total))
+    return calibration.preambles.change(before, (preamble.digest.hex(), preamble.total))
 
 
 def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibration: Calibration) -> Base | None:

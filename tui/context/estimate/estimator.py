@@ -19,7 +19,7 @@ from tui.context.counting.model_names import shared_name
 from tui.context.estimate.bases import Anchored, Base, borrowed, corrected, trimmed
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.evidence import Verdict
-from tui.context.estimate.learning import derive_costs, learn, learn_refusal
+from tui.context.estimate.learning import derive_costs, learn_refusal, learn_report
 from tui.context.estimate.ledger import Account, Ledger, make_entry
 from tui.context.estimate.preamble import CountedParts, Preamble, estimate_preamble, preamble_steps
 from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource, after_edits, learned, predict
@@ -63,7 +63,6 @@ class _Session:
         self.base: Base | None = None
         self.stamp: tuple[int, int, bytes] = (-1, -1, b"")  # the inputs `base` was computed from
         self.anchored: Anchored | None = None
-        self.last_error_percent: float | None = None
         self.reports = ReportLog()
 
 
@@ -119,7 +118,7 @@ class HybridTokenEstimator:
             calibration = self.calibrations.get(request.provider, request.model)
             base = self._base(request, session, account, preamble, calibration)
             estimate = predict(base, account, preamble, calibration)
-            return Situation(estimate, base, account, preamble, calibration, session.last_error_percent)
+            return Situation(estimate, base, account, preamble, calibration)
 
     def record(
         self,
@@ -152,10 +151,14 @@ class HybridTokenEstimator:
             verdict = session.reports.weigh(situation, whole, window=window, recorded=recorded)
             if verdict.overrules:
                 self._overrule(session)
-            learn = learn and (usage.cleared or 0) == estimate.cleared and reply.status == "complete"
-            learn = learn and not verdict.overrules  # its base was wrong: the difference teaches nothing
-            if learn:
-                self._learn(session, request, situation, whole, verdict)
+            same_edits = (usage.cleared or 0) == estimate.cleared
+            # What an overruled base differs by teaches nothing.
+            learns = learn and same_edits and reply.status == "complete" and not verdict.overrules
+            if learns:
+                before, opening = situation.calibration, session.reports.empty
+                taught = learn_report(before, situation, whole, verdict, opening=opening, scored=not recorded)
+                if taught is not before:
+                    self.calibrations.put(request.provider, request.model, taught)
             measurement = None
             if verdict.believed:
                 if verdict.confirmed and not verdict.overrules:
@@ -163,9 +166,8 @@ class HybridTokenEstimator:
                 measurement = self._anchor(request, session, situation, reply, usage, whole, at, verdict)
             session.reports.add(situation, whole, verdict, measurement)
             outcome = CallOutcome(
-                estimate.tokens, actual, estimate.upper_bound, estimate.source, learn and verdict.believed, verdict
+                estimate.tokens, actual, estimate.upper_bound, estimate.source, learns and verdict.believed, verdict
             )
-            session.last_error_percent = outcome.error_percent if verdict.believed else session.last_error_percent
         _log(request, estimate, outcome)
         return outcome
 
@@ -296,20 +298,6 @@ class HybridTokenEstimator:
             self.tracker.withdraw(measurement)
         session.anchored = None
 
-    def _learn(self, session: _Session, request: Request, situation: Situation, actual: int, verdict: Verdict) -> None:
-        before = situation.calibration
-        calibration = learn(before, situation, actual, sure=verdict.confirmed) if verdict.believed else before
-        if situation.base.match.measurement is None and (session.reports.empty or verdict.kind == "hidden"):
-            excess = actual - situation.estimate.tokens + before.hidden
-            if verdict.kind == "hidden":
-                calibration = calibration.learn_excess(excess, sure=verdict.confirmed)
-            elif excess > 0 and verdict.kind == "doubted":
-                calibration = calibration.learn_excess(excess)
-            elif before.excesses and verdict.believed:
-                calibration = calibration.learn_excess(max(0.0, excess))
-        if calibration is not before:
-            self.calibrations.put(request.provider, request.model, calibration)
-
     def _derive(self, request: Request, session: _Session, situation: Situation, actual: int) -> None:
         """Learn the costs of the messages between two consecutive calls."""
         costs = derive_costs(situation, actual)
@@ -360,6 +348,8 @@ class HybridTokenEstimator:
             unseen=answer.unseen,
             confirmed=verdict.confirmed,
             doubt=doubt,
+            predicted=situation.estimate.tokens,
+            first=not situation.base.measured,
         )
         self.tracker.remember(measurement)
         entries = tuple(account.entries[: len(account.messages)])

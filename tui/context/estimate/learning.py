@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tui.context.counting.costs import Cost
 from tui.context.estimate.calibration import Calibration
-from tui.context.estimate.evidence import ALLOWANCE
+from tui.context.estimate.evidence import ALLOWANCE, Verdict
 from tui.context.estimate.prediction import Situation, learned
 
 PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # estimates are off by a tenth: a larger share can't be told apart
@@ -13,18 +15,43 @@ REASONING_ENOUGH = 64  # tokens of reasoning in a reply; with less, or less than
 MEDIA_SHARE = 0.25  # share of the new content: with less, images and PDFs can't be told from the error of the text
 
 
-def learn(calibration: Calibration, situation: Situation, actual: int, *, sure: bool = True) -> Calibration:
-    """`calibration` after a call whose report of `actual` input tokens is believed; `sure`: also confirmed."""
+def learn_report(
+    calibration: Calibration, situation: Situation, actual: int, verdict: Verdict, *, opening: bool, scored: bool
+) -> Calibration:
+    """Return `calibration` after a call that a server reports to have had `actual` tokens of input.
+
+    `opening`: it is the first report of its session. Without `scored` the prediction had not the whole request to go
+    by, as in a recording, and its error says nothing.
+    """
+    first = situation.base.match.measurement is None
+    taught = calibration
+    if verdict.believed:
+        taught = _learn_believed(calibration, situation, actual, sure=verdict.confirmed)
+    if first and (opening or verdict.kind == "hidden"):
+        excess = actual - situation.estimate.tokens + calibration.hidden
+        if verdict.kind == "hidden":
+            taught = taught.learn_excess(excess, sure=verdict.confirmed)
+        elif excess > 0 and verdict.kind == "doubted":
+            taught = taught.learn_excess(excess)
+        elif calibration.excesses and verdict.believed:
+            taught = taught.learn_excess(max(0.0, excess))
+    if scored and verdict.believed and not situation.base.measured:
+        taught = taught.note(situation.estimate.tokens, actual, situation.estimate.margin, first=True)
+    return taught
+
+
+def _learn_believed(calibration: Calibration, situation: Situation, actual: int, *, sure: bool) -> Calibration:
+    """Return `calibration` after a believed report; `sure`: it is confirmed."""
     base, account, estimate = situation.base, situation.account, situation.estimate
     sure = sure and base.match.measurement is not None and base.match.measurement.confirmed
     fresh = account.since(base.covered)
-    key, total = key_of(situation), situation.preamble.total
     if not base.measured:
         guess = learned(fresh, calibration)
         rest = actual - fresh.known - guess - calibration.hidden
-        plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
-        if base.match.measurement is None and plausible and rest <= situation.preamble.most + ALLOWANCE:
-            calibration = calibration.learn_preamble(key, total, rest)
+        told = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
+        if base.match.measurement is None and told and rest <= situation.preamble.most + ALLOWANCE:
+            preambles = calibration.preambles.learn(key_of(situation), situation.preamble.total, rest)
+            calibration = replace(calibration, preambles=preambles)
         return calibration
     if (unseen := _unseen_returned(situation, actual)) is not None:
         calibration = calibration.learn_unseen(unseen)
@@ -54,7 +81,7 @@ def learn_refusal(calibration: Calibration, situation: Situation, actual: int | 
     measured calls outweigh them. If nothing was ever measured the corrections add up, since a refused factor is not
     tried again. A refusal of a request that was expected not to fit teaches nothing.
     """
-    if actual is None and not calibration.calls and not calibration.preambles:
+    if actual is None and not calibration.calls and not calibration.preambles.costs:
         return calibration.learn_floor(REFUSED_EXCESS)
     fresh = situation.account.since(situation.base.covered)
     text = calibration.text(fresh.content, fresh.classes) + fresh.markup * calibration.markup_factor
@@ -99,14 +126,14 @@ def _learn_preamble_change(calibration: Calibration, situation: Situation, actua
     fresh = situation.account.since(base.covered)
     added = actual - base.known - fresh.known - learned(fresh, calibration, base.bias)
     old, new = (measurement.preamble.hex(), measurement.preamble_tokens), (key_of(situation), situation.preamble.total)
-    seen = calibration.preambles.get(old[0])
+    preambles, seen = calibration.preambles, calibration.preambles.costs.get(old[0])
     before = calibration.preamble_tokens(*old) if seen is None else seen.actual
-    if old[0] not in calibration.preambles and added < 0:
+    if seen is None and added < 0:
         before = calibration.preamble_tokens(*new) - added  # the smaller estimate has the smaller error
-    calibration = calibration.learn_change(new[1] - old[1], added)
-    if old[0] not in calibration.preambles:
-        calibration = calibration.learn_preamble(*old, before)  # both, so that the difference is measured
-    return calibration.learn_preamble(*new, before + added)
+    preambles = preambles.learn_change(new[1] - old[1], added)
+    if seen is None:
+        preambles = preambles.learn(*old, before)  # both, so that the difference is measured
+    return replace(calibration, preambles=preambles.learn(*new, before + added))
 
 
 def key_of(situation: Situation) -> str:

@@ -10,13 +10,13 @@ from tui.context.counting.classes import LATIN, unpack
 from tui.context.counting.tokenizers import get_tokenizer, margins_of
 from tui.context.estimate.bases import Base
 from tui.context.estimate.calibration import (
-    ENOUGH_CALLS,
     MARGIN_CALL,
     MARGIN_HEURISTIC,
     MARGIN_KNOWN,
     MARGIN_TOKENIZER,
     Calibration,
 )
+from tui.context.estimate.errors import ENOUGH_CALLS
 from tui.context.estimate.ledger import Account, Sums
 from tui.context.estimate.preamble import Preamble
 from tui.context.estimate.tracker import MatchKind
@@ -64,7 +64,20 @@ class Situation(NamedTuple):
     account: Account
     preamble: Preamble
     calibration: Calibration
-    last_error_percent: float | None
+
+    @property
+    def last_error_percent(self) -> float | None:
+        """Error of the prediction of the call that the estimate is based on, in percent; None if there is none."""
+        measurement = self.base.match.measurement if self.base.measured else None
+        if measurement is None or measurement.predicted is None or measurement.input_tokens <= 0:
+            return None
+        return 100 * (measurement.predicted - measurement.input_tokens) / measurement.input_tokens
+
+    @property
+    def last_error_first(self) -> bool:
+        """Whether that prediction had no measured call to go by."""
+        measurement = self.base.match.measurement
+        return measurement is not None and measurement.first
 
 
 def learned(sums: Sums, calibration: Calibration, bias: float = 0.0) -> float:
@@ -121,7 +134,8 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
         if base.match.measurement is None:
             least += MARGIN_FIRST + _tools_margin(preamble, calibration)
     margin = 0.0 if exact else (MARGIN_CALL if confirmed else MARGIN_KNOWN * sure) + least
-    bound = ceil(tokens + (max(margin * calibration.spread, least) if confirmed else margin))
+    spread = calibration.spread if confirmed else 1.0 if base.measured else calibration.first_spread
+    bound = ceil(tokens + max(margin * spread, least))
     if exact and measurement is not None and measurement.doubt > NEGLIGIBLE * tokens:
         bound = ceil(tokens + measurement.doubt)
     return ConversationEstimate(
@@ -175,7 +189,7 @@ def text_margin(everything: Sums, preamble: Preamble, model: str, calibration: C
 
 def _tools_margin(preamble: Preamble, calibration: Calibration) -> float:
     """The share of `text_margin` that tools have; 0 where two calls agreed on what they cost."""
-    known = calibration.knows_preamble(preamble.digest.hex())
+    known = calibration.preambles.knows(preamble.digest.hex())
     return 0.0 if known else MARGIN_TOOLS * sum(preamble.tools)
 
 

@@ -34,7 +34,8 @@ class Measurement:
     those of `input_tokens` that the provider's own context editing took out before the model read them. `counted` says
     that no call was made: it is the provider's count of what was sent. `unseen` are those of `output_tokens` that no
     part of the reply explains: reasoning billed without a word. `confirmed` says that the number agrees with one that
-    was made without it, `doubt` how far it may be off as far as that one tells (see evidence.py).
+    was made without it, `doubt` how far it may be off as far as that one tells (see evidence.py). `predicted` is what
+    was predicted for `input_tokens`, `first` says that this prediction had no measured call to go by.
     """
 
     provider: str
@@ -55,6 +56,8 @@ class Measurement:
     unseen: int = 0
     confirmed: bool = True
     doubt: float = 0.0
+    predicted: int | None = None
+    first: bool = False
 
 
 class MeasurementStore(Protocol):

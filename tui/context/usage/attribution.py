@@ -13,15 +13,14 @@ from tui.context.counting.costs import CountSource
 from tui.context.counting.digests import preamble_digest
 from tui.context.counting.tokenizers import margins_of
 from tui.context.estimate.calibration import (
-    FACTOR_HIGH,
-    FACTOR_LOW,
     MARGIN_HEURISTIC,
     MARGIN_TOKENIZER,
     Calibration,
-    PreambleCost,
 )
+from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW
 from tui.context.estimate.ledger import NO_TOKENS
 from tui.context.estimate.preamble import Preamble
+from tui.context.estimate.preamble_costs import PreambleCost
 from tui.context.estimate.prediction import Situation, learned
 from tui.messages import Request
 from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, SECTION_ROWS
@@ -149,7 +148,7 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
         weights[section.kind] += tokens
     weights["system"] += preamble.per_request if weights["system"] else 0.0
     weights["tools"] += sum(preamble.tools) + preamble.fixed
-    measured = calibration.preambles.get(preamble.digest.hex())
+    measured = calibration.preambles.costs.get(preamble.digest.hex())
     words = sum(weights[key] for key in SECTION_ROWS)
     alone = _without_tools(request, preamble, calibration) if words else None
     if not words:
@@ -182,4 +181,4 @@ def _split(
 
 def _without_tools(request: Request, preamble: Preamble, calibration: Calibration) -> PreambleCost | None:
     """What the system prompt alone was measured at; None if unknown."""
-    return calibration.preambles.get(preamble_digest(request.system, ()).hex())
+    return calibration.preambles.costs.get(preamble_digest(request.system, ()).hex())

@@ -32,7 +32,8 @@ class Basis:
     """How the total was obtained, in tokens. None is unknown (no call yet).
 
     `counted`: `last_input` is the provider's count of a request, not the report of a call. `classes` are the classes of
-    text in the conversation.
+    text in the conversation. `last_error_first`: the last prediction had no measured call to go by;
+    `first_error_p95_percent` is over predictions like that, `error_p95_percent` over the others.
     """
 
     last_input: int | None = None
@@ -49,6 +50,8 @@ class Basis:
     cleared: int = 0  # tokens cleared by the provider's context editing
     counted: bool = False
     classes: tuple[ClassFactor, ...] = ()
+    last_error_first: bool = False
+    first_error_p95_percent: float | None = None
 
 
 class LeftOut(NamedTuple):
@@ -216,8 +219,10 @@ def _basis(estimate: ConversationEstimate, situation: Situation, compactions: in
         new_messages=estimate.estimated_tokens if measured else None,
         new_message_count=estimate.new_message_count,
         last_error_percent=situation.last_error_percent,
+        last_error_first=situation.last_error_first,
         factor=estimate.factor,
-        error_p95_percent=situation.calibration.p95_percent,
+        error_p95_percent=situation.calibration.errors.p95_percent,
+        first_error_p95_percent=situation.calibration.first_errors.p95_percent,
         measured_calls=situation.calibration.calls,
         compactions=compactions,
         compaction_saved=saved,

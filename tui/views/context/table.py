@@ -309,14 +309,10 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
     basis = usage.basis
     facts = []
     if basis.last_error_percent is not None:
-        facts.append(f"last estimate off by {signed_percent(basis.last_error_percent)}")
+        which = "first" if basis.last_error_first else "last"
+        facts.append(f"{which} estimate off by {signed_percent(basis.last_error_percent)}")
     if basis.factor is not None and (basis.measured_calls or basis.factor != 1.0):  # a factor on nothing is meaningless
-        learned = (
-            f", 95 % of estimates within {percent(basis.error_p95_percent, digits=1)}"
-            if basis.error_p95_percent
-            else ""
-        )
-        facts.append(f"this model: factor {basis.factor:.2f}{_by_class(basis)}{learned}")
+        facts.append(f"this model: factor {basis.factor:.2f}{_by_class(basis)}{_accuracy(basis)}")
     if basis.cleared:
         facts.append(f"the provider clears {tokens_exact(basis.cleared)} of old tool results by itself")
     if basis.compactions:
@@ -331,6 +327,14 @@ def _by_class(basis: Basis) -> str:
     if len({f"{item.factor:.2f}" for item in basis.classes}) < 2:
         return ""
     return f" ({', '.join(f'{item.name} {item.factor:.2f}' for item in basis.classes)})"
+
+
+def _accuracy(basis: Basis) -> str:
+    """How far off this model's estimates were, those of first calls apart: they have no measured call to go by."""
+    later, first = basis.error_p95_percent, basis.first_error_p95_percent
+    within = [] if later is None else [f"estimates within {percent(later, digits=1)}"]
+    within += [] if first is None else [f"first estimates within {percent(first, digits=1)}"]
+    return f", 95 % of {', of '.join(within)}" if within else ""
 
 
 def _sum(usage: ContextUsage) -> str:
