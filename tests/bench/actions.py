@@ -228,10 +228,10 @@ class Person:
         write = Database.transaction
 
         @contextlib.contextmanager
-        def transaction(database: Database) -> Iterator[Any]:
+        def transaction(database: Database, **how: bool) -> Iterator[Any]:
             if self._full and self._chance.random() < 0.5:
                 raise StoreError("the disk is full")
-            with write(database) as db:
+            with write(database, **how) as db:
                 yield db
 
         with mock.patch.object(Database, "transaction", transaction):

@@ -257,9 +257,9 @@ class Faults:
         faults = self
 
         @contextmanager
-        def failing(store: Database) -> Iterator[Any]:
+        def failing(store: Database, **how: bool) -> Iterator[Any]:
             faults.strike()
-            with transaction(store) as db:
+            with transaction(store, **how) as db:
                 yield db
                 faults.strike()
 

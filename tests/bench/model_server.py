@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
@@ -16,12 +16,13 @@ WINDOW = 200_000  # tokens
 class ModelServer:
     """Serves Chat Completions, Responses and Messages while the context is open. `asked` are `perf_counter` seconds.
 
-    Every question is answered with `text`, `piece` characters an event.
+    Every question is answered with `text`, `piece` characters an event, `rate` events a second (0: all at once).
     """
 
-    def __init__(self, text: str = "Hello there.", piece: int = 40) -> None:
+    def __init__(self, text: str = "Hello there.", piece: int = 40, rate: float = 0.0) -> None:
         self.text = text
         self.piece = piece
+        self.rate = rate
         self.asked: list[float] = []
         self.answered = 0
         self._changed = threading.Condition()
@@ -102,8 +103,22 @@ class _Handler(BaseHTTPRequestHandler):
                 for event in events
             )
             end = "" if body.get("stream") and whole is None else "data: [DONE]\n\n"
-            self._send(("".join(lines) + end).encode(), kind="text/event-stream")
+            if self.model_server.rate:
+                self._stream([*lines, end], self.model_server.rate)
+            else:
+                self._send(("".join(lines) + end).encode(), kind="text/event-stream")
         self.model_server.note(end=True)
+
+    def _stream(self, lines: Sequence[str], rate: float) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        began = time.perf_counter()
+        for number, line in enumerate(lines):
+            time.sleep(max(0.0, began + number / rate - time.perf_counter()))
+            self.wfile.write(line.encode())
+        self.close_connection = True
 
     def _send(self, data: bytes, status: int = 200, kind: str = "application/json") -> None:
         self.send_response(status)

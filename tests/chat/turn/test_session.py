@@ -494,10 +494,10 @@ async def test_a_disk_too_full_for_anything_keeps_the_answer_and_writes_it_later
     write, full = Database.transaction, False
 
     @contextlib.contextmanager
-    def transaction(database: Database) -> Iterator[object]:
+    def transaction(database: Database, **how: bool) -> Iterator[object]:
         if full:
             raise StoreError("the disk is full")
-        with write(database) as db:
+        with write(database, **how) as db:
             yield db
 
     monkeypatch.setattr(Database, "transaction", transaction)

@@ -131,7 +131,7 @@ class Conversation:
 
     def write_events(self, message: Message, events: Sequence[StreamEvent]) -> None:
         """Store what arrived of a reply, which gets its row with the first event. Not on the event loop."""
-        with self.store.transaction():
+        with self.store.transaction(durable=False):  # a stream may lose its last second
             if message.id not in self._begun:
                 self.store.add_message(self.info.id, message)
             self.store.append_events(self.info.id, message.id, events)

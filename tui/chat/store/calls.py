@@ -184,7 +184,7 @@ class CallLog:
             "left_out": usage.left_out.tokens if usage else None,
         }
         names = ", ".join(values)
-        with self._database.transaction() as db:
+        with self._database.transaction(durable=False) as db:
             db.execute(f"INSERT INTO calls ({names}) VALUES ({', '.join('?' * len(values))})", tuple(values.values()))
         return str(values["id"])
 
@@ -222,7 +222,7 @@ class CallLog:
             values["usage_source"] = usage.source
             values |= {f"passes_{name}": tokens for name, tokens in passes_of(usage)._asdict().items()}
         names = ", ".join(f"{name} = ?" for name in values)
-        with self._database.transaction() as db:
+        with self._database.transaction(durable=False) as db:
             db.execute(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call))
         self.finished += 1
 

@@ -176,14 +176,19 @@ class Database:
             raise self._error(error) from error
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing. Nested transactions join the outer one. Raises `StoreError`."""
+    def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """All or nothing. Nested transactions join the outer one. Raises `StoreError`.
+
+        A commit survives the program being killed; it survives a power failure if it is `durable` or a later one is,
+        which waits for the disk (https://www.sqlite.org/pragma.html#pragma_synchronous).
+        """
         with self._guard, self._errors():
             if "pages" in self.damage:
                 raise DamagedError(f"{self.damage['pages']}, nothing is written to it: {REPAIR}")
             if self._db.in_transaction:
                 yield self._db
                 return
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db

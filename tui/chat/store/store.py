@@ -57,7 +57,7 @@ class SessionStore(Database):
 
     def create_session(self, info: SessionInfo) -> None:
         """Add a session."""
-        with self.transaction() as db:
+        with self.transaction(durable=False) as db:
             db.execute(
                 "INSERT INTO sessions (id, title, created_at, updated_at, provider, model, rolling, draft, parent)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -165,7 +165,7 @@ class SessionStore(Database):
 
     def append_events(self, session: str, message: str, events: Sequence[StreamEvent]) -> None:
         """Store what arrived for a streaming message. The cost is independent of the message's length."""
-        with self.transaction() as db:
+        with self.transaction(durable=False) as db:
             db.execute(
                 "INSERT INTO deltas (session, message, seq, events) VALUES (?, ?, (SELECT coalesce(max(seq), 0) + 1"
                 " FROM deltas WHERE session = ? AND message = ?), ?)",
@@ -174,7 +174,7 @@ class SessionStore(Database):
 
     def grow_message(self, session: str, message: Message) -> None:
         """Replace the content of a streaming message."""
-        with self.transaction() as db:
+        with self.transaction(durable=False) as db:
             db.execute(
                 "UPDATE messages SET parts = ? WHERE session = ? AND id = ?",
                 (codec.dump_parts(message.parts), session, message.id),
@@ -242,7 +242,7 @@ class SessionStore(Database):
                             " WHERE session = ? AND message = ? AND status = 'pending'",
                             (session, message.id),
                         )
-        with self.transaction() as db:
+        with self.transaction(durable=False) as db:
             db.execute(
                 "DELETE FROM sessions WHERE draft = '' AND updated_at < ?"
                 " AND NOT EXISTS (SELECT 1 FROM messages WHERE session = sessions.id)",
@@ -296,7 +296,7 @@ class SessionStore(Database):
 
     def put_state(self, key: str, value: str | None) -> None:
         """Store a value; None deletes it."""
-        with self.transaction() as db:
+        with self.transaction(durable=False) as db:
             if value is None:
                 db.execute("DELETE FROM state WHERE key = ?", (key,))
             else:
@@ -307,7 +307,7 @@ class SessionStore(Database):
 
         In one transaction: concurrent changes by two programs are both applied.
         """
-        with self.transaction():
+        with self.transaction(durable=False):
             text = self.get_state(key)
             values = change(json.loads(text) if text else {})
             self.put_state(key, json.dumps(values))
@@ -327,7 +327,7 @@ class SessionStore(Database):
 
     def put_blob(self, sha256: str, data: bytes) -> None:
         """Store an attachment's bytes."""
-        with self.transaction() as db:
+        with self.transaction(durable=False) as db:
             db.execute("INSERT OR IGNORE INTO blobs (sha256, data) VALUES (?, ?)", (sha256, data))
 
     def blob(self, sha256: str) -> bytes | None:
