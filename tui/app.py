@@ -23,9 +23,8 @@ from tui.commands import registry as commands
 from tui.screens.base import SHORT, CopyingApp
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
-from tui.terminal.lines import SafeLines
+from tui.terminal.screen import SafeLines, use_lasting_writer
 from tui.terminal.signals import on_termination
-from tui.terminal.writer import use_lasting_writer
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
 
 if TYPE_CHECKING:

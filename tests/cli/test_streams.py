@@ -84,13 +84,16 @@ def test_ctrl_c_ends_a_command_whose_file_never_comes(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     env = {**os.environ, "CHATCTX_DATA_DIR": str(tmp_path), "CHATCTX_LOG_DIR": str(tmp_path), "CHATCTX_MODEL": "demo"}
     words = [sys.executable, "-m", "tui", "ask", "-a", str(pipe), "hello"]
-    program = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
-    until = time.monotonic() + 30
-    while not (tmp_path / "chatctx.db").exists() and time.monotonic() < until:
-        time.sleep(0.02)
-    for _ in range(10):
-        program.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            program.wait(0.5)
-            break
-    assert (program.wait(5), *program.communicate()) == (130, "", "")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as program:
+        try:
+            until = time.monotonic() + 30
+            while not (tmp_path / "chatctx.db").exists() and time.monotonic() < until:
+                time.sleep(0.02)
+            for _ in range(10):
+                program.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    program.wait(0.5)
+                    break
+            assert (program.wait(5), *program.communicate()) == (130, "", "")
+        finally:
+            program.kill()

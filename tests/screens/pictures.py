@@ -89,9 +89,8 @@ class Pictures:
             await pilot.resize_terminal(width, height)
             await quiet(app, pilot)  # a list drawn anew tries its themes on
             for theme in THEMES:
-                app.theme = theme
                 label = "-".join(filter(None, (name, f"{width}x{height}", theme.removeprefix("chatctx-"))))
-                if await still(app, pilot) != self._agreed(name=label):
+                if await still(app, pilot, theme) != self._agreed(name=label):
                     yield label
 
 
@@ -109,7 +108,11 @@ async def quiet(app: ChatApp, pilot: Pilot[Any]) -> None:
         await pilot.pause()
 
 
-async def still(app: ChatApp, pilot: Pilot[Any]) -> str:
-    """The picture, once nothing changes any more."""
+async def still(app: ChatApp, pilot: Pilot[Any], theme: str) -> str:
+    """The picture in `theme`, once nothing changes any more: a list of themes tries them on when it is drawn again."""
+    app.theme = theme
     await quiet(app, pilot)
+    while app.theme != theme:
+        app.theme = theme
+        await quiet(app, pilot)
     return app.export_screenshot(simplify=True)

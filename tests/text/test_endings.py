@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui.messages import Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall
-from tui.text.endings import FINISH_KINDS, ending_line, finish_kind, is_whole
+from tui.text.endings import FINISH_KINDS, ending_line, finish_kind
 from tui.text.sources import source_markdown, sources_markdown
 
 YES = Text("Yes.")
@@ -17,7 +17,7 @@ def ended(reason: str | None, *parts: Part) -> Message:
 
 @pytest.mark.parametrize("reason", [None, "stop", "STOP", "end_turn", "completed", "eos", "stop_sequence"])
 def test_a_usual_end_needs_no_word(reason: str | None) -> None:
-    assert ending_line(ended(reason, YES)) is None and is_whole(ended(reason, YES))
+    assert ending_line(ended(reason, YES)) is None
 
 
 @pytest.mark.parametrize("reason", ["tool_calls", "tool_use", "function_call", "completed"])
@@ -47,7 +47,7 @@ def test_neither_does_a_tool_call(reason: str) -> None:
 )
 def test_every_other_end_is_said(reason: str, words: str) -> None:
     message = ended(reason, YES)
-    assert words in (ending_line(message) or "") and not is_whole(message)
+    assert words in (ending_line(message) or "")
 
 
 def test_an_end_that_nobody_knows_has_no_power_over_the_screen() -> None:
@@ -71,10 +71,6 @@ def test_an_answer_without_a_word_is_said_to_be_one(parts: tuple[Part, ...], wor
 def test_a_refusal_names_its_category() -> None:
     assert "(cyber)" in (ending_line(ended("refusal", Refusal("", "cyber", from_server=True))) or "")
     assert ending_line(ended("stop", Refusal("I can't."))) is None
-
-
-def test_an_answer_that_is_not_complete_is_not_whole() -> None:
-    assert not is_whole(Message("assistant", (YES,), status="interrupted"))
 
 
 def test_the_table_is_in_lower_case() -> None:

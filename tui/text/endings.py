@@ -60,11 +60,6 @@ def ending_line(message: Message) -> str | None:
             return _LINES[kind]
 
 
-def is_whole(message: Message) -> bool:
-    """Whether an answer is complete and ended as usual."""
-    return message.status == "complete" and ending_line(message) is None
-
-
 def was_cut(message: Message) -> bool:
     """Whether an answer was cut off: its last tool call may be incomplete."""
     reason = (message.finish_reason or "").lower()

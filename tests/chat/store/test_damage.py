@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
-import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -12,57 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.chat.store.damaged import PAGE, break_pages, make_store, pages_of, spoil
 from tui.chat.store.database import DamagedError, StoreError
 from tui.chat.store.ids import new_id
 from tui.chat.store.repair import repair
 from tui.chat.store.store import DAMAGED, SessionInfo, SessionStore, find_session
-from tui.messages import Message, Text, ToolCall, ToolResult, Usage
-
-PAGE = 4096
+from tui.messages import Message, Text, ToolCall, ToolResult
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A store with 60 sessions of 12 messages, over many pages."""
-    path = tmp_path / "chatctx.db"
-    with closing(SessionStore(path)) as store, store.transaction():
-        for number in range(60):
-            ident = f"{number:04}"
-            store.create_session(SessionInfo(ident, f"session {number} " + "t" * 200, "demo", "guide", number, number))
-            for turn in range(6):
-                store.add_message(
-                    ident, Message("user", (Text(f"question {number}.{turn} " + "x" * 900),), id=new_id())
-                )
-                usage = Usage(10, 0, 0, 5)
-                store.add_message(
-                    ident, Message("assistant", (Text(f"answer {number}.{turn}"),), id=new_id(), usage=usage)
-                )
-            store.add_record(ident, "pin", {"id": ident, "on": True})
-    return path
-
-
-def spoil(path: Path, sql: str, *values: object) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        for name in ("messages_are_append_only", "records_are_append_only"):
-            db.execute(f"DROP TRIGGER IF EXISTS {name}")
-        db.execute(sql, values)
-
-
-def break_pages(path: Path, *pages: int) -> None:
-    data = bytearray(path.read_bytes())
-    for page in pages:
-        data[page * PAGE : (page + 1) * PAGE] = random.Random(page).randbytes(PAGE)
-    path.write_bytes(data)
-
-
-def pages_of(path: Path, table: str) -> list[int]:
-    """The leaf pages of a table, counted from 0."""
-    with closing(sqlite3.connect(path)) as db:
-        try:
-            sql = "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY pageno"
-            return [number - 1 for (number,) in db.execute(sql, (table,))]
-        except sqlite3.OperationalError:
-            pytest.skip("this SQLite has no dbstat")
+    return make_store(tmp_path / "chatctx.db")
 
 
 def test_a_title_that_is_not_utf_8_costs_its_odd_bytes_alone(path: Path) -> None:

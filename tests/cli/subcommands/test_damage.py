@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.store.test_damage import break_pages, pages_of, spoil
-from tests.chat.store.test_damage import path as whole  # noqa: F401  the fixture
+from tests.chat.store.damaged import break_pages, make_store, pages_of, spoil
 from tests.cli.conftest import Run, one_line
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import DAMAGED, SessionInfo, SessionStore
@@ -17,10 +16,10 @@ from tui.messages import Message, Text, ToolCall, ToolResult
 
 
 @pytest.fixture
-def database(whole: Path, tmp_path: Path) -> Path:  # noqa: F811
-    """The store of the commands, whole so far."""
+def database(tmp_path: Path) -> Path:
+    """The store of the commands, undamaged so far."""
     (tmp_path / "data").mkdir()
-    return whole.rename(tmp_path / "data" / "chatctx.db")
+    return make_store(tmp_path / "data" / "chatctx.db")
 
 
 @pytest.mark.slow

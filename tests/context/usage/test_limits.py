@@ -10,7 +10,6 @@ from tui.context.usage.limits import (
     ModelLimits,
     Percent,
     Tokens,
-    check_budget,
     make_budget,
 )
 from tui.context.usage.usage import divide
@@ -39,7 +38,7 @@ def test_the_window_is_shared_out_without_rest(
     reserve, buffer, free, over = (number or 0 for number in numbers)
     assert total + reserve + buffer + free - over == budget.context
     assert budget.max_input is not None
-    assert (over > 0) == (total > budget.max_input) == (not check_budget(total, budget).within_budget)
+    assert (over > 0) == (total > budget.max_input) == (not budget.fits(total))
     assert budget.context - budget.max_input == budget.reserved_output
     if budget.compaction_at is not None:
         assert 0 <= budget.compaction_at <= budget.max_input
@@ -65,14 +64,10 @@ def test_budgets(window: ModelLimits, chosen: BudgetSettings, most: int, thresho
 
 def test_an_unknown_window_is_unknown_and_everything_fits() -> None:
     budget = make_budget(UNKNOWN_LIMITS, BudgetSettings())
-    result = check_budget(10**9, budget)
-    assert (budget.max_input, result.available_tokens, result.utilization_percent) == (None, None, None)
-    assert result.within_budget
+    assert budget.max_input is None and budget.fits(10**9)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**6))
 def test_the_check_before_sending(tokens: int, context: int) -> None:
     budget = make_budget(ModelLimits(context), BudgetSettings())
-    result = check_budget(tokens, budget)
-    assert result.available_tokens == max(0, (budget.max_input or 0) - tokens)
-    assert result.current_tokens == tokens
+    assert budget.fits(tokens) == (tokens <= (budget.max_input or 0))

@@ -18,7 +18,7 @@ from tui.context.reduction.compaction_rules import CompactionRefusedError, Trigg
 from tui.context.reduction.passes import DEFAULT_TRUNCATION, TruncationConfig
 from tui.context.reduction.rolling import ContextOverflowError, PromptResult, build_final_prompt
 from tui.context.reduction.trimming import TrimRecord
-from tui.context.usage.limits import Budget, check_budget
+from tui.context.usage.limits import Budget
 from tui.context.usage.usage import ContextUsage
 from tui.providers.base import ProviderError
 
@@ -47,7 +47,7 @@ class RequestFitter:
         else:
             await self._compact(usage, budgets, "overflow" if refused else "auto")
         usage = await self._meter.usage()
-        if not check_budget(usage.total, budgets[-1]).within_budget:
+        if not budgets[-1].fits(usage.total):
             untried = not self._conversation.info.rolling and not self._compacts
             raise ContextOverflowError(usage.total, budgets[-1].max_input or 0, untried=untried)
         return usage
@@ -114,7 +114,7 @@ class RequestFitter:
             if await self._compactor.run(trigger, usage=usage):
                 self._refusal_told = False
         except CompactionRefusedError as error:
-            if check_budget(usage.upper_bound, budgets[0]).within_budget:
+            if budgets[0].fits(usage.upper_bound):
                 if not self._refusal_told:
                     self._emit(Notice("warning", str(error)))
                 self._refusal_told = True  # until a compaction succeeds: it would fail again before every request
@@ -123,7 +123,7 @@ class RequestFitter:
             failed = str(error).rstrip(".")
         if not self._compacts:
             return
-        fits = check_budget((await self._meter.usage()).upper_bound, budgets[0]).within_budget
+        fits = budgets[0].fits((await self._meter.usage()).upper_bound)
         if failed:
             how = "The request still fits" if fits else "Old content is left out instead"
             self._emit(Notice("warning", f"Compaction failed: {failed}. {how}"))

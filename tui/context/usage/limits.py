@@ -83,16 +83,9 @@ class Budget:
     reserved_output: int | None
     compaction_at: int | None
 
-
-@dataclass(frozen=True, slots=True)
-class BudgetResult:
-    """The check before sending, in tokens; `within_budget` is True if the window is unknown."""
-
-    max_input_tokens: int | None
-    current_tokens: int
-    available_tokens: int | None
-    within_budget: bool
-    utilization_percent: float | None
+    def fits(self, tokens: int) -> bool:
+        """Whether `tokens` of input fit; True if the window is unknown."""
+        return self.max_input is None or tokens <= self.max_input
 
 
 def _positive(value: int | None) -> int | None:
@@ -121,11 +114,3 @@ def make_budget(limits: ModelLimits, settings: BudgetSettings, max_output: int |
     if settings.compaction is not None and not settings.rolling:
         at = min(max(0, settings.compaction.of(max_input)), max_input)
     return Budget(context, max_input, context - max_input, at)
-
-
-def check_budget(tokens: int, budget: Budget) -> BudgetResult:
-    """Check `tokens` of input against the budget."""
-    most = budget.max_input
-    if most is None:
-        return BudgetResult(None, tokens, None, True, None)
-    return BudgetResult(most, tokens, max(0, most - tokens), tokens <= most, 100 * tokens / most)

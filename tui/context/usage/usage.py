@@ -11,7 +11,7 @@ from tui.context.counting.classes import CLASSES, unpack
 from tui.context.estimate.calibration import MARGIN_HEURISTIC
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource
-from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, check_budget, make_budget
+from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
 from tui.context.usage.rows import LazyItems, MessageTokens, UsageItem, UsageRow, make_rows
 from tui.messages import Request
 from tui.text.names import ROW_NAMES
@@ -97,7 +97,7 @@ class ContextUsage:
 
 def surely_fits(usage: ContextUsage) -> bool:
     """Whether the upper bound of the next request fits too; True if the window is unknown."""
-    return check_budget(usage.upper_bound, usage.budget).within_budget
+    return usage.budget.fits(usage.upper_bound)
 
 
 @dataclass(frozen=True, slots=True)

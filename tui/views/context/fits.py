@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.context.usage.limits import BudgetSettings, ModelLimits, check_budget, make_budget
+from tui.context.usage.limits import BudgetSettings, ModelLimits, make_budget
 from tui.text.cells import pad, plain
 from tui.text.numbers import percent, tokens_exact, tokens_short
 
@@ -45,8 +45,7 @@ def fits(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | None]]) 
             result.append(Fit(name, None, None, None, name == present))
             continue
         budget = usage.budget if name == present else make_budget(limits, BudgetSettings())
-        left = check_budget(usage.total, budget)
-        over = max(0, usage.total - (left.max_input_tokens or 0)) if left.max_input_tokens is not None else None
+        over = max(0, usage.total - budget.max_input) if budget.max_input is not None else None
         sure = name == present and usage.source == "exact"
         result.append(Fit(name, window, 100 * usage.total / window, over, name == present, sure))
     return sorted(result, key=lambda fit: (fit.window is None, fit.percent or 0.0, fit.name))

@@ -16,7 +16,7 @@ from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult, U
 
 SOURCE, NAME = "cline", "Cline, Roo Code or Kilo Code"
 
-HISTORY, SCREEN, METADATA = "api_conversation_history.json", "ui_messages.json", "task_metadata.json"
+HISTORY, SCREEN = "api_conversation_history.json", "ui_messages.json"
 UNSCORED = "no usage per call in this task"
 
 
