@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.chat.fakes import ScriptedProvider, open_workspace
-from tests.commands.scripted_ui import Commands, printed
+from tests.commands.scripted_ui import Commands, ScriptedUI, printed
+from tui.commands import mcp
+from tui.commands.ui import Chat
 from tui.tools.base import ToolError
-from tui.views.view import Question
+from tui.views.view import Form, Question
 
 PROJECT = '{"mcpServers": {"own": {"command": "sh", "args": ["-c", "rm \\u202e -rf"], "env": {"A": "${HOME}"}}}}'
 
@@ -64,3 +67,50 @@ async def test_one_is_switched_off_and_restarted(servers: Commands) -> None:
 async def test_anything_else_is_refused(commands: Commands) -> None:
     assert "/mcp restart NAME" in await commands.refused("/mcp dance")
     assert await commands.refused("/mcp project") == "This folder has no .mcp.json."
+
+
+class Waiting(ScriptedUI):
+    """Somebody who fills in no form: the browser comes back by itself."""
+
+    async def ask(self, form: Form) -> Mapping[str, str] | None:
+        self.asked.append(form)
+        await asyncio.Event().wait()
+        return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("comes_back", [True, False])
+async def test_signing_in_opens_the_page_and_waits_for_the_browser(
+    tmp_path: Path, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, *, comes_back: bool
+) -> None:
+    pytest.importorskip("mcp")
+    from tests.tools.mcp.guarded import Authority, browse, guarded_server
+
+    monkeypatch.setattr("tui.tools.mcp.sign_in._keyring", lambda: None)
+    opened: list[str] = []
+
+    def open_it(address: str) -> bool:
+        opened.append(address)
+        if comes_back:
+            asyncio.run(browse(address))
+        return comes_back
+
+    monkeypatch.setattr("tui.commands.mcp.open_in_browser", open_it)
+    async with (
+        guarded_server(Authority()) as url,
+        open_workspace(tmp_path / "data", provider, mcp_servers={"g": {"url": url}}) as workspace,
+    ):
+        workspace.servers.start()
+        await workspace.servers.until("g", lambda status: status.state == "failed")
+        ui = Waiting() if comes_back else ScriptedUI(None)  # Esc
+        ui.chat = chat = Chat(workspace, await workspace.new_session())
+        await mcp.COMMAND.run(ui, chat, "login g")
+        assert opened[0] in ui.said[0] and opened[0].startswith(url.removesuffix("/mcp"))
+        assert (ui.said[1:], ui.refused) == (
+            (["g is ready."], []) if comes_back else ([], ["g is not ready: signing in did not work: it was given up"])
+        )
+
+
+async def test_nobody_signs_in_to_a_program(servers: Commands) -> None:
+    with pytest.raises(ToolError, match="Nobody signs in to mail"):
+        await servers.run("/mcp login mail")

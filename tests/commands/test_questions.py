@@ -68,7 +68,7 @@ async def test_an_address_is_opened_only_when_the_person_says_so(monkeypatch: py
         opened.append(url)
         return False
 
-    monkeypatch.setattr("tui.commands.questions.webbrowser.open", there_is_none)
+    monkeypatch.setattr("tui.commands.questions.open_in_browser", there_is_none)
     ui = ScriptedUI("open")
     assert await ask(ui, LINK) == Reply("accept")
     assert opened == [LINK.url]

@@ -27,6 +27,7 @@ from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.patterns import Gap, ServerPattern
 from tui.tools.mcp.questions import Ask
 from tui.tools.mcp.results import NOTHING_CACHED, CachedOffer, Content, ServerPrompt, ServerResource
+from tui.tools.mcp.sign_in import SignIn
 from tui.tools.mcp.status import ServerStatus
 
 log = logging.getLogger(__name__)
@@ -55,13 +56,18 @@ class Servers:
         self._settings = settings
         self._store = store
         self._toolbox = toolbox
-        self._hub = McpHub(self._heard, settings.log_dir if settings.log_dir.name else None)
+        self._hub = McpHub(
+            self._heard,
+            settings.log_dir if settings.log_dir.name else None,
+            settings.data_dir / "mcp-sign-in" if settings.data_dir.name else None,
+        )
         self._listeners: list[Callable[[str], None]] = []
         self._cached: dict[str, CachedOffer] = {}
         self._instructing: dict[str, bool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._announced: set[str] = set()
         self._ended = False
+        self._news = asyncio.Event()
         self.configured = Configured()
 
     async def load(self, folder: Path) -> None:
@@ -99,6 +105,17 @@ class Servers:
     def project(self) -> ProjectFile | None:
         """The project's own file, if any."""
         return self.configured.project
+
+    def status(self, name: str) -> ServerStatus:
+        """The state of one server. Raises `ToolError`."""
+        self._find(name)
+        return self._hub.servers[name].status
+
+    async def until(self, name: str, condition: Callable[[ServerStatus], bool]) -> None:
+        """Wait for a condition on a server's status. Raises `ToolError`."""
+        while not condition(self.status(name)):
+            self._news.clear()
+            await self._news.wait()
 
     def on_change(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with a server's name when its status has changed."""
@@ -165,6 +182,21 @@ class Servers:
         self._find(name)
         self._announced = {line for line in self._announced if not line.startswith(f"MCP server {name}:")}
         await self._hub.restart(name)
+
+    async def sign_in(self, name: str) -> SignIn:
+        """Let the person sign in to a server. Raises `ToolError` where that is not to be done."""
+        self._find(name)
+        server = self._hub.servers[name]
+        if server.config.transport == "stdio" or server.config.oauth is None:
+            raise ToolError(f"Nobody signs in to {name}: that is for servers with a url and without a header for it.")
+        attempt = SignIn()
+        await self._hub.sign_in(name, attempt)
+        return attempt
+
+    async def sign_out(self, name: str) -> None:
+        """Forget a sign-in. Raises `ToolError`."""
+        self._find(name)
+        await self._hub.servers[name].sign_out()
 
     def _find(self, name: str) -> None:
         if name not in self._hub.servers:
@@ -262,6 +294,7 @@ class Servers:
         """A server's status has changed."""
         if self._ended:
             return
+        self._news.set()
         self._toolbox.changed()
         server = self._hub.servers.get(name)
         if server is not None and server.status.state == "ready":

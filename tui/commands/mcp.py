@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tui.commands.ui import UI, Chat, Command
+from tui.terminal.browser import open_in_browser
 from tui.text.cells import plain
-from tui.views.view import Choice, Option, Question
+from tui.tools.mcp.sign_in import SignIn, SignInError
+from tui.views.view import Choice, Field, Form, Option, Question, RejectedError
 
 if TYPE_CHECKING:
     from tui.chat.server_files import ProjectFile
+    from tui.chat.servers import Servers
+
+ADDRESS_WAIT = 60.0
+"""Seconds that a server gets to say where one signs in, and to be ready afterwards."""
 
 USAGE = (
     "/mcp lists the servers; /mcp restart NAME, /mcp on NAME and /mcp off NAME change one;"
+    " /mcp login NAME and /mcp logout NAME sign in and out;"
     " /mcp instructions on|off NAME sends its instructions to the model, or not."
 )
 
@@ -45,11 +54,84 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
             await servers.switch_instructions(server, on)
             await ui.changed()
             await ui.say(f"The instructions of {plain(server)} are {'' if on else 'not '}sent; this is remembered.")
+        case "login", name if name:
+            await _sign_in(ui, servers, name)
+        case "logout", name if name:
+            await servers.sign_out(name)
+            await ui.say(f"The sign-in to {plain(name)} is forgotten here.")
         case "on" | "off", name if name:
             await servers.switch(name, word == "on")
             await ui.say(f"{plain(name)} is {'being started' if word == 'on' else 'switched off'}; this is remembered.")
         case _:
             await ui.refuse(USAGE)
+
+
+async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
+    """Open the page to sign in at, and wait for the browser to come back, here or from another machine."""
+    attempt = await servers.sign_in(name)
+    try:
+        if (address := await _address(servers, name, attempt)) is not None:
+            opened = await asyncio.to_thread(open_in_browser, address)
+            shown = "Your browser shows" if opened else "Open"
+            await ui.say(f"{shown} this page to sign in to {plain(name)}: {address}")
+            await _came_back(ui, name, address, attempt)
+    finally:
+        attempt.give_up()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(ADDRESS_WAIT):
+            await servers.until(name, lambda status: status.state != "starting")
+    status = servers.status(name)
+    if status.state == "ready":
+        await ui.changed()
+        await ui.say(f"{plain(name)} is ready.")
+    else:
+        await ui.refuse(f"{plain(name)} is not ready: {status.reason or 'it is still starting'}")
+
+
+async def _address(servers: Servers, name: str, attempt: SignIn) -> str | None:
+    """The page to sign in at; None where it did not come to that."""
+    address = asyncio.wrap_future(attempt.address)
+    ended = asyncio.ensure_future(servers.until(name, lambda status: status.state in ("ready", "failed")))
+    pending: list[asyncio.Future[Any]] = [address, ended]
+    try:
+        await asyncio.wait(pending, timeout=ADDRESS_WAIT, return_when=asyncio.FIRST_COMPLETED)
+        return address.result() if address.done() else None
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
+    """Wait for the browser, or for the address that one on another machine ended at."""
+
+    async def paste(values: Mapping[str, str]) -> str:
+        if values["address"].strip():
+            try:
+                attempt.paste(values["address"])
+            except SignInError as error:
+                raise RejectedError(f"That did not work: {error}.") from None
+        elif not attempt.done.done():
+            raise RejectedError("The browser has not come back yet. Esc gives up.")
+        return ""
+
+    form = Form(
+        f"Sign in to {name}",
+        f"{address}\n\nWaiting for the browser that opens this page. If it ends on one that can't be loaded, as on"
+        " another machine, paste the address of that page here.",
+        (Field("address", "address of the last page", hint="only if the page could not be loaded"),),
+        "go on",
+        "Nobody can sign in here.",
+        paste,
+    )
+    came, loop = asyncio.Event(), asyncio.get_running_loop()
+    attempt.done.add_done_callback(lambda _done: loop.call_soon_threadsafe(came.set))
+    asking, back = asyncio.ensure_future(ui.ask(form)), asyncio.ensure_future(came.wait())
+    try:
+        await asyncio.wait([asking, back], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (asking, back):
+            task.cancel()
+        await asyncio.wait([asking, back])
 
 
 def _start_project(project: ProjectFile) -> Question:
@@ -77,6 +159,9 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
         word = "on" if state == "off" else "off"
         choices.append(Choice(f"restart {name}", f"restart {plain(name)}", state))
         choices.append(Choice(f"{word} {name}", f"{word} {plain(name)}", state))
+        if line.config.oauth is not None and state != "off":
+            choices.append(Choice(f"login {name}", f"login {plain(name)}", "sign in to it in a browser"))
+            choices.append(Choice(f"logout {name}", f"logout {plain(name)}", "forget the sign-in"))
         if line.status.instructions:
             change = "off" if servers.instructs(name) else "on"
             what = "whether the model gets them"
@@ -91,7 +176,7 @@ COMMAND = Command(
     "MCP servers: their state, what their tools cost",
     run,
     "tools",
-    args="[restart|on|off NAME]",
+    args="[restart|on|off|login|logout NAME]",
     complete=complete,
     local_only=True,
 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import webbrowser
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from tui.commands.ui import UI
+from tui.terminal.browser import open_in_browser
 from tui.text.cells import plain
 from tui.tools.mcp.questions import Field, FormQuestion, LinkQuestion, Question, Reply, read_form
 from tui.views import view
@@ -94,7 +94,7 @@ async def _opened(ui: UI, question: LinkQuestion) -> Reply:
     )
     answers = (*_refusals("nothing is opened"), view.Option("open", "Open it"), view.Option("done", "I have opened it"))
     answer = await ui.confirm(view.Question(_title(question), text, answers, NOBODY))
-    if answer == "open" and not await asyncio.to_thread(webbrowser.open, question.url):
+    if answer == "open" and not await asyncio.to_thread(open_in_browser, question.url):
         await ui.refuse(f"No browser could be opened here. The address: {question.url}")
     if answer in ("open", "done"):
         return Reply("accept")

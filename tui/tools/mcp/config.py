@@ -65,6 +65,7 @@ class Launch:
     cwd: str | None = None
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    client_secret: str = field(default="", repr=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -74,11 +75,24 @@ class Launch:
         or a path.
         """
         parts = urlsplit(self.url)
-        values = {parts.password or "", parts.query, *self.headers.values()}
+        values = {parts.password or "", parts.query, self.client_secret, *self.headers.values()}
         values |= {word for value in self.headers.values() for word in value.split() if word.lower() not in _SCHEMES}
         values |= {v for name, v in self.env.items() if _SECRET_FLAG.search(name) or not _NO_SECRET.fullmatch(v)}
         values |= {arg for arg, shown in zip(self.args, hidden_args(self.args), strict=True) if arg != shown}
         return tuple(sorted(values - {""}))
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthConfig:
+    """How to sign in to a server, if it asks for that. Without `client_id` this program registers itself.
+
+    `port` is the loopback port that the browser comes back to, 0 for any.
+    """
+
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    scope: str = ""
+    port: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +121,7 @@ class ServerConfig:
     disabled_tools: tuple[str, ...] = ()
     instructions: bool = True
     roots: tuple[str, ...] | None = None
+    oauth: OAuthConfig | None = None
     key: str = ""
     error: str = ""
 
@@ -118,6 +133,10 @@ class ServerConfig:
 
         if url := fill("url", self.url):
             _check_url(url, f"{self.where}: {self.key}.url")
+        if self.oauth is not None and self.oauth.client_secret:
+            secret = fill("oauth.clientSecret", self.oauth.client_secret)
+        else:
+            secret = ""
         return Launch(
             fill("command", self.command),
             tuple(fill(f"args[{index}]", arg) for index, arg in enumerate(self.args)),
@@ -125,6 +144,7 @@ class ServerConfig:
             None if self.cwd is None else fill("cwd", self.cwd),
             url,
             {name: fill(f"headers.{name}", value) for name, value in self.headers.items()},
+            secret,
         )
 
     @property
@@ -316,8 +336,31 @@ def _server(name: str, value: object, where: str, place: str) -> ServerConfig:
             _first_of(value, "disabledTools", "disabled_tools", "excludeTools") or [], f"{key}.disabledTools"
         ),
         roots=None if value.get("roots") is None else _texts(value["roots"], f"{key}.roots"),
+        oauth=_oauth(value, f"{key}.oauth") if url is not None else None,
         instructions=_flag(value, "instructions", key, default=True),
         key=place,
+    )
+
+
+def _oauth(value: Mapping[str, Any], key: str) -> OAuthConfig | None:
+    """None where it is switched off, or the server gets its own authorization in a header."""
+    table = value.get("oauth")
+    has_header = any(str(name).lower() == "authorization" for name in value.get("headers") or {})
+    if table is False or (table is None and has_header):
+        return None
+    if table is None or table is True:
+        return OAuthConfig()
+    if not isinstance(table, dict):
+        raise McpConfigError(f"{key} has to be false, or a table with clientId, clientSecret, scope, callbackPort")
+    port = _first_of(table, "callbackPort", "redirectPort") or 0
+    if not isinstance(port, int) or not 0 <= port < 65_536:
+        raise McpConfigError(f"{key}.callbackPort has to be a port")
+    scope = _first_of(table, "scope", "scopes") or ""
+    return OAuthConfig(
+        _text(_first_of(table, "clientId", "client_id") or "", f"{key}.clientId"),
+        _text(_first_of(table, "clientSecret", "client_secret") or "", f"{key}.clientSecret"),
+        " ".join(_texts(scope, f"{key}.scope")) if isinstance(scope, list) else _text(scope, f"{key}.scope"),
+        port,
     )
 
 

@@ -20,6 +20,7 @@ from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED, Issue, Normalizer
 from tui.tools.mcp.patterns import Gap
 from tui.tools.mcp.questions import Ask, LinkQuestion, Question, form_question
+from tui.tools.mcp.sign_in import SignIn, TokenStore, authorization
 from tui.tools.mcp.status import line
 from tui.tools.mcp.transport import TransportStatus, open_transport, watched
 
@@ -39,6 +40,9 @@ MOST_PAGES = 50
 
 START_WAIT = 60.0
 """Seconds for a server's first answer: some are downloaded first."""
+
+SIGN_IN_WAIT = 600.0
+"""Seconds a person gets to sign in."""
 
 COMPLETE_WAIT = 2.0
 """Seconds to wait for completions."""
@@ -251,12 +255,22 @@ def progress_text(done: float, total: float | None, message: str | None) -> str:
 
 @contextlib.asynccontextmanager
 async def connect(
-    config: ServerConfig, log: ServerLog, hear: Hear, status: TransportStatus, ask: Ask | None = None
+    config: ServerConfig,
+    log: ServerLog,
+    hear: Hear,
+    status: TransportStatus,
+    *,
+    ask: Ask | None = None,
+    sign_in: SignIn | None = None,
+    tokens: Path | None = None,
 ) -> AsyncIterator[Connection]:
     """Start the server, or connect to it, within `START_WAIT` seconds; end it with the context.
 
     `hear` is called when a list has changed, and when the server has gone. Raises the SDK's errors, `TimeoutError`,
     `OSError`, `McpConfigError` and `NotInstalledError`.
+
+    `ask` asks the person what the server wants to know. `sign_in` signs in to it first; what comes of that is kept in
+    the folder `tokens`.
     """
     launch = config.launch(start_environment())
     for secret in launch.secrets:
@@ -278,7 +292,12 @@ async def connect(
             hear("changed")
 
     async with contextlib.AsyncExitStack() as stack:
-        transport = open_transport(config, launch, log, status)
+        auth = None
+        if config.transport != "stdio":
+            auth = await stack.enter_async_context(
+                authorization(config, launch, TokenStore(tokens, launch.url), sign_in)
+            )
+        transport = open_transport(config, launch, log, status, auth)
         normalizer = Normalizer()
         folders = roots_of(config)
 
@@ -312,7 +331,7 @@ async def connect(
             client_info=types.Implementation(name="chatctx", version=__version__),
             cache=None,
         )
-        async with asyncio.timeout(START_WAIT):
+        async with asyncio.timeout(START_WAIT if sign_in is None else SIGN_IN_WAIT):
             await stack.enter_async_context(client)
         connection = Connection(client, normalizer, config.timeout)
         yield connection

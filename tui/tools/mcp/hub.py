@@ -14,6 +14,7 @@ from tui.tools.mcp.names import log_name
 from tui.tools.mcp.questions import Ask, Question, Reply
 from tui.tools.mcp.results import NOTHING_CACHED, CachedOffer
 from tui.tools.mcp.server import McpServer
+from tui.tools.mcp.sign_in import SignIn
 from tui.tools.mcp.thread import LoopThread
 
 
@@ -21,12 +22,13 @@ class McpHub:
     """The servers, managed from the program's own event loop.
 
     `changed` is called there with the name of a server whose status changed. No server is started, and the SDK not
-    loaded, before `start`. `log_dir` None writes no log files.
+    loaded, before `start`. `log_dir` None writes no log files, `tokens` (a folder) None keeps no sign-ins.
     """
 
-    def __init__(self, changed: Callable[[str], None], log_dir: Path | None = None) -> None:
+    def __init__(self, changed: Callable[[str], None], log_dir: Path | None = None, tokens: Path | None = None) -> None:
         self._changed = changed
         self._log_dir = log_dir
+        self._tokens = tokens
         self._thread = LoopThread("mcp")
         self._home: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
@@ -37,7 +39,14 @@ class McpHub:
         """Add a server without starting it. `cached` is offered until it lists what it has now."""
         path = None if self._log_dir is None else self._log_dir / log_name(config.name)
         server = McpServer(
-            config, self._thread, ServerLog(path), partial(self._heard, config.name), cached, on=on, asks=self._asks
+            config,
+            self._thread,
+            ServerLog(path),
+            partial(self._heard, config.name),
+            cached,
+            on=on,
+            asks=self._asks,
+            tokens=self._tokens,
         )
         self.servers[config.name] = server
         return server
@@ -57,6 +66,11 @@ class McpHub:
         self._home = asyncio.get_running_loop()
         server = self.servers[name]
         await (server.start() if on else server.stop())
+
+    async def sign_in(self, name: str, attempt: SignIn) -> None:
+        """Start a server anew and let the person sign in to it. Raises KeyError."""
+        self._home = asyncio.get_running_loop()
+        await self.servers[name].sign_in(attempt)
 
     async def settle(self, seconds: float) -> None:
         """Wait until every server has listed its tools or failed; at most `seconds`.

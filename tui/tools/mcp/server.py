@@ -8,12 +8,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui.messages import ToolSchema
 from tui.providers.keys import redact
 from tui.tools.base import Tool, ToolError, ToolOutput, progress
-from tui.tools.mcp.config import ServerConfig
+from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
 from tui.tools.mcp.connection import Connection, connect
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.names import offered_names
@@ -30,6 +31,7 @@ from tui.tools.mcp.results import (
     prompt_text,
     resource_content,
 )
+from tui.tools.mcp.sign_in import SignIn, TokenStore
 from tui.tools.mcp.status import ServerStatus, State, exceeded, exceeded_limit, leaf, line, ready_status, why, words
 from tui.tools.mcp.thread import LoopThread
 from tui.tools.mcp.transport import TransportStatus
@@ -84,8 +86,11 @@ class McpServer:
         *,
         on: bool = True,
         asks: Callable[[], Ask | None] = lambda: None,
+        tokens: Path | None = None,
     ) -> None:
         self._asks = asks
+        self._tokens = tokens
+        self._sign_in: SignIn | None = None
         self.config = config
         self.log = server_log
         self._thread = thread
@@ -132,6 +137,22 @@ class McpServer:
     async def stop(self) -> None:
         """Stop it and withdraw its tools."""
         await self._thread.run(self._end())
+
+    async def sign_in(self, attempt: SignIn) -> None:
+        """Start it anew, and let the person sign in. Ends at once; `status` says how that goes."""
+        await self.stop()
+        self._sign_in = attempt
+        await self.start()
+
+    async def sign_out(self) -> None:
+        """Forget the person's sign-in, and start it anew. Raises `ToolError`, OSError."""
+        try:
+            store = TokenStore(self._tokens, self.config.launch(start_environment()).url)
+        except McpConfigError as error:
+            raise ToolError(str(error)) from None
+        await self.stop()
+        await asyncio.to_thread(store.forget)
+        await self.start()
 
     async def wait_until_current(self) -> None:
         """Wait until the tools that it has said are new are read; at most `CURRENT_WAIT` seconds."""
@@ -209,7 +230,7 @@ class McpServer:
     async def _once(self, status: TransportStatus) -> None:
         """One connection, from start to end."""
         self._signals = signals = asyncio.Queue[str]()
-        async with connect(self.config, self.log, signals.put_nowait, status, self._asks()) as connection:
+        async with self._connect(signals, status) as connection:
             await self._take(connection)
             follow = asyncio.create_task(connection.follow(lambda: signals.put_nowait("changed")))
             loop, pause = asyncio.get_running_loop(), SETTLE
@@ -223,6 +244,20 @@ class McpServer:
                 self._listed.set()
                 self._settled.clear()
                 follow.cancel()
+
+    def _connect(
+        self, signals: asyncio.Queue[str], status: TransportStatus
+    ) -> contextlib.AbstractAsyncContextManager[Connection]:
+        sign_in, self._sign_in = self._sign_in, None
+        return connect(
+            self.config,
+            self.log,
+            signals.put_nowait,
+            status,
+            ask=self._asks(),
+            sign_in=sign_in,
+            tokens=self._tokens,
+        )
 
     async def _listed_again(self, connection: Connection) -> bool:
         """False if it was stopped meanwhile: a server that does not answer must not delay the exit."""

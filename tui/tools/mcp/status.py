@@ -15,6 +15,7 @@ from tui.tools.mcp.config import McpConfigError, NotInstalledError, ServerConfig
 from tui.tools.mcp.normalize import Issue
 from tui.tools.mcp.patterns import ServerPattern
 from tui.tools.mcp.results import PromptArgument, ServerPrompt, ServerResource, ServerTool, server_tool
+from tui.tools.mcp.sign_in import SignInError, SignInNeededError
 from tui.tools.mcp.transport import TransportStatus
 
 if TYPE_CHECKING:
@@ -111,6 +112,10 @@ def why(
 ) -> tuple[str, bool]:
     """Why a connection ended or failed, in one line, and whether a retry would fail the same way."""
     cause = leaf(error)
+    if isinstance(cause, SignInNeededError) or (status.code == 401 and config.oauth is not None):
+        return f"it wants you to sign in: /mcp login {config.name}", True
+    if isinstance(cause, SignInError) or type(cause).__name__.startswith("OAuth"):  # the SDK's, not loaded for this
+        return f"signing in did not work: {words(cause)}", True
     where = f"{config.key} in {config.where}"
     if status.code in (401, 403):
         return f"it answered {status.text}; check headers of {where}", True

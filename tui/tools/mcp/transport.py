@@ -6,13 +6,16 @@ import contextlib
 import os
 import re
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui.config.paths import at_home
 from tui.providers.http.route import client_options
 from tui.tools.mcp.config import Launch, ServerConfig
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import Normalizer
+
+if TYPE_CHECKING:
+    from httpx2 import Auth
 
 _PASSED_ON = re.compile(
     r"LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|\w*_PROXY|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS|PIP_CERT",
@@ -30,8 +33,10 @@ class TransportStatus:
     exceeded = 0
 
 
-def open_transport(config: ServerConfig, launch: Launch, log: ServerLog, status: TransportStatus) -> Any:
-    """The SDK's transport for a server, to be entered."""
+def open_transport(
+    config: ServerConfig, launch: Launch, log: ServerLog, status: TransportStatus, auth: Auth | None = None
+) -> Any:
+    """The SDK's transport for a server, to be entered. `auth` authorizes HTTP requests."""
     if config.transport == "stdio":
         from mcp import StdioServerParameters, stdio_client
 
@@ -45,19 +50,32 @@ def open_transport(config: ServerConfig, launch: Launch, log: ServerLog, status:
         )
         return _stdio(parameters, log, config.max_response, status, stdio_client)
     if config.transport == "sse":
-        from httpx2 import AsyncClient, Auth, Timeout
+        from httpx2 import AsyncClient, Timeout
         from mcp.client.sse import sse_client
 
         def client_of(
             headers: dict[str, str] | None = None, timeout: Timeout | None = None, auth: Auth | None = None
         ) -> AsyncClient:
-            options = client_options(launch.url, config.max_response)
+            options = _options(launch.url, config.max_response, elsewhere=auth is not None)
             return AsyncClient(headers=headers, timeout=timeout, auth=auth, **options)
 
-        return sse_client(launch.url, headers=dict(launch.headers), httpx_client_factory=client_of)
+        return sse_client(launch.url, headers=dict(launch.headers), httpx_client_factory=client_of, auth=auth)
     from mcp.client.streamable_http import streamable_http_client
 
-    return _http(launch, config.max_response, status, streamable_http_client)
+    return _http(launch, config.max_response, status, streamable_http_client, auth)
+
+
+def _options(url: str, limit: int, *, elsewhere: bool) -> dict[str, Any]:
+    """Options of a client. With `elsewhere` it may also ask an authorization server, which is on another host.
+
+    The SDK follows no redirect to another server either way.
+    """
+    options = client_options(url, limit)
+    if elsewhere:
+        options["event_hooks"] = {}
+        if not url.startswith("https:"):  # the options are those for the server: here it has no certificate
+            options["mounts"] = {"https://": client_options("https://elsewhere.invalid", limit)["transport"]}
+    return options
 
 
 def _home(path: str) -> str:
@@ -80,7 +98,7 @@ async def _stdio(
 
 @contextlib.asynccontextmanager
 async def _http(
-    launch: Launch, limit: int, status: TransportStatus, open_stream: Callable[..., Any]
+    launch: Launch, limit: int, status: TransportStatus, open_stream: Callable[..., Any], auth: Auth | None
 ) -> AsyncIterator[Any]:
     import httpx2
 
@@ -90,10 +108,10 @@ async def _http(
         status.text = f"{code} {response.reason_phrase}".strip()
 
     limits = httpx2.Timeout(30.0, read=None)  # the call has its own timeout
-    options = client_options(launch.url, limit)
+    options = _options(launch.url, limit, elsewhere=auth is not None)
     options["event_hooks"]["response"] = [note]
     async with (
-        httpx2.AsyncClient(headers=dict(launch.headers), timeout=limits, **options) as client,
+        httpx2.AsyncClient(headers=dict(launch.headers), timeout=limits, auth=auth, **options) as client,
         open_stream(launch.url, http_client=client, max_sse_event_size=limit) as streams,
     ):
         yield streams

@@ -1,0 +1,150 @@
+"""An MCP server on loopback that wants its callers to sign in, by the SDK's own authorization server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvicorn
+from mcp.server.auth.provider import (
+    AccessToken,
+    AuthorizationCode,
+    AuthorizationParams,
+    RefreshToken,
+    construct_redirect_uri,
+)
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.mcpserver import MCPServer
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+
+from tests.tools.mcp.mcp_running import free_port, until
+
+
+class Authority:
+    """The authorization server: everybody who opens its page is signed in, unless `refuses`. `lifetime` in seconds."""
+
+    def __init__(self, lifetime: int = 3600) -> None:
+        self.lifetime = lifetime
+        self.refuses = False
+        self.clients: dict[str, OAuthClientInformationFull] = {}
+        self.codes: dict[str, AuthorizationCode] = {}
+        self.access: dict[str, AccessToken] = {}
+        self.refresh: dict[str, RefreshToken] = {}
+        self.refreshed = 0
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        return self.clients.get(client_id)
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        self.clients[str(client_info.client_id)] = client_info
+
+    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+        if self.refuses:
+            return construct_redirect_uri(str(params.redirect_uri), error="access_denied", state=params.state)
+        code = secrets.token_urlsafe(24)
+        self.codes[code] = AuthorizationCode(
+            code=code,
+            scopes=params.scopes or [],
+            expires_at=time.time() + 60,
+            client_id=str(client.client_id),
+            code_challenge=params.code_challenge,
+            redirect_uri=params.redirect_uri,
+            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
+            resource=params.resource,
+        )
+        return construct_redirect_uri(str(params.redirect_uri), code=code, state=params.state)
+
+    async def load_authorization_code(self, client: object, authorization_code: str) -> AuthorizationCode | None:
+        return self.codes.get(authorization_code)
+
+    def _issue(self, client_id: str, scopes: list[str], resource: str | None) -> OAuthToken:
+        access, refresh = f"access-{secrets.token_urlsafe(24)}", f"refresh-{secrets.token_urlsafe(24)}"
+        expires = int(time.time()) + self.lifetime
+        self.access[access] = AccessToken(
+            token=access, client_id=client_id, scopes=scopes, expires_at=expires, resource=resource
+        )
+        self.refresh[refresh] = RefreshToken(token=refresh, client_id=client_id, scopes=scopes, resource=resource)
+        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.lifetime, scope=" ".join(scopes))
+
+    async def exchange_authorization_code(self, client: Any, authorization_code: AuthorizationCode) -> OAuthToken:
+        del self.codes[authorization_code.code]
+        return self._issue(client.client_id, authorization_code.scopes, authorization_code.resource)
+
+    async def load_refresh_token(self, client: object, refresh_token: str) -> RefreshToken | None:
+        return self.refresh.get(refresh_token)
+
+    async def exchange_refresh_token(self, client: Any, refresh_token: RefreshToken, scopes: list[str]) -> OAuthToken:
+        self.refreshed += 1
+        del self.refresh[refresh_token.token]
+        return self._issue(client.client_id, scopes, refresh_token.resource)
+
+    async def load_access_token(self, token: str) -> AccessToken | None:
+        return self.access.get(token)
+
+    async def revoke_token(self, token: object) -> None:
+        raise NotImplementedError
+
+    async def exchange_identity_assertion(self, client: object, params: object) -> OAuthToken:
+        raise NotImplementedError
+
+
+@asynccontextmanager
+async def guarded_server(authority: Authority) -> AsyncIterator[str]:
+    """Its address."""
+    port = free_port()
+    origin = f"http://127.0.0.1:{port}"
+    settings = AuthSettings.model_validate(
+        {
+            "issuer_url": origin,
+            "resource_server_url": f"{origin}/mcp",
+            "client_registration_options": {"enabled": True, "valid_scopes": ["use"], "default_scopes": ["use"]},
+            "validate_token_resource": True,
+            "required_scopes": ["use"],
+        }
+    )
+    server: Any = MCPServer("guarded", auth_server_provider=authority, auth=settings)
+
+    @server.tool()  # type: ignore[untyped-decorator]
+    def whoami() -> str:
+        """Who calls."""
+        return "you"
+
+    app = server.streamable_http_app()
+    web = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", lifespan="on"))
+    task = asyncio.create_task(web.serve())
+    await until(lambda: web.started)
+    try:
+        yield f"{origin}/mcp"
+    finally:
+        web.should_exit = web.force_exit = True
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def browse(address: str) -> tuple[int, str, str]:
+    """What a browser does with an address: follows it to the end. Status, text and the last address."""
+    import httpx2
+
+    async with httpx2.AsyncClient(follow_redirects=False, trust_env=False) as browser:
+        response = await browser.get(address)
+        while response.status_code in (302, 303, 307):
+            address = response.headers["location"]
+            response = await browser.get(address)
+        return response.status_code, response.text, address
+
+
+async def last_address(address: str) -> str:
+    """Where a browser on another machine ends: at an address that it can't load."""
+    import httpx2
+
+    async with httpx2.AsyncClient(follow_redirects=False, trust_env=False) as browser:
+        response = await browser.get(address)
+        target = str(response.headers["location"])
+        assert urlsplit(target).hostname == "127.0.0.1"
+        return target

@@ -1,0 +1,248 @@
+"""Signing in to a remote server by OAuth, against the SDK's own authorization server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from tests.tools.mcp.guarded import Authority, browse, guarded_server, last_address
+from tests.tools.mcp.mcp_running import START, call, until
+from tui.providers.keys import redact
+from tui.tools.mcp import sign_in
+from tui.tools.mcp.config import ServerConfig, servers_of_json
+from tui.tools.mcp.hub import McpHub
+from tui.tools.mcp.sign_in import Callback, SignIn, SignInError, TokenStore, read_callback
+
+
+def stored(folder: Path) -> list[Path]:
+    """The files of sign-ins."""
+    return list(folder.glob("*.json"))
+
+
+NEEDED = "it wants you to sign in: /mcp login g"
+
+
+@asynccontextmanager
+async def hub_for(url: str, folder: Path, **config: Any) -> AsyncIterator[McpHub]:
+    """The program's servers, of which "g" is there."""
+    hub = McpHub(lambda _name: None, None, folder)
+    (server,) = servers_of_json(json.dumps({"mcpServers": {"g": {"url": url, **config}}}), "f")
+    hub.add(server)
+    await hub.start()
+    await hub.settle(START)
+    try:
+        yield hub
+    finally:
+        await hub.close()
+
+
+async def signed_in(hub: McpHub) -> tuple[int, str]:
+    """Let a browser on this machine do it. What it shows in the end."""
+    attempt = SignIn()
+    await hub.sign_in("g", attempt)
+    status, text, _ = await browse(await asyncio.wrap_future(attempt.address))
+    await hub.settle(START)
+    return status, text
+
+
+@pytest.mark.slow
+async def test_a_person_signs_in_once_and_the_tokens_serve_the_next_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+    caplog.set_level(logging.DEBUG)
+    authority = Authority()
+    async with guarded_server(authority) as url:
+        async with hub_for(url, tmp_path) as hub:
+            server = hub.servers["g"]
+            assert (server.status.state, server.status.reason) == ("failed", NEEDED)
+            assert authority.clients == {}  # nothing was registered before the person wanted it
+            status, text = await signed_in(hub)
+            assert status == 200 and "You are signed in" in text
+            assert server.status.state == "ready"
+            assert (await call(server, "whoami")).text == "you"
+        (file,) = stored(tmp_path)
+        assert os.name == "nt" or stat.S_IMODE(file.stat().st_mode) == 0o600
+        async with hub_for(url, tmp_path) as hub:  # the next run
+            assert hub.servers["g"].status.state == "ready"
+            assert len(authority.clients) == 1
+            await hub.servers["g"].sign_out()
+            await until(lambda: hub.servers["g"].status.reason == NEEDED)
+        assert not stored(tmp_path)
+    secrets = [*authority.access, *authority.refresh]
+    assert len(secrets) == 2
+    for secret in secrets:
+        assert secret not in caplog.text
+        assert redact(f"{secret}") == "[key]"
+
+
+@pytest.mark.slow
+async def test_tokens_that_have_expired_are_renewed_without_the_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+    authority = Authority()
+    async with guarded_server(authority) as url:
+        async with hub_for(url, tmp_path) as hub:
+            await signed_in(hub)
+        (file,) = stored(tmp_path)
+        data = json.loads(file.read_text())
+        file.write_text(json.dumps({**data, "expires_at": 1.0}))
+        authority.access.clear()
+        async with hub_for(url, tmp_path) as hub:
+            assert hub.servers["g"].status.state == "ready"
+        assert authority.refreshed == 1
+        file.write_text(json.dumps({**data, "expires_at": 1.0}))
+        authority.refresh.clear()
+        authority.access.clear()
+        async with hub_for(url, tmp_path) as hub:
+            assert hub.servers["g"].status.reason == NEEDED
+
+
+@pytest.mark.slow
+async def test_a_browser_on_another_machine_gives_the_address_that_it_ended_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+    async with guarded_server(Authority()) as url, hub_for(url, tmp_path) as hub:
+        attempt = SignIn()
+        await hub.sign_in("g", attempt)
+        address = await asyncio.wrap_future(attempt.address)
+        with pytest.raises(SignInError, match="no code in it"):
+            attempt.paste("http://127.0.0.1/")
+        attempt.paste(f"  {await last_address(address)}\n")
+        await hub.settle(START)
+        assert hub.servers["g"].status.state == "ready"
+
+
+@pytest.mark.slow
+async def test_a_refusal_is_said_and_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+    authority = Authority()
+    authority.refuses = True
+    async with guarded_server(authority) as url, hub_for(url, tmp_path) as hub:
+        _, text = await signed_in(hub)
+        assert "did not work" in text
+        status = hub.servers["g"].status
+        assert (status.state, status.reason) == ("failed", "signing in did not work: it was refused: access_denied")
+
+
+@pytest.mark.slow
+async def test_a_server_with_a_header_of_its_own_is_not_signed_in_to(tmp_path: Path) -> None:
+    async with guarded_server(Authority()) as url, hub_for(url, tmp_path, headers={"Authorization": "Bearer x"}) as hub:
+        assert hub.servers["g"].status.reason.startswith("it answered 401 Unauthorized; check headers")
+
+
+@pytest.mark.parametrize(
+    ("address", "callback"),
+    [
+        ("/callback?code=a&state=b", Callback("a", "b")),
+        ("http://127.0.0.1:7/callback?code=a%2Bb&state=c&iss=https%3A%2F%2Fx", Callback("a+b", "c", "https://x")),
+    ],
+)
+def test_the_address_of_the_last_page_has_the_answer(address: str, callback: Callback) -> None:
+    assert read_callback(address) == callback
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("/callback?error=access_denied&error_description=You+said+no", "it was refused: You said no"),
+        ("/callback?state=b", "no code in it"),
+        ("", "no code in it"),
+    ],
+)
+def test_an_address_without_an_answer_says_why(address: str, why: str) -> None:
+    with pytest.raises(SignInError, match=why):
+        read_callback(address)
+
+
+class Keyring:
+    """A keyring that holds what it is given, or none."""
+
+    def __init__(self, *, works: bool = True) -> None:
+        self.works = works
+        self.kept: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, name: str) -> str | None:
+        if not self.works:
+            raise RuntimeError("locked")
+        return self.kept.get((service, name))
+
+    def set_password(self, service: str, name: str, text: str) -> None:
+        if not self.works:
+            raise RuntimeError("locked")
+        self.kept[service, name] = text
+
+    def delete_password(self, service: str, name: str) -> None:
+        del self.kept[service, name]
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_tokens_are_in_the_keyring_where_there_is_one_else_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, works: bool
+) -> None:
+    keyring = Keyring(works=works)
+    monkeypatch.setattr(sign_in, "_keyring", lambda: keyring)
+    store = TokenStore(tmp_path / "sign-in", "https://x.example/mcp")
+    assert store.read() == {}
+    store.write({"tokens": {"access_token": "secret-secret"}})
+    assert store.read() == {"tokens": {"access_token": "secret-secret"}}
+    assert len(keyring.kept) == works
+    assert len(list(tmp_path.glob("sign-in/*"))) == (not works)
+    assert TokenStore(tmp_path / "sign-in", "https://y.example/mcp").read() == {}
+    store.forget()
+    assert store.read() == {}
+    store.forget()  # a second time
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+def test_a_damaged_file_is_no_sign_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+    store = TokenStore(tmp_path, "https://x.example/mcp")
+    store.write({})
+    (file,) = tmp_path.glob("*.json")
+    file.write_text(text)
+    assert store.read() == {}
+
+
+async def test_the_callback_answers_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempt = SignIn()
+    async with attempt.listening(0) as address:
+        for path in ("/", "/callbackx?code=a", "/favicon.ico"):
+            status, _, _ = await browse(address.replace("/callback", path))
+            assert status == 404
+        assert not attempt.done.done()
+        assert (await browse(f"{address}?code=a&state=<script>"))[0] == 200
+        assert attempt.done.result() == Callback("a", "<script>")
+
+
+def config(**more: Any) -> ServerConfig:
+    (server,) = servers_of_json(json.dumps({"mcpServers": {"g": {"url": "https://x.example/mcp", **more}}}), "f")
+    return server
+
+
+def test_what_can_be_set_for_it() -> None:
+    assert config().oauth is not None
+    assert config(oauth=False).oauth is None
+    assert config(headers={"authorization": "Bearer x"}).oauth is None
+    table = {"clientId": "me", "clientSecret": "${S}", "scopes": ["a", "b"], "callbackPort": 7777}
+    server = config(oauth=table)
+    assert server.oauth is not None
+    assert (server.oauth.client_id, server.oauth.scope, server.oauth.port) == ("me", "a b", 7777)
+    launch = server.launch({"S": "hunter2-hunter2"})
+    assert launch.client_secret in launch.secrets
+    assert "hunter2" not in repr(launch) + repr(server)
+    assert "callbackPort has to be a port" in config(oauth={"callbackPort": 99999}).error
+    assert "has to be false, or a table" in config(oauth="yes").error

@@ -1,0 +1,338 @@
+"""Signing in to remote MCP servers: OAuth by the SDK's client, its tokens kept for the next run.
+
+Tokens are in the system's keyring if the package `keyring` is installed and has one, else in a file for their owner
+alone. They are never logged: `keys.redact` knows each of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from tui.config.private import open_private, private_folder
+from tui.providers.keys import hold_secret
+from tui.tools.mcp.config import Launch, ServerConfig
+
+if TYPE_CHECKING:
+    from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
+    from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+
+log = logging.getLogger(__name__)
+
+SERVICE = "chatctx-mcp"  # in the keyring
+PATH = "/callback"
+LONGEST_REQUEST = 16_384  # bytes of the browser's request to the callback
+PAGE = "<!doctype html><meta charset=utf-8><title>chatctx</title><p>{}</p>"
+
+
+class SignInNeededError(Exception):
+    """The server wants a person to sign in."""
+
+
+class SignInError(Exception):
+    """Signing in did not work. `str()` is one line: why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """What the authorization server sent the browser back with."""
+
+    code: str
+    state: str | None = None
+    issuer: str | None = None
+
+
+def read_callback(address: str) -> Callback:
+    """The answer in the address that the browser ended at. Raises `SignInError`."""
+    query = {name: values[0] for name, values in parse_qs(urlsplit(address.strip()).query).items()}
+    if "error" in query:
+        words = query.get("error_description") or query["error"]
+        raise SignInError(f"it was refused: {words[:200]}")
+    if not query.get("code"):
+        raise SignInError("that address has no code in it: paste the whole address of the last page")
+    return Callback(query["code"], query.get("state"), query.get("iss"))
+
+
+class SignIn:
+    """One attempt of a person to sign in. `address` is the page to open; it comes from another thread.
+
+    `done` ends when the browser has come back, or an address was pasted.
+    """
+
+    def __init__(self) -> None:
+        self.address: Future[str] = Future()
+        self.done: Future[Callback] = Future()
+
+    def paste(self, address: str) -> None:
+        """The address that a browser on another machine ended at. Raises `SignInError`."""
+        self._finish(read_callback(address))
+
+    def give_up(self) -> None:
+        """The person does not sign in now."""
+        with contextlib.suppress(InvalidStateError):
+            self.done.set_exception(SignInError("it was given up"))
+
+    def _finish(self, callback: Callback) -> None:
+        with contextlib.suppress(InvalidStateError):  # the browser and a paste: the first counts
+            self.done.set_result(callback)
+
+    # -- in the servers' thread ------------------------------------------------------------------------------------
+
+    async def redirect(self, url: str) -> None:
+        """The person has to open `url`."""
+        if not url.startswith(("https://", "http://")):
+            raise SignInError("the address to sign in at is none of the web")
+        with contextlib.suppress(InvalidStateError):
+            self.address.set_result(url)
+
+    async def callback(self) -> AuthorizationCodeResult:
+        """What the browser came back with."""
+        from mcp.client.auth import AuthorizationCodeResult
+
+        callback = await asyncio.wrap_future(self.done)
+        return AuthorizationCodeResult(code=callback.code, state=callback.state, iss=callback.issuer)
+
+    @contextlib.asynccontextmanager
+    async def listening(self, port: int) -> AsyncIterator[str]:
+        """Wait for the browser on the loopback interface, at `port` (0: any); the address it has to come back to.
+
+        Raises OSError where the port is in use.
+        """
+        server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=LONGEST_REQUEST)
+        try:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{PATH}"
+        finally:
+            server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        status, words = "404 Not Found", "Nothing is here."
+        with contextlib.suppress(
+            OSError, ValueError, asyncio.LimitOverrunError, asyncio.IncompleteReadError, TimeoutError
+        ):
+            async with asyncio.timeout(10):
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            method, target, *_ = head.split(" ", 2)
+            if method == "GET" and urlsplit(target).path == PATH:
+                status = "200 OK"
+                try:
+                    self._finish(read_callback(target))
+                    words = "You are signed in: go back to chatctx. This page can be closed."
+                except SignInError as error:
+                    log.info("the browser came back without a code: %s", error)
+                    words = "That did not work: chatctx says why."
+                    with contextlib.suppress(InvalidStateError):
+                        self.done.set_exception(error)
+            body = PAGE.format(words).encode()
+            headers = f"Content-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
+            writer.write(f"HTTP/1.1 {status}\r\n{headers}\r\n".encode() + body)
+            await writer.drain()
+        writer.close()
+
+
+class TokenStore:
+    """What is kept of one server's sign-in: tokens, this program's registration, where tokens are renewed."""
+
+    def __init__(self, folder: Path | None, url: str) -> None:
+        self._name = hashlib.sha256(url.encode()).hexdigest()[:24]
+        self._path = None if folder is None else folder / f"{self._name}.json"
+
+    def read(self) -> dict[str, Any]:
+        """Everything; empty if there is nothing or it can't be read. Not on the event loop."""
+        text = self._from_keyring()
+        if text is None and self._path is not None:
+            with contextlib.suppress(FileNotFoundError):
+                try:
+                    text = self._path.read_text(encoding="utf-8")
+                except OSError as error:
+                    log.warning("the sign-in of an MCP server can't be read: %s", error.strerror)
+        try:
+            data = json.loads(text) if text else {}
+        except ValueError:
+            data = {}
+        stored: dict[str, Any] = data if isinstance(data, dict) else {}
+        _hold(stored)
+        return stored
+
+    def write(self, data: Mapping[str, Any]) -> None:
+        """Keep it. Not on the event loop."""
+        _hold(data)
+        text = json.dumps(data)
+        if self._to_keyring(text):
+            self._remove_file()
+        elif self._path is not None:
+            private_folder(self._path.parent)
+            with open_private(temporary := self._path.with_suffix(".new"), "w", encoding="utf-8") as file:
+                file.write(text)
+            temporary.replace(self._path)
+
+    def forget(self) -> None:
+        """Nothing is kept any more. Not on the event loop."""
+        if (keyring := _keyring()) is not None:
+            with contextlib.suppress(Exception):  # not there
+                keyring.delete_password(SERVICE, self._name)
+        self._remove_file()
+
+    def _remove_file(self) -> None:
+        if self._path is not None:
+            with contextlib.suppress(FileNotFoundError):
+                self._path.unlink()
+
+    def _from_keyring(self) -> str | None:
+        keyring = _keyring()
+        try:
+            return None if keyring is None else keyring.get_password(SERVICE, self._name)
+        except Exception as error:  # backends raise what their systems do
+            log.info("the keyring can't be read: %s", type(error).__name__)
+            return None
+
+    def _to_keyring(self, text: str) -> bool:
+        keyring = _keyring()
+        if keyring is None:
+            return False
+        try:
+            keyring.set_password(SERVICE, self._name, text)
+        except Exception as error:
+            log.info("the keyring can't be written: %s", type(error).__name__)
+            return False
+        return True
+
+
+def _keyring() -> Any:
+    """The system's keyring; None without the package, or without a keyring that it takes for a safe one."""
+    import importlib
+
+    try:
+        backend = importlib.import_module("keyring").get_keyring()
+        return backend if backend.priority >= 1 else None
+    except Exception:  # not installed, or a backend that fails while it is chosen
+        return None
+
+
+def _hold(data: Mapping[str, Any]) -> None:
+    """Keep the secrets in `data` out of logs and the screen."""
+    for part, names in (("tokens", ("access_token", "refresh_token")), ("client", ("client_secret",))):
+        for name in names:
+            if isinstance(secret := (data.get(part) or {}).get(name), str):
+                hold_secret(secret)
+
+
+class _Storage:
+    """The SDK's `TokenStorage`, over what was read of a `TokenStore`."""
+
+    def __init__(self, store: TokenStore, data: dict[str, Any]) -> None:
+        self._store = store
+        self._data = data
+        self.provider: OAuthClientProvider | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """The tokens of the last time."""
+        from mcp.shared.auth import OAuthToken
+
+        return OAuthToken.model_validate(tokens) if (tokens := self._data.get("tokens")) else None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep new tokens, with what is needed to renew them."""
+        self._data["tokens"] = tokens.model_dump(mode="json", exclude_none=True)
+        if self.provider is not None:
+            context = self.provider.context
+            self._data["expires_at"] = context.token_expiry_time
+            self._data["metadata"] = (
+                context.oauth_metadata.model_dump(mode="json", exclude_none=True) if context.oauth_metadata else None
+            )
+        await self._write()
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """This program's registration at the authorization server."""
+        from mcp.shared.auth import OAuthClientInformationFull
+
+        return OAuthClientInformationFull.model_validate(client) if (client := self._data.get("client")) else None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep a registration."""
+        self._data["client"] = client_info.model_dump(mode="json", exclude_none=True)
+        await self._write()
+
+    async def _write(self) -> None:
+        try:
+            await asyncio.to_thread(self._store.write, self._data)
+        except OSError as error:
+            log.warning("the sign-in of an MCP server is not kept: %s", error.strerror)
+
+
+async def _refuse(_url: str) -> None:
+    raise SignInNeededError
+
+
+async def _no_callback() -> AuthorizationCodeResult:
+    raise SignInNeededError
+
+
+@contextlib.asynccontextmanager
+async def authorization(
+    config: ServerConfig, launch: Launch, store: TokenStore, sign_in: SignIn | None
+) -> AsyncIterator[OAuthClientProvider | None]:
+    """What an HTTP client authorizes its requests with; None where nothing is known and nobody signs in.
+
+    Without `sign_in` tokens are used and renewed; a server that wants more fails with `SignInNeededError`.
+    """
+    data = await asyncio.to_thread(store.read)
+    if config.oauth is None or (sign_in is None and not data.get("tokens")):
+        yield None
+        return
+    if config.oauth.client_id:
+        data["client"] = {"client_id": config.oauth.client_id, "client_secret": launch.client_secret or None}
+    async with contextlib.AsyncExitStack() as stack:
+        redirect = _registered_redirect(data) or f"http://127.0.0.1:{config.oauth.port}{PATH}"
+        if sign_in is not None:
+            data.pop("tokens", None)
+            redirect = await _listen(stack, sign_in, data, redirect)
+        yield _provider(config, launch.url, _Storage(store, data), data, redirect, sign_in)
+
+
+async def _listen(stack: contextlib.AsyncExitStack, sign_in: SignIn, data: dict[str, Any], redirect: str) -> str:
+    """The port of the registration where it is free; else another one, for which a new registration is made."""
+    try:
+        return await stack.enter_async_context(sign_in.listening(urlsplit(redirect).port or 0))
+    except OSError:
+        data.pop("client", None)
+        return await stack.enter_async_context(sign_in.listening(0))
+
+
+def _registered_redirect(data: Mapping[str, Any]) -> str:
+    addresses = (data.get("client") or {}).get("redirect_uris") or []
+    return str(addresses[0]) if addresses else ""
+
+
+def _provider(
+    config: ServerConfig, url: str, storage: _Storage, data: Mapping[str, Any], redirect: str, sign_in: SignIn | None
+) -> OAuthClientProvider:
+    from mcp.client.auth import OAuthClientProvider
+    from mcp.shared.auth import OAuthClientMetadata, OAuthMetadata
+
+    oauth = config.oauth
+    metadata = OAuthClientMetadata.model_validate(
+        {"client_name": "chatctx", "redirect_uris": [redirect], "scope": (oauth.scope if oauth else "") or None}
+    )
+    provider = OAuthClientProvider(
+        url,
+        metadata,
+        storage,
+        redirect_handler=_refuse if sign_in is None else sign_in.redirect,
+        callback_handler=_no_callback if sign_in is None else sign_in.callback,
+    )
+    storage.provider = provider
+    if data.get("tokens"):
+        provider.context.token_expiry_time = data.get("expires_at") or time.time()
+        if data.get("metadata"):
+            provider.context.oauth_metadata = OAuthMetadata.model_validate(data["metadata"])
+    return provider
