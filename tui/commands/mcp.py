@@ -127,11 +127,13 @@ async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
     attempt.done.add_done_callback(lambda _done: loop.call_soon_threadsafe(came.set))
     asking, back = asyncio.ensure_future(ui.ask(form)), asyncio.ensure_future(came.wait())
     try:
-        await asyncio.wait([asking, back], return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait([asking, back], return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in (asking, back):
             task.cancel()
         await asyncio.wait([asking, back])
+    if asking in done:
+        asking.result()  # raises what the interface did
 
 
 def _start_project(project: ProjectFile) -> Question:
