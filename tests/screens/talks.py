@@ -222,6 +222,13 @@ class Talk:
             store.put_state(TRIM_LOG, json.dumps(self.trims.to_json()))
         for prompt in self.prompts:
             store.add_prompt(prompt)
+        names = list(CallRow.__dataclass_fields__)
+        rows = [replace(call, id=f"call-{number}") for number, call in enumerate(self.calls)]
+        with store.transaction() as db:
+            db.executemany(
+                f"INSERT INTO calls ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+                [[getattr(row, name) for name in names] for row in rows],
+            )
 
     def show(self, session: ChatSession) -> None:
         """Let the session show what this says."""
@@ -262,10 +269,6 @@ class TalkWorkspace(FakeWorkspace):
         if session.id == TALK:
             self.talk.show(session)
         return session
-
-    async def calls(self, session_id: str | None = None) -> list[CallRow]:
-        stored = await super().calls(session_id)
-        return [*stored, *(call for call in self.talk.calls if session_id in (None, call.session))]
 
 
 def long_talk(**values: Any) -> Talk:

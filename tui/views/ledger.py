@@ -91,11 +91,12 @@ def _model(row: CallRow) -> str:
 
 def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
     """One request in `width` cells. Narrow, the time and the margin go first, then the prediction."""
-    margin = f"±{row.upper_bound - row.predicted:,}" if row.upper_bound and row.predicted is not None else ""
+    bounded = row.upper_bound is not None and row.predicted is not None and row.upper_bound > row.predicted
+    margin = f"±{(row.upper_bound or 0) - (row.predicted or 0):,}" if bounded else ""
     off = _off(row) or "·"
     figures = f"{number:>4}"
     if width >= _WIDE:
-        figures += f"  {clock_time(row.at, now):>5}"
+        figures += f"  {_when(row.at, now):>6}"
     if width >= _MEDIUM:
         figures += f"{tokens_exact(row.predicted):>11}"
     if width >= _WIDE:
@@ -109,10 +110,16 @@ def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
     return Content.assemble((figures, "$foreground"), (clip(how, max(1, width - len(figures))), style))
 
 
+def _when(at: float, now: float) -> str:
+    """The time of day, or the day if that is not today."""
+    text = clock_time(at, now)
+    return text if len(text) <= 5 else " ".join(text.split()[:2])
+
+
 def request_head(width: int) -> Content:
     """The heads of `request_line`."""
     text = f"{'#':>4}"
-    text += f"  {'when':>5}" if width >= _WIDE else ""
+    text += f"  {'when':>6}" if width >= _WIDE else ""
     text += f"{'predicted':>11}" if width >= _MEDIUM else ""
     text += " " * 9 if width >= _WIDE else ""
     return Content.styled(clip(f"{text}{'reported':>11}{'off':>9}   how it was taken", width), "$text-muted")
