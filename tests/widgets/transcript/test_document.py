@@ -3,10 +3,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from textual.geometry import Size
 
 from tui.messages import Message, Text, ToolCall, ToolResult
 from tui.render.palette import make_palette
-from tui.widgets.transcript.document import KEPT_ROWS, Document
+from tui.widgets.transcript.document import KEPT_ROWS, KEPT_STRIPS, Document
+from tui.widgets.transcript.paint import LinePainter
 
 PALETTE = make_palette({})
 
@@ -148,6 +150,20 @@ def test_rows_far_away_are_let_go() -> None:
     assert sum(len(entry.rows or ()) for entry in doc.entries) < KEPT_ROWS
     assert doc.entries[505].rows is not None
     assert doc.heights.total == total
+
+
+def test_finished_lines_are_kept_for_a_few_screens_only() -> None:
+    doc = document(conversation(40, 100))
+    for index in range(40):
+        doc.draw(index)
+    for top in range(0, doc.heights.total, 40):
+        painter = LinePainter(doc, top, Size(80, 40), None, None, None, "")
+        for y in range(40):
+            painter.line(y)
+    strips = [row.strip for entry in doc.entries for row in entry.rows or ()]
+    assert len(strips) > 2 * KEPT_STRIPS
+    assert sum(strip is not None for strip in strips) == KEPT_STRIPS
+    assert strips[-1] is not None
 
 
 def test_estimates_are_of_the_right_size() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -29,8 +30,11 @@ from tui.widgets.transcript.heights import Heights, Place
 MessagePlace: TypeAlias = tuple[str, int]
 """A message's id and a row of it."""
 
-KEPT_ROWS = 4_000
+KEPT_ROWS = 1_000
 """Rows cached outside the screen; the farthest are dropped and drawn again when needed."""
+
+KEPT_STRIPS = 256
+"""Finished lines cached with their rows: a few screens. A strip with Textual's caches takes 4 KB, a row half of one."""
 
 LARGE = 6_000
 """Characters; longer messages take more than about 10 ms to draw."""
@@ -58,6 +62,7 @@ class Document:
         self._answered: set[str] = set()
         self._dividers: dict[int, str] = {}
         self._drawn: set[int] = set()
+        self._painted: deque[Row] = deque()  # rows with a strip, the oldest first
         self._times = False
         self._now = 0.0
 
@@ -306,6 +311,12 @@ class Document:
             if not first - 8 <= index <= last + 8 and self.entries[index].live is None:
                 self.redraw(index)
                 self.entries[index].before = None
+
+    def painted(self, row: Row) -> None:
+        """Note that `row` has a strip; the oldest of too many are dropped."""
+        self._painted.append(row)
+        if len(self._painted) > KEPT_STRIPS:
+            self._painted.popleft().strip = None
 
     def message_place(self, place: Place) -> MessagePlace | None:
         """`place` by its message's id. For a notice, the message before it, since notices don't last."""

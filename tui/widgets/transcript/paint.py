@@ -84,7 +84,8 @@ class LinePainter:
         rows = document.entries[entry].rows if entry >= 0 else None
         if rows is None or row >= len(rows):
             return Strip.blank(width, document.palette.base)
-        return paint_row(
+        before = rows[row].strip
+        strip = paint_row(
             rows[row],
             (entry, row),
             width,
@@ -93,6 +94,9 @@ class LinePainter:
             spans=self._search.row_hits(entry, rows, row) if self._search else (),
             selected=row_span(self._selection, entry, row, rows[row].end) if self._selection else None,
         )
+        if rows[row].strip is not before:
+            document.painted(rows[row])
+        return strip
 
 
 class StaticText:
