@@ -87,6 +87,7 @@ def chat(settings: Settings, *, resume: str | None) -> int:
     async def open_workspace() -> Workspace:
         from tui.chat.workspace import Workspace
 
+        _free_large_blocks()
         workspace = await Workspace.open(settings, resume=resume)
         workspace.servers.start(app.chat.answer_server)
         return workspace
@@ -94,6 +95,21 @@ def chat(settings: Settings, *, resume: str | None) -> int:
     app = ChatApp(settings, open_workspace)
     app.run()
     return app.return_code or 0
+
+
+def _free_large_blocks() -> None:
+    """Have glibc return blocks of 128 KB and more to the system once they are freed.
+
+    By itself it raises that bound with every larger block that is freed (mallopt(3), M_MMAP_THRESHOLD): megabytes read
+    at the start would stay. Other C libraries have no such setting.
+    """
+    import ctypes
+
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 128 * 1024)
+
+
+_M_MMAP_THRESHOLD = -3  # malloc.h
 
 
 class _Redacted(logging.Formatter):

@@ -23,7 +23,8 @@ def parser() -> MarkdownIt:
 
 
 def warm_up() -> None:
-    """Import the parser and the usual lexers, in a thread after the first frame, so that no reply waits for them."""
+    """Import what draws a reply (the parser, the usual lexers), in a thread, so that no reply waits for it."""
+    import tui.render.stream  # noqa: F401
     from tui.render.code import find_lexer
 
     parser()

@@ -85,6 +85,7 @@ class Drafts:
         if session is not None and session.provider != self._prepared:
             self._prepared = session.provider
             self.screen.background(session.prepare, "prepare")
+            self.screen.transcript.prepare()
 
     def _costs(self) -> bool:
         """Whether there is something to count: commands are not sent."""

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 OpenWorkspace: TypeAlias = "Callable[[], Awaitable[Workspace]]"
 
-LATER = ("tui.screens.chat.turns", "tui.screens.chat.ui", "tui.screens.chat.message_actions", "tui.render.stream")
+LATER = ("tui.screens.chat.turns", "tui.screens.chat.ui", "tui.screens.chat.message_actions")
 """Modules loaded between the first frame and the first conversation."""
 
 HISTORY_LOADED = 500

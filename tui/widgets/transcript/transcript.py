@@ -183,11 +183,15 @@ class Transcript(ScrollView, can_focus=True):
 
     def append(self, message: Message) -> None:
         """Add a message at the end."""
-        if not self._warm:  # an answer will follow: import the modules that draw it in the meantime
-            self._warm = True
-            self.run_worker(warm_up, thread=True, exit_on_error=False)
+        self.prepare()
         self.document.append(message)
         self._grown()
+
+    def prepare(self) -> None:
+        """Import what draws a reply: one will follow."""
+        if not self._warm:
+            self._warm = True
+            self.run_worker(warm_up, thread=True, exit_on_error=False)
 
     def add_notice(self, level: Level, text: str) -> None:
         """Add a line that is not a message. Removed by the next `set_messages`."""
