@@ -1,4 +1,4 @@
-"""From a row to the finished line of the view: gutter, cursor, search hits, selection, selection offsets."""
+"""From a row to the finished line of the view: gutter, cursor, search hits, selection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ GUTTER = 2
 
 def paint_row(
     row: Row,
-    place: tuple[int, int],
     width: int,
     palette: Palette,
     *,
@@ -33,7 +32,7 @@ def paint_row(
     spans: Sequence[tuple[int, int, bool]] = (),
     selected: tuple[int, int] | None = None,
 ) -> Strip:
-    """The line for `row` at `place` (entry, row), `width` cells wide. Undecorated lines are cached in `row.strip`."""
+    """The line for `row`, `width` cells wide. Undecorated lines are cached in `row.strip`."""
     plain = not cursor and not spans and selected is None
     if plain and row.strip is not None and row.strip.cell_length == width:
         return row.strip
@@ -47,7 +46,6 @@ def paint_row(
             segments = restyled(segments, [(low, high)], palette.selection)
     gutter = Segment("▌ ", palette.cursor) if cursor else Segment("  ", palette.base)
     strip = Strip([gutter, *segments]).adjust_cell_length(width, palette.base)
-    strip = strip.apply_offsets(-GUTTER, line_number(*place))
     if plain:
         row.strip = strip
     return strip
@@ -69,16 +67,19 @@ class LinePainter:
         self._document, self._top, self._size = document, top, size
         self._cursor, self._search, self._selection, self._mark = cursor, search, selection, mark
 
-    def line(self, y: int) -> Strip:
-        """Line `y` of the view."""
-        strip = self._row(self._top + y)
+    def line(self, y: int, *, selectable: bool = False) -> Strip:
+        """Line `y` of the view. If `selectable`, with the places in the text that selecting by the mouse looks for.
+
+        Lines that are drawn have none: each would need a style of its own, and Textual caches 16,000 drawn styles.
+        """
+        strip = self._row(self._top + y, selectable=selectable)
         if not self._mark or y != self._size.height - 1:
             return strip
         segment = Segment(f" {self._mark} ", self._document.palette.selection)
         left = self._size.width - cell_len(segment.text)
         return strip if left < 0 else Strip([*strip.crop(0, left), segment], self._size.width)
 
-    def _row(self, line: int) -> Strip:
+    def _row(self, line: int, *, selectable: bool) -> Strip:
         document, width = self._document, self._size.width
         entry, row = document.heights.place(line) if document.entries else (-1, 0)
         rows = document.entries[entry].rows if entry >= 0 else None
@@ -87,7 +88,6 @@ class LinePainter:
         before = rows[row].strip
         strip = paint_row(
             rows[row],
-            (entry, row),
             width,
             document.palette,
             cursor=entry == self._cursor and (row > 0 or len(rows) == 1),
@@ -96,7 +96,7 @@ class LinePainter:
         )
         if rows[row].strip is not before:
             document.painted(rows[row])
-        return strip
+        return strip.apply_offsets(-GUTTER, line_number(entry, row)) if selectable else strip
 
 
 class StaticText:
@@ -121,6 +121,7 @@ class StaticText:
             self._blank = Strip.blank(size.width, palette.base)
         return self
 
-    def line(self, y: int) -> Strip:
+    def line(self, y: int, *, selectable: bool = False) -> Strip:
         """Line `y` of the view."""
+        del selectable
         return self._strips[y] if y < len(self._strips) else self._blank

@@ -433,8 +433,8 @@ class Transcript(ScrollView, can_focus=True):
         return strips
 
     def render_line(self, y: int) -> Strip:
-        """Line `y` of the view."""
-        return self._painter().line(y)
+        """Line `y` of the view, as selecting by the mouse needs it."""
+        return self._painter().line(y, selectable=True)
 
     def _painter(self) -> LinePainter | StaticText:
         """The painter for the present state of the view."""
