@@ -43,6 +43,18 @@ class LivePart:
         return sum(map(len, self.chunks))
 
 
+def warm_up() -> None:
+    """Import what draws a reply (the parser, the usual lexers), in a thread, so that no reply waits for it."""
+    import tui.render.stream  # noqa: F401
+    from tui.render.code import find_lexer
+    from tui.render.markdown import parser
+
+    parser()
+    for language in ("python", "bash", "json"):
+        if (lexer := find_lexer(language)) is not None:
+            list(lexer.get_tokens("x = 1\n"))
+
+
 class LiveReply:
     """Collects deltas and draws them. `rows[:stable]` never change again at this width and in these colours."""
 

@@ -22,17 +22,6 @@ def parser() -> MarkdownIt:
     return make_parser()
 
 
-def warm_up() -> None:
-    """Import what draws a reply (the parser, the usual lexers), in a thread, so that no reply waits for it."""
-    import tui.render.stream  # noqa: F401
-    from tui.render.code import find_lexer
-
-    parser()
-    for language in ("python", "bash", "json"):
-        if (lexer := find_lexer(language)) is not None:
-            list(lexer.get_tokens("x = 1\n"))
-
-
 def parse(source: str, references: MutableMapping[str, Any] | None = None) -> list[Token]:
     """The tokens of clean Markdown; `references` collects link definitions over several calls."""
     return parser().parse(source, {} if references is None else references)

@@ -23,8 +23,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.messages import Message
-from tui.render.live import DeltaKind, LiveReply
-from tui.render.markdown import code_blocks, warm_up
+from tui.render.live import DeltaKind, LiveReply, warm_up
+from tui.render.markdown import code_blocks
 from tui.render.message import Count
 from tui.render.message_text import copy_text
 from tui.render.palette import Palette, make_palette
