@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 
 from tests.bench.wire_requests import Row, read_rows
-from tests.corpus import corpus_root
+from tests.corpus import corpus_root, recordings
+from tests.corpus.test_streams import files
 from tui.chat.interchange.foreign import read_recording
 from tui.chat.interchange.replay import replay
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
+from tui.context.counting.digests import message_digest
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
+from tui.context.estimate.replies import cost_of_reply
 from tui.context.estimate.tracker import ConversationStateTracker
-from tui.messages import Message, Text, Usage
+from tui.messages import Message, Reasoning, Text, ToolCall, Usage
 
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]
 
@@ -32,17 +35,22 @@ CLEARED = {"d0-161e0df1cb-0.jsonl": "the recording program left old tool results
 
 
 def test_no_recorded_request_is_doubted(say: Callable[[str], None]) -> None:
-    counter, seen, doubted = TokenCounter(), Counter[str](), {}
+    counter, seen, doubted, bounded = TokenCounter(), Counter[str](), {}, 0
     rows = [row for row in read_rows(corpus_root() / "requests.jsonl") if isinstance(row, Row)]
     for row in rows:
         known = HybridTokenEstimator(counter, ConversationStateTracker(), CalibrationBook(), CostBook())
-        verdict = known.record(row.request, Message("assistant", (Text("x"),)), Usage(row.actual, 5), at=0.0).verdict
+        outcome = known.record(row.request, Message("assistant", (Text("x"),)), Usage(row.actual, 5), at=0.0)
+        verdict = outcome.verdict
         assert verdict is not None
+        bounded += row.actual <= outcome.upper_bound
         seen["exact" if verdict.confirmed else verdict.kind] += 1
         if not verdict.believed:
             doubted[row.model] = verdict.reason
-    say(f"{len(rows)} recorded requests weighed: {dict(seen)}")
+    share = 100 * bounded / len(rows)
+    say(f"{len(rows)} recorded requests weighed: {dict(seen)}, {share:.1f} % under the upper bound")
     assert doubted.keys() == UNSENT.keys()
+    assert seen["exact"] >= 0.85 * len(rows)  # the rest have more in their templates than their text explains
+    assert 94 <= share <= 98
 
 
 def test_no_recorded_call_is_doubted_after_the_first_of_its_context(
@@ -70,6 +78,24 @@ def test_no_recorded_call_is_doubted_after_the_first_of_its_context(
     assert {name for name, _ in wrong} <= CLEARED.keys(), wrong
     assert len(wrong) <= 3
     assert seen["doubted"] <= 22  # contexts that begin in a file
+
+
+def test_no_recorded_answer_is_taken_for_the_beginning_of_one(say: Callable[[str], None]) -> None:
+    """The output that a stream ends with is its own, whatever the answer holds."""
+    counter, seen = TokenCounter(), Counter[str]()
+    for name in files():
+        for _, want in recordings.answers(corpus_root() / "streams" / name):
+            calls = [ToolCall(str(number), *call) for number, call in enumerate(want.calls)]
+            thoughts = [Reasoning(want.reasoning)] if want.reasoning else []
+            if want.failed or not want.ended or want.output is None:
+                continue
+            reply = Message("assistant", (*thoughts, Text(want.text), *calls))
+            [count] = counter.count_messages([reply], "recorded", [message_digest(reply)])
+            cost = cost_of_reply(reply, count, Usage(want.input, want.output), 1.0)
+            assert cost.output == want.output, name
+            seen["with output that is not in the answer" if cost.unseen else "whole"] += 1
+    say(f"{sum(seen.values())} recorded answers weighed: {dict(seen)}")
+    assert sum(seen.values()) >= 85
 
 
 def test_a_recording_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

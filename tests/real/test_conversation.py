@@ -80,6 +80,7 @@ async def test_ten_turns_are_predicted_before_they_are_sent(
             assert call.predicted is not None
             assert call.input_total is not None
             assert abs(call.predicted - call.input_total) <= max(8, 0.02 * call.input_total), call
+        assert [call.verdict for call in calls] == ["confirmed"] * len(calls)
         cached = [call.input_cached or 0 for call in calls]
         assert max(cached) > 0
         assert all(c <= (call.input_total or 0) for c, call in zip(cached, calls, strict=True))
@@ -104,6 +105,7 @@ async def test_many_turns_in_a_small_window(llama_server: StartServer, tmp_path:
             acted += sum(isinstance(e, ContextTrimmed | CompactionFinished) for e in events)
             turns += 1
         assert acted == 2
+        assert {call.verdict for call in calls_of(session)} <= {"believed", "confirmed"}
         stored = session._conversation.store.messages(session.id)
         said = [m.text for m in stored if m.role == "user" and m.kind == "chat"]
         assert said == [STORY.format(n=number) for number in range(turns)]

@@ -273,8 +273,9 @@ def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
     again = not steps and any(abs(claim.excess - other) <= claim.margin + EXCESS_SLACK for other in claim.excesses)
     if claim.excess > HIDDEN_SHARE * (claim.window or USUAL_WINDOW) or not (seconded or again):
         return Verdict("doubted", f"{claim.tokens:,} tokens, and what was sent can have {claim.most:,.0f} at most")
-    hidden = round(claim.excess)
-    return Verdict("hidden", f"the server adds about {hidden:,} tokens of its own", confirmed=seconded, hidden=hidden)
+    hidden, reason = round(claim.excess), f"the server adds about {claim.excess:,.0f} tokens of its own"
+    surely = seconded and abs(claim.tokens - steps[0].forecast) <= EXCESS_SLACK  # two random numbers seldom are
+    return Verdict("hidden", reason, confirmed=surely, agreed=int(seconded), hidden=hidden)
 
 
 def _seconded(claim: Claim, steps: Sequence[Step]) -> bool:

@@ -30,7 +30,7 @@ def learn_report(
     if first and (opening or verdict.kind == "hidden"):
         excess = actual - situation.estimate.tokens + calibration.hidden
         if verdict.kind == "hidden":
-            taught = taught.learn_excess(excess, sure=verdict.confirmed)
+            taught = taught.learn_excess(excess, sure=verdict.agreed > 0)
         elif excess > 0 and verdict.kind == "doubted":
             taught = taught.learn_excess(excess)
         elif calibration.excesses and verdict.believed:
