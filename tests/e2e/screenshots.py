@@ -63,7 +63,7 @@ async def show(app: ChatApp, pilot: Pilot[Any], *keys: str) -> None:
 
 
 async def take(folder: Path) -> None:
-    """One conversation in `folder`, four pictures of it."""
+    """One conversation in `folder`, five pictures of it."""
     (folder / "AGENTS.md").write_text(AGENTS)
     shutil.copy(Path(tracker.__file__), folder / "tracker.py")
     settings = Settings(
@@ -88,6 +88,9 @@ async def take(folder: Path) -> None:
         save(app, "chat")
         await show(app, pilot, "f2")
         save(app, "context-dark")
+        await show(app, pilot, "h")
+        save(app, "requests")
+        await show(app, pilot, "escape")
         await app.chat.ui.themes()
         app.theme = "chatctx-light"
         await show(app, pilot)
