@@ -123,8 +123,9 @@ async def running(folder: Path, server: SlowServer, tools: Tools) -> AsyncIterat
 
 async def use(program: Program, chance: random.Random, words: Iterator[str], note: Note) -> None:
     """Write a word, and let it leave the prompt in some way."""
-    word = next(words)
-    await program.type(word)
+    word, area = next(words), program.chat.composer.area
+    area.move_cursor(area.document.end)  # or the word would stand in the middle of another
+    await program.type(f" {word}" if area.text else word)
     note("typed", word)
     match chance.choice(WAYS):
         case "/new" | "/compact" | "/rename" as command:
