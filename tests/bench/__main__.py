@@ -20,6 +20,7 @@ PROGRAMS = (
     "actions",
     "fit_classes",
     "fit_priors",
+    "fuzz",
     "languages",
     "losses",
     "real_windows",
