@@ -127,6 +127,18 @@ async def endless_event(writer: asyncio.StreamWriter, _dialect: Dialect) -> None
     await flood(writer, b"data: x\n" * 8192)
 
 
+async def endless_header(writer: asyncio.StreamWriter, _dialect: Dialect) -> None:
+    """A header that never ends."""
+    writer.write(b"HTTP/1.1 200 OK\r\nx-long: ")
+    await flood(writer, b"x" * 65_536)
+
+
+async def endless_headers(writer: asyncio.StreamWriter, _dialect: Dialect) -> None:
+    """Headers that never end."""
+    writer.write(b"HTTP/1.1 200 OK\r\n")
+    await flood(writer, b"x-another: x\r\n" * 4096)
+
+
 async def wide_event(writer: asyncio.StreamWriter, _dialect: Dialect) -> None:
     """A line of which every character takes four bytes in memory because of one of them."""
     await begin(writer, "text/event-stream")

@@ -10,6 +10,7 @@ import pytest
 from tests.bench.losses import Faults, stored_text
 from tests.e2e.test_app import running, settings_in
 from tui.chat.store.store import SessionInfo, SessionStore
+from tui.config.private import unsent_files
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +34,23 @@ async def test_a_message_that_cannot_be_stored_is_a_draft_again(tmp_path: Path) 
             await run.answered()
             sent = [message.text for message in run.session.messages if message.role == "user"]
             assert sent == ["a long thought"]
+
+
+async def test_what_can_not_be_stored_is_in_a_file_where_no_terminal_shows_it(tmp_path: Path) -> None:
+    faults = Faults(random.Random(0))
+    with faults.in_store():
+        async with running(settings_in(tmp_path)) as run:
+            await run.type("hello")
+            await run.press("enter")
+            await run.answered()
+            faults.share = 1.0
+            await run.type("a long thought")
+            await run.press("ctrl+q")
+            await run.until(lambda: not run.app.is_running)
+    (file,) = unsent_files([tmp_path])
+    assert file.read_text() == "a long thought" and file.stat().st_mode & 0o077 == 0
+    async with running(settings_in(tmp_path)) as run:
+        await run.shows("Text that could not be stored is in")
 
 
 async def test_two_programs_on_one_session_lose_neither_draft(tmp_path: Path) -> None:

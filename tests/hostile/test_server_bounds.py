@@ -8,7 +8,17 @@ import sys
 
 import pytest
 
-from tests.hostile.server import FLOODS, TRICKLES, Attack, endless_answer, hostile_server, pings
+from tests.hostile.server import (
+    FLOODS,
+    TRICKLES,
+    Attack,
+    endless_answer,
+    endless_header,
+    endless_headers,
+    hostile_server,
+    pings,
+)
+from tests.hostile.victim import peak
 from tests.providers.collect import collect
 from tests.providers.serving import DIALECTS, REQUEST
 from tui.providers.config import Dialect, ProviderConfig
@@ -56,3 +66,16 @@ async def test_signs_of_life_without_an_answer_are_not_waited_for_without_end(mo
             got = await collect(provider, REQUEST)
         await provider.close()
     assert got.error is not None and got.error.kind == "stalled"
+
+
+@pytest.mark.parametrize("attack", [endless_header, endless_headers], ids=lambda attack: attack.__name__)
+async def test_a_header_without_end_is_an_error(attack: Attack) -> None:
+    async with hostile_server(attack, "openai-chat") as url:
+        await collect(make_provider("p", ProviderConfig("p", base_url=f"{url}/calm/v1")), REQUEST)  # loads the SDK
+        provider = make_provider("p", ProviderConfig("p", base_url=f"{url}/v1"))
+        before = peak()
+        async with asyncio.timeout(20):
+            got = await collect(provider, REQUEST)
+        await provider.close()
+    assert got.error is not None and got.error.kind in ("network", "protocol"), got.error
+    assert peak() - before < LIMIT

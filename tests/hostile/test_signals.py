@@ -148,12 +148,27 @@ def test_a_terminal_that_goes_away_costs_nothing(chat: Pty) -> None:
     check_kept(chat)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_ends_an_asking_program_and_the_answer_is_kept(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=lambda number: number.name)
+def test_a_signal_ends_the_chat_by_lines_and_the_answer_is_kept(tmp_path: Path, number: signal.Signals) -> None:
+    program = Pty(tmp_path, "--plain")
+    try:
+        program.until(lambda: "you: " in program.shown)
+        program.type("hello\r")
+        program.until(lambda: "This is the demo" in program.shown)
+        program.program.send_signal(number)
+        assert program.ended() == 130
+        assert termios.tcgetattr(program.terminal) == program.before
+        assert program.kept()[1][-1].text.startswith("**This is the demo")
+        assert list((program.data / "running").iterdir()) == []
+    finally:
+        program.close()
+
+
+def test_a_signal_ends_an_asking_program_and_the_answer_is_kept(tmp_path: Path) -> None:
     program = Pty(tmp_path, "ask", "hello")
     try:
         program.until(lambda: "This is the demo" in program.shown)
-        program.program.send_signal(number)
+        program.program.send_signal(signal.SIGHUP)
         assert program.ended() in (0, 130)
         _, messages = program.kept()
         assert messages[-1].role == "assistant" and messages[-1].text.startswith("**This is the demo")

@@ -16,6 +16,9 @@ from typing import IO, Any
 FOLDER = "chatctx"
 """Default name of our folders: existing folders are restricted only if they have this name."""
 
+UNSENT = "unsent-"
+"""Beginning of the names of files with text that the store did not take."""
+
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -44,6 +47,27 @@ def open_private(path: Path | str, mode: str, **how: Any) -> IO[Any]:
             with suppress(OSError):  # someone else's file, or a file system without modes
                 os.fchmod(file.fileno(), status.st_mode & ~OTHERS & 0o7777)
     return file
+
+
+def write_unsent(text: str, folders: Iterable[Path]) -> Path | None:
+    """Write what the store did not take to a new private file in the first of `folders`, else in a temporary folder.
+
+    Returns its path, None where nothing can be written.
+    """
+    import tempfile
+
+    for folder in (*folders, None):
+        with suppress(OSError):
+            descriptor, path = tempfile.mkstemp(prefix=UNSENT, suffix=".txt", dir=folder)
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogatepass") as file:
+                file.write(text)
+            return Path(path)
+    return None
+
+
+def unsent_files(folders: Iterable[Path]) -> list[Path]:
+    """The files of `write_unsent` in these folders, each once."""
+    return sorted({path for folder in folders for path in folder.glob(f"{UNSENT}*.txt")})
 
 
 def close_to_others(path: Path) -> None:

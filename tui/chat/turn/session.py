@@ -249,6 +249,11 @@ class ChatSession:
         return self._conversation.messages
 
     @property
+    def unsaved(self) -> Sequence[Message]:
+        """Answers that the store has not taken yet."""
+        return self._conversation.unsaved
+
+    @property
     def rolling(self) -> bool:
         """Whether `/rolling-context` is on."""
         return self._conversation.info.rolling

@@ -18,6 +18,7 @@ from textual.worker import Worker
 
 from tui.commands import registry as slash
 from tui.commands.ui import Chat, Command
+from tui.config.private import unsent_files, write_unsent
 from tui.screens.base import CopyingApp, Panel
 from tui.screens.chat import mentions
 from tui.screens.chat.background import BackgroundScreen
@@ -94,6 +95,7 @@ class ChatScreen(BackgroundScreen):
 
     def __init__(self, open_workspace: OpenWorkspace, settings: Settings) -> None:
         super().__init__(settings.log_file)
+        self._rescue = (settings.data_dir, settings.log_dir)  # folders for what can't be stored
         self.open_workspace = open_workspace
         self.keymap = settings.keys
         self.themes_dir = settings.themes_dir
@@ -184,6 +186,9 @@ class ChatScreen(BackgroundScreen):
         await self.attach(session)
         self.workspace.servers.on_change(self._server_changed)
         self._tell_server_news()
+        for path in await asyncio.to_thread(unsent_files, self._rescue):
+            text = f"Text that could not be stored is in {path}: delete the file once you have it."
+            self.notify(text, severity="warning", timeout=8, markup=False)
         for text in await asyncio.to_thread(self._key_problems) if self.keymap else ():
             self.notify(text, severity="warning", timeout=8, markup=False)
 
@@ -511,7 +516,10 @@ class ChatScreen(BackgroundScreen):
         self.composer.focus_prompt()
 
     async def leave(self) -> str:
-        """Store everything and close. Returns what could not be stored, for the terminal; "" for nothing."""
+        """Store everything and close. Returns what could not be stored, for the terminal; "" for nothing.
+
+        The terminal may be gone: the text goes into a file, too, where one can be written.
+        """
         await self.turns.finish()
         await self.ui.put_summary_away()
         unsaved = self.drafts.text
@@ -522,6 +530,9 @@ class ChatScreen(BackgroundScreen):
         except Exception as error:
             log.exception("the draft could not be stored")
             self.broken = self.one_line(error)
+        if self.session is not None and self.session.unsaved:
+            unsaved = "\n\n".join(filter(None, [unsaved, *(message.text for message in self.session.unsaved)]))
+        where = await asyncio.to_thread(self._write_unsent, unsaved) if unsaved.strip() else ""
         if self.workspace is not None:
             self._say_that_servers_end()
             self.closing = True
@@ -529,4 +540,13 @@ class ChatScreen(BackgroundScreen):
                 await asyncio.shield(self.workspace.close())
             except Exception:
                 log.exception("leaving")
-        return f"{self.broken}\nNot stored, so that you can copy it:\n{unsaved}" if unsaved else ""
+        why = self.broken or "The last answers could not be stored"
+        return f"{why}\nNot stored{where}, so that you can copy it:\n{unsaved}" if unsaved else ""
+
+    def _write_unsent(self, text: str) -> str:
+        """Write it to a file; says where that is."""
+        path = write_unsent(text, self._rescue)
+        if path is None:
+            return ""
+        log.error("what could not be stored is in %s", path)
+        return f", also written to {path}"
