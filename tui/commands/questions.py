@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from tui.commands.ui import UI
+from tui.commands.ui import UI, Chat
+from tui.providers.base import ProviderError
 from tui.terminal.browser import open_in_browser
 from tui.text.cells import plain
-from tui.tools.mcp.questions import Field, FormQuestion, LinkQuestion, Question, Reply, read_form
+from tui.text.numbers import money
+from tui.tools.mcp.questions import Field, FormQuestion, LinkQuestion, Question, Reply, SampleQuestion, read_form
 from tui.views import view
 
 CAUTION = "The answer goes to that server. Don't write passwords or keys here."
@@ -17,9 +19,11 @@ NOBODY = "An MCP server asked something, and nobody can be asked here: it was to
 CANCEL, DECLINE = Reply("cancel"), Reply("decline")
 
 
-async def ask(ui: UI, question: Question) -> Reply:
+async def ask(ui: UI, chat: Chat, question: Question) -> Reply:
     """Ask, and return the person's answer. Doing nothing is the first answer of each question."""
     match question:
+        case SampleQuestion():
+            return await _sampled(ui, chat, question)
         case FormQuestion(fields=()):
             return await _confirmed(ui, question, "Agree")
         case FormQuestion(fields=(field,)) if field.required and (answers := _answers(field)):
@@ -38,7 +42,7 @@ def _refusals(detail: str) -> tuple[view.Option, view.Option]:
     return view.Option("", "Not now", detail), view.Option("decline", "No", "the server is told that you declined")
 
 
-async def _confirmed(ui: UI, question: Question, label: str) -> Reply:
+async def _confirmed(ui: UI, question: FormQuestion, label: str) -> Reply:
     answers = (*_refusals("nothing is sent"), view.Option("yes", label))
     answer = await ui.confirm(view.Question(_title(question), question.message, answers, NOBODY))
     return {"yes": Reply("accept", {}), "decline": DECLINE}.get(answer or "", CANCEL)
@@ -83,6 +87,32 @@ async def _filled_in(ui: UI, question: FormQuestion) -> Reply:
     form = view.Form(_title(question), question.message, fields, "send", NOBODY, submit)
     values = await ui.ask(form)
     return CANCEL if values is None else Reply("accept", read_form(question, values))
+
+
+async def _sampled(ui: UI, chat: Chat, question: SampleQuestion) -> Reply:
+    """What would be sent is shown whole, with its cost; nothing of the conversation goes along."""
+    sampling = chat.session.sampling
+    prepared = await sampling.prepare(question)
+    request = prepared.request
+    if prepared.problem:
+        await ui.refuse(f"The MCP server {question.server} wants to ask {request.model} something: {prepared.problem}.")
+        return Reply("cancel", problem=prepared.problem)
+    cost = "at a price that is not known" if prepared.cost is None else f"for at most {money(prepared.cost)}"
+    head = (
+        f"It wants {request.provider}/{request.model} to answer the following, {cost}: ~{prepared.tokens:,} tokens in,"
+        f" at most {request.max_output:,} out. Nothing of this conversation goes along; the server gets the answer."
+    )
+    parts = [("system", question.system)] if question.system.strip() else []
+    text = "\n\n".join([head, *(f"{role}: {words}" for role, words in (*parts, *question.messages))])
+    answers = (*_refusals("nothing is sent"), view.Option("send", "Send it", "once"))
+    answer = await ui.confirm(view.Question(_title(question), text, answers, NOBODY))
+    if answer != "send":
+        return DECLINE if answer == "decline" else CANCEL
+    try:
+        return Reply("accept", sampled=await sampling.run(prepared))
+    except ProviderError as error:
+        await ui.refuse(f"What the MCP server {question.server} wanted to know was not answered: {error}")
+        return Reply("cancel", problem="the model's provider failed")
 
 
 async def _opened(ui: UI, question: LinkQuestion) -> Reply:

@@ -13,12 +13,8 @@ from hypothesis import strategies as st
 from tests.context.conversations import Talk, budget
 from tui.chat.compaction.request import prefix_request, source_capacity, summary_prompt
 from tui.chat.compaction.source import MOST_CHUNKS, OVERLAP, render_pieces, split_source, split_text
-from tui.chat.compaction.summarize import (
-    Completion,
-    SummaryFailedError,
-    complete_with,
-    summarise,
-)
+from tui.chat.compaction.summarize import SummaryFailedError, summarise
+from tui.chat.conversation.completion import Completion, complete_with
 from tui.context.reduction.compaction_rules import summary_allowance
 from tui.context.usage.limits import Budget
 from tui.messages import Attachment, Message, Request, Text, ToolCall, ToolResult, Usage

@@ -11,7 +11,8 @@ from tests.chat.compaction.test_summarize import BASE, FACT, Faithful, count, pl
 from tests.context.conversations import budget
 from tui.chat.compaction.request import prefix_request, summary_request
 from tui.chat.compaction.source import split_text
-from tui.chat.compaction.summarize import CUT_MARK, Completion, SummaryFailedError, summarise
+from tui.chat.compaction.summarize import CUT_MARK, SummaryFailedError, summarise
+from tui.chat.conversation.completion import Completion
 from tui.context.reduction.compaction_rules import summary_allowance
 from tui.context.usage.limits import BudgetSettings, ModelLimits, make_budget
 from tui.messages import Request, ToolSchema, Usage

@@ -9,7 +9,18 @@ import pytest
 from tests.tools.mcp.in_memory import Json, Say, by_hand, by_sdk, connected, offering
 from tests.tools.mcp.mcp_running import call, until
 from tui.tools.base import ToolError
-from tui.tools.mcp.questions import Ask, Field, FormQuestion, LinkQuestion, Question, Reply, form_question, read_form
+from tui.tools.mcp.questions import (
+    Ask,
+    Field,
+    FormQuestion,
+    LinkQuestion,
+    Question,
+    Reply,
+    Sampled,
+    SampleQuestion,
+    form_question,
+    read_form,
+)
 
 COLOURS = (("r", "Red"), ("g", "Green"))
 TITLED = [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}]
@@ -231,3 +242,55 @@ async def test_a_call_is_not_given_up_while_the_person_thinks(monkeypatch: pytes
         with pytest.raises(ToolError, match=r"gave no sign of life for 0\.5 seconds"):
             await call(server, "echo")
     assert waited == [None]
+
+
+SAMPLE = {
+    "messages": [{"role": "user", "content": {"type": "text", "text": "Why?"}}],
+    "systemPrompt": "Be brief.",
+    "maxTokens": 100,
+}
+IMAGE = {"type": "image", "data": "", "mimeType": "image/png"}
+SAMPLED = Reply("accept", sampled=Sampled("Because.", "m", "endTurn"))
+
+
+async def sampled(monkeypatch: pytest.MonkeyPatch, params: Json, ask: Ask | None, **config: Any) -> Json:
+    """What a server gets for its wish."""
+
+    def called(_params: Json, say: Say) -> Json:
+        say({"id": "s1", "method": "sampling/createMessage", "params": params})
+        return {"content": []}
+
+    answers: list[Json] = []
+    server = offering(tools_call=called)
+    async with connected(monkeypatch, lambda: by_hand(server, answers), ask=ask, **config) as connection:
+        await call(connection, "echo")
+        await until(lambda: bool(answers))
+    return answers[0]
+
+
+async def test_sampling_reaches_the_person_and_the_answer_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    person = Person(SAMPLED)
+    result = (await sampled(monkeypatch, SAMPLE, person))["result"]
+    assert result["content"] == {"type": "text", "text": "Because."}
+    assert (result["role"], result["model"], result["stopReason"]) == ("assistant", "m", "endTurn")
+    assert person.asked == [SampleQuestion("s", "Be brief.", (("user", "Why?"),), 100)]
+
+
+@pytest.mark.parametrize(
+    ("params", "reply", "config", "message"),
+    [
+        (SAMPLE, Reply("decline"), {}, "the person did not allow it"),
+        (SAMPLE, Reply("cancel", problem="it does not fit"), {}, "it does not fit"),
+        (SAMPLE, SAMPLED, {"sampling": False}, "Sampling not supported"),
+        (
+            {**SAMPLE, "messages": [{"role": "user", "content": IMAGE}]},
+            SAMPLED,
+            {},
+            "chatctx can't sample content of the type image",
+        ),
+    ],
+)
+async def test_sampling_that_was_not_allowed_is_an_error_for_the_server(
+    monkeypatch: pytest.MonkeyPatch, params: Json, reply: Reply, config: Json, message: str
+) -> None:
+    assert (await sampled(monkeypatch, params, Person(reply), **config))["error"]["message"] == message

@@ -7,23 +7,19 @@ import time
 from dataclasses import replace
 from math import ceil
 
-from tui.chat.attachments import with_bytes
 from tui.chat.compaction.request import prefix_request
 from tui.chat.compaction.summarize import (
     TRUNCATED_BELOW,
-    Complete,
-    Completion,
     Summary,
-    complete_with,
     summarise,
 )
+from tui.chat.conversation.completion import billed, complete_with
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Emit, Notice
 from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
 from tui.chat.conversation.projection import build_request, trimmed_request
 from tui.chat.runtime.services import Services
-from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.ids import new_id
 from tui.context.reduction.checkpoints import (
     CompactionRecord,
@@ -42,8 +38,7 @@ from tui.context.reduction.compaction import (
 from tui.context.reduction.compaction_rules import CompactionRefusedError, Trigger, accept_compaction, should_compact
 from tui.context.usage.limits import Budget, Percent
 from tui.context.usage.usage import ContextUsage
-from tui.messages import Message, Request, Text, Usage
-from tui.providers.base import ProviderError
+from tui.messages import Message, Request, Text
 
 PREFIX_MARGIN = 2_000  # tokens that must be free to request a summary at the end of the conversation
 
@@ -154,7 +149,7 @@ class Compactor:
         if fits and trigger != "overflow":
             prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
         return await summarise(
-            self._billed(complete_with(self._services.provider(sent.provider))),
+            billed(complete_with(self._services.provider(sent.provider)), self._services, "compaction"),
             plan.source,
             base=replace(sent, messages=()),
             budget=budget,
@@ -164,35 +159,6 @@ class Compactor:
             goal=goal,
             least_read=TRUNCATED_BELOW * min(1.0, factor),
         )
-
-    def _billed(self, complete: Complete) -> Complete:
-        """`complete` with a row in the call log: it is billed, but does not measure the conversation."""
-
-        async def billed(request: Request) -> Completion:
-            calls = self._services.calls
-            started = time.monotonic()
-            call = await uninterrupted(asyncio.to_thread(calls.begin, request, None, message=None, kind="compaction"))
-            answer: Completion | None = None
-            problem: str | None = "cancelled"
-            try:
-                answer = await complete(await asyncio.to_thread(with_bytes, request, self._services.store.blob))
-                problem = (
-                    None if answer.cut else answer.problem or None
-                )  # as for any answer: being cut is not a failure
-            except ProviderError as error:
-                problem = str(error)
-                raise
-            finally:
-                usage = answer.usage if answer is not None else None
-                seconds = time.monotonic() - started
-                await uninterrupted(asyncio.to_thread(self._log, call, request, usage, seconds, problem))
-            return answer
-
-        return billed
-
-    def _log(self, call: str, request: Request, usage: Usage | None, seconds: float, problem: str | None) -> None:
-        cost = self._services.price(usage, request.provider, request.model) if usage else None
-        self._services.calls.finish(call, usage=usage, seconds=seconds, error=problem, cost=cost)
 
     def record(self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage) -> CompactionRecord:
         """The record of this plan and its effect; `accept_compaction` decides whether it is accepted. Counts tokens."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from tui.chat.compaction.request import most_output, source_capacity, summary_request
 from tui.chat.compaction.source import split_source, split_text
+from tui.chat.conversation.completion import Complete
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Request, Usage
-from tui.providers.base import ErrorKind, Provider, ProviderError, StreamEnd, TextDelta, UsageUpdate
+from tui.providers.base import ErrorKind, ProviderError
 
 RETRIES = 3  # of a summary request that overflowed or failed, each smaller than the previous one
 TRUNCATED_BELOW = 0.6  # of a source's tokens: a server that reports less has cut it
@@ -30,26 +30,6 @@ class SummaryFailedError(Exception):
     def __init__(self, message: str, usages: tuple[Usage, ...] = ()) -> None:
         super().__init__(message)
         self.usages = usages
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """An answer of the model. `complete` is False if it broke off, or was `cut` at its output limit."""
-
-    text: str
-    usage: Usage | None = None
-    complete: bool = True
-    cut: bool = False
-
-    @property
-    def problem(self) -> str:
-        """Why it is incomplete, "" if it is not."""
-        if self.complete:
-            return ""
-        return "the summary was cut off at its output limit" if self.cut else "the answer broke off"
-
-
-Complete: TypeAlias = Callable[[Request], Awaitable[Completion]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,32 +249,3 @@ def _whole_lines(text: str, longest: int, count: Callable[[str], int]) -> str:
     start = split_text(text, longest, count)[0].rstrip()
     lines, _, last = start.rpartition("\n")
     return start if not lines.strip() or last.endswith((".", "!", "?", "。")) else lines.rstrip()
-
-
-def complete_with(provider: Provider) -> Complete:
-    """`Complete` by a provider: the answer's text and usage. A stream without an end marker is incomplete.
-
-    So is one that ended at its output limit, since a summary ends with open questions and the next step.
-    """
-
-    async def complete(request: Request) -> Completion:
-        texts: list[str] = []
-        usage: Usage | None = None
-        ended = cut = False
-        stream = provider.stream(request)
-        try:
-            async for event in stream:
-                match event:
-                    case TextDelta(text):
-                        texts.append(text)
-                    case UsageUpdate(latest):
-                        usage = latest
-                    case StreamEnd(kind):
-                        ended, cut = kind in ("stop", "other"), kind == "length"
-                    case _:
-                        pass
-        finally:
-            await stream.aclose()
-        return Completion("".join(texts), usage, ended, cut)
-
-    return complete

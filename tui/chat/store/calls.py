@@ -19,7 +19,7 @@ from tui.messages import Request, Usage
 RECENT = 500
 """Number of latest calls searched for recently used models."""
 
-CallKind: TypeAlias = Literal["chat", "compaction", "title"]
+CallKind: TypeAlias = Literal["chat", "compaction", "title", "sampling"]
 
 
 @dataclass(frozen=True, slots=True)

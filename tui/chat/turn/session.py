@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tui.chat.calling.sampling import Sampling
 from tui.chat.calling.session_tools import SessionTools
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.compaction.summaries import Summaries
@@ -297,6 +298,11 @@ class ChatSession:
     def memory(self) -> MemoryFiles:
         """The memory files, including those that are off."""
         return self._conversation.memory
+
+    @property
+    def sampling(self) -> Sampling:
+        """Answers MCP servers with the model of this conversation."""
+        return Sampling(self._conversation, self._services)
 
     @property
     def instructions(self) -> tuple[SystemSection, ...]:

@@ -185,7 +185,7 @@ class PlainChat:
             complain(f"the MCP server {clean_line(question.server)} asked something outside of an answer: cancelled")
             return CANCEL
         async with self._asking:
-            return await ask(self._ui, question)
+            return await ask(self._ui, self._state, question)
 
     def interrupt(self) -> None:
         """ctrl+c: stop the answer, or quit on a second press."""

@@ -200,7 +200,7 @@ class ChatScreen(BackgroundScreen):
 
         async def asking() -> None:  # panels can be waited for in workers only
             try:
-                reply = await ask(self.ui, question)
+                reply = await ask(self.ui, self.state, question)
             except Exception as error:  # for whoever waits for the answer
                 answer.set_exception(error)
             else:

@@ -122,6 +122,7 @@ class ServerConfig:
     instructions: bool = True
     roots: tuple[str, ...] | None = None
     oauth: OAuthConfig | None = None
+    sampling: bool = True
     key: str = ""
     error: str = ""
 
@@ -337,6 +338,7 @@ def _server(name: str, value: object, where: str, place: str) -> ServerConfig:
         ),
         roots=None if value.get("roots") is None else _texts(value["roots"], f"{key}.roots"),
         oauth=_oauth(value, f"{key}.oauth") if url is not None else None,
+        sampling=_flag(value, "sampling", key, default=True),
         instructions=_flag(value, "instructions", key, default=True),
         key=place,
     )

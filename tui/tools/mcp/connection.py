@@ -19,7 +19,7 @@ from tui.tools.mcp.config import NotInstalledError, ServerConfig, start_environm
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED, Issue, Normalizer
 from tui.tools.mcp.patterns import Gap
-from tui.tools.mcp.questions import Ask, LinkQuestion, Question, form_question
+from tui.tools.mcp.questions import Ask, LinkQuestion, Question, SampleQuestion, form_question
 from tui.tools.mcp.sign_in import SignIn, TokenStore, authorization
 from tui.tools.mcp.status import line
 from tui.tools.mcp.transport import TransportStatus, open_transport, watched
@@ -49,6 +49,9 @@ COMPLETE_WAIT = 2.0
 
 PROGRESS_PAUSE = 0.2
 """Seconds between two words on how far a tool is: servers send thousands."""
+
+REJECTED = -1
+"""The code that MCP has for sampling which the person did not allow."""
 
 LONGEST_MESSAGE = 4_000  # characters of a question
 
@@ -241,6 +244,21 @@ def question_of(server: str, params: types.ElicitRequestParams) -> Question:
     return form_question(server, message, params.requested_schema)
 
 
+def sample_of(server: str, params: types.CreateMessageRequestParams) -> SampleQuestion:
+    """What a server wants the model to answer. Raises ValueError for what is no text."""
+    messages = []
+    for message in params.messages:
+        texts = []
+        for block in message.content_as_list:
+            if block.type != "text":
+                raise ValueError(f"content of the type {block.type}")
+            texts.append(block.text)
+        messages.append((message.role, "\n\n".join(texts)))
+    if params.tools or not messages:
+        raise ValueError("with tools" if params.tools else "nothing")
+    return SampleQuestion(server, params.system_prompt or "", tuple(messages), max(1, params.max_tokens))
+
+
 def roots_of(config: ServerConfig) -> list[tuple[str, str]]:
     """URI and name of each folder that a server is told to work in: the working directory, or those that are set."""
     folders = [at_home(folder).absolute() for folder in config.roots] if config.roots is not None else [Path.cwd()]
@@ -323,11 +341,31 @@ async def connect(
             content = None if reply.content is None else dict(reply.content)
             return types.ElicitResult.model_validate({"action": reply.action, "content": content})
 
+        async def sample(
+            context: ClientRequestContext, params: types.CreateMessageRequestParams
+        ) -> types.CreateMessageResult | types.ErrorData:
+            del context
+            try:
+                question = sample_of(config.name, params)
+            except ValueError as error:
+                return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx can't sample {error}")
+            if ask is None or connection is None:
+                return types.ErrorData(code=REJECTED, message="nobody can be asked now")
+            with connection.unhurried():
+                reply = await ask(question)
+            if reply.sampled is None:
+                return types.ErrorData(code=REJECTED, message=reply.problem or "the person did not allow it")
+            content = types.TextContent(type="text", text=reply.sampled.text)
+            return types.CreateMessageResult(
+                role="assistant", content=content, model=reply.sampled.model, stop_reason=reply.sampled.stop_reason
+            )
+
         client = Client(
             watched(transport, normalizer, lambda: hear("gone")),
             message_handler=heard,
             list_roots_callback=list_roots if folders else None,
             elicitation_callback=elicit if ask is not None else None,
+            sampling_callback=sample if ask is not None and config.sampling else None,
             client_info=types.Implementation(name="chatctx", version=__version__),
             cache=None,
         )

@@ -111,14 +111,38 @@ class LinkQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class SampleQuestion:
+    """A server wants the model to answer `messages`, pairs of role and text, in at most `most_tokens` (sampling)."""
+
+    server: str
+    system: str
+    messages: tuple[tuple[Literal["user", "assistant"], str], ...]
+    most_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What the model answered, and why it ended ("endTurn", "maxTokens")."""
+
+    text: str
+    model: str
+    stop_reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """The person's answer; `content` goes with an accepted form."""
+    """The person's answer; `content` goes with an accepted form, `sampled` with accepted sampling.
+
+    `problem` says what went wrong with that, "" for nothing.
+    """
 
     action: Literal["accept", "decline", "cancel"]
     content: Mapping[str, Value] | None = None
+    sampled: Sampled | None = None
+    problem: str = ""
 
 
-Question: TypeAlias = FormQuestion | LinkQuestion
+Question: TypeAlias = FormQuestion | LinkQuestion | SampleQuestion
 Ask: TypeAlias = Callable[[Question], Awaitable[Reply]]
 """Asks the person. Cancelled when the server does not wait any more."""
 

@@ -1,0 +1,76 @@
+"""Sampling: an MCP server wants the model to answer something. It costs the person money, so it asks first."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+
+from tui.chat.conversation.completion import billed, complete_with
+from tui.chat.conversation.conversation import Conversation
+from tui.chat.conversation.meter import Meter, answer_tokens
+from tui.chat.runtime.services import Services
+from tui.messages import Message, Request, SystemSection, Text, Usage
+from tui.providers.base import ProviderError
+from tui.tools.mcp.questions import Sampled, SampleQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSample:
+    """A request for a server, and what it costs at most: tokens and US dollars, None where the price is unknown.
+
+    `problem` says why it can't be sent, "" if it can.
+    """
+
+    request: Request
+    tokens: int
+    upper_bound: int
+    cost: float | None
+    problem: str = ""
+
+
+class Sampling:
+    """Answers servers with the model of a conversation, of which nothing is sent along."""
+
+    def __init__(self, conversation: Conversation, services: Services) -> None:
+        self._conversation = conversation
+        self._services = services
+        self._meter = Meter(conversation, services)
+
+    async def prepare(self, question: SampleQuestion) -> PreparedSample:
+        """What would be sent, measured."""
+        target = self._conversation.target
+        await self._services.windows.find(target.provider, target.model)
+        most = answer_tokens(self._meter.limits(), self._meter.budget_settings()) or question.most_tokens
+        request = Request(
+            provider=target.provider,
+            model=target.model,
+            messages=tuple(
+                Message(role, (Text(text),), id=f"sampling-{number}")
+                for number, (role, text) in enumerate(question.messages)
+            ),
+            system=(SystemSection("system", "sampling", question.system),) if question.system.strip() else (),
+            max_output=max(1, min(question.most_tokens, most)),
+            reasoning="off",
+            session=target.session,
+        )
+        return await asyncio.to_thread(self._measured, request)
+
+    def _measured(self, request: Request) -> PreparedSample:
+        apart = replace(request, session=f"{request.session} sampling")  # what is counted of the conversation stays
+        usage = self._meter.measure(apart)
+        limit = usage.budget.max_input
+        most = Usage(usage.upper_bound, request.max_output or 0, source="estimated")
+        problem = ""
+        if limit is not None and usage.upper_bound > limit:
+            problem = f"it may have {usage.upper_bound:,} tokens, and {limit:,} fit"
+        cost = self._services.price(most, request.provider, request.model)
+        return PreparedSample(request, usage.total, usage.upper_bound, cost, problem)
+
+    async def run(self, prepared: PreparedSample) -> Sampled:
+        """The model's answer. Raises `ProviderError`."""
+        request = prepared.request
+        provider = self._services.provider(request.provider)
+        completion = await billed(complete_with(provider), self._services, "sampling")(request)
+        if not completion.complete and not completion.cut:
+            raise ProviderError("protocol", "the answer broke off")
+        return Sampled(completion.text, request.model, "maxTokens" if completion.cut else "endTurn")
