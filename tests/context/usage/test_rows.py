@@ -237,6 +237,10 @@ def test_the_parts_that_a_provider_counts_are_shown_as_counted(talk: tuple[Messa
     found = rows(known, asked)
     assert (found["system"].tokens, found["tools"].tokens) == (TRUE_SYSTEM, TRUE_TOOLS)
     assert (found["system"].source, found["tools"].source) == ("counted", "counted")
+    usage = usage_of(known, asked)
+    assert usage.source == ("estimated" if talk else "exact")
+    assert usage.basis.counted is not bool(talk)
+    assert (usage.upper_bound == usage.total) is not bool(talk)
     changed = replace(asked, tools=TOOLS[:1])
     assert rows(known, changed)["tools"].source == "estimated"
     assert rows(known, replace(asked, session="another"))["tools"].tokens == TRUE_TOOLS

@@ -114,17 +114,19 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     count = len(account.messages) - base.covered
     guess = learned(fresh, calibration, base.bias if count else 0.0)
     measured, adjust, rough = base.known, base.adjust, fresh.failed
-    if base.match.measurement is None:
+    counted = preamble.counted if base.match.measurement is None else None
+    if counted is not None:
+        measured, adjust = sum(counted), calibration.hidden + (preamble.per_request if count else 0.0)
+    elif base.match.measurement is None:
         before = calibration.preamble_tokens(preamble.digest.hex(), preamble.total)
-        if preamble.counted is not None:
-            before = sum(preamble.counted) + (preamble.per_request if count else 0.0)
         adjust, rough = before + calibration.hidden, rough + preamble.failed
     tokens = max(0, round(measured + adjust + fresh.known + guess))
     # An estimated deduction lowers the known tokens; an estimated addition is not part of them.
     sure = min(tokens, max(0, round(measured + fresh.known + min(0.0, adjust))))
     measurement = base.match.measurement if base.measured else None
     confirmed = measurement is not None and measurement.confirmed
-    exact = confirmed and count == 0 and base.uncertain == 0
+    all_counted = counted is not None and not account.messages and not adjust
+    exact = all_counted or (confirmed and count == 0 and base.uncertain == 0)
     # New text keeps its own margin: a large one is less certain than the calls before it.
     least = 0.0
     if not exact:
@@ -132,7 +134,7 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
         least = _margin(guessed, fresh, rough, account.ledger.model, calibration)
         least += MARGIN_TOKENIZER * base.uncertain
         if base.match.measurement is None:
-            least += MARGIN_FIRST + _tools_margin(preamble, calibration)
+            least += MARGIN_FIRST + (_tools_margin(preamble, calibration) if counted is None else 0.0)
     margin = 0.0 if exact else (MARGIN_CALL if confirmed else MARGIN_KNOWN * sure) + least
     spread = calibration.spread if confirmed else 1.0 if base.measured else calibration.first_spread
     bound = ceil(tokens + max(margin * spread, least))
@@ -152,7 +154,7 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
         last_output=None if measurement is None else measurement.output_tokens,
         last_output_sent_back=_sent_back(base, account, calibration.reasoning_share),
         heuristic_tokens=round(rough),
-        counted=measurement is not None and measurement.counted,
+        counted=all_counted or (measurement is not None and measurement.counted),
     )
 
 

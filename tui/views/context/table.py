@@ -340,6 +340,8 @@ def _accuracy(basis: Basis) -> str:
 def _sum(usage: ContextUsage) -> str:
     """The total as a sum of measured and estimated parts."""
     basis = usage.basis
+    if basis.last_input is None and basis.counted:
+        return "counted by the server; no message yet"
     if basis.last_input is None:
         return "estimated: no call to this model has measured it yet"
     measured = basis.last_input
