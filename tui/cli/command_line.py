@@ -282,7 +282,7 @@ nothing.""",
         "watch",
         "the context of another program's session",
         """\
-Follows the newest session of Claude Code, Codex, Gemini CLI or pi in this folder, or FILE, while that program runs:
+Follows the newest session of Claude Code, Codex, Gemini CLI, opencode or pi in this folder, or FILE, as it grows:
 what fills its window, what the next call will cost, how far it is to its own compaction, what came from the cache, the
 price of today, and how good the forecasts were. Only reads. --line prints one line and ends; as Claude Code's
 statusLine command it reads that program's JSON on standard input.""",

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +10,11 @@ import pytest
 
 from tests.chat.interchange.foreign.test_codex import Rollout
 from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line
+from tui.chat.interchange import tail
 from tui.chat.interchange.following import Followed, Follower, newest_session
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.replay import replay
+from tui.chat.interchange.tail import Tail
 
 
 def lines(calls: int) -> list[dict[str, Any]]:
@@ -37,20 +41,119 @@ def state(follower: Follower, window: int | None = None) -> Followed:
     return found
 
 
-@pytest.mark.slow
-def test_line_by_line_the_forecasts_are_those_of_replay(tmp_path: Path) -> None:
+def talk(calls: int) -> list[dict[str, Any]]:
+    """Answers over several lines, with a tool's result between two of them."""
+    found: list[dict[str, Any]] = [{"type": "mode", "mode": "normal", "sessionId": "x"}]
+    total = 1_000
+    for number in range(calls):
+        names = [f"c{number}a", f"c{number}b"]
+        uses = [{"type": "tool_use", "id": name, "name": "Read", "input": {"path": f"file {name}"}} for name in names]
+        results = [{"type": "tool_result", "tool_use_id": name, "content": f"line of {name} " * 40} for name in names]
+        blocks: list[tuple[str, Any]] = [
+            ("assistant", {"type": "thinking", "thinking": "hm", "signature": "s" * 300}),
+            ("assistant", uses[0]),
+            ("user", results[0]),
+            ("assistant", uses[1]),
+            ("user", results[1]),
+        ]
+        for at, (kind, block) in enumerate(blocks):
+            answer = claude_answer([block], f"r{number}", 80, cache_read_input_tokens=total)
+            line = answer if kind == "assistant" else claude_line("user", [block])
+            found.append(line | {"uuid": f"{number}-{at}"})
+        total += 80 + 2 * 240
+    return found
+
+
+@pytest.mark.parametrize("entries", [lines(6), talk(5)])
+def test_line_by_line_the_total_before_each_call_is_what_replay_predicts(
+    tmp_path: Path, entries: list[dict[str, Any]]
+) -> None:
     path = tmp_path / "s.jsonl"
+    path.touch()
     follower = Follower(path)
-    found = None
-    for line in lines(8):
+    totals: list[int] = []
+    calls, total = 0, 0
+    for line in entries:
         append(path, line)
-        follower.poll()
-        found = follower.state() or found
+        assert follower.poll()
+        found = follower.state()
+        if found is None:
+            continue
+        if found.calls > calls:
+            calls = found.calls
+            totals.append(total)
+        total = found.usage.total
     (recording,) = read_recordings(path)
-    expected = [call.error_percent for call in replay(recording, "s").scored]
-    assert found is not None
-    assert list(found.forecasts) == pytest.approx(expected)
-    assert found.calls == 8
+    scored = replay(recording, "s").scored
+    assert totals[1:] == [call.predicted for call in scored]
+    os.utime(path, (0, 0))  # written long ago: the last answer is complete
+    assert list(state(follower).forecasts) == pytest.approx([call.error_percent for call in scored])
+
+
+def test_of_a_large_file_only_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail, "TAIL_BYTES", 4_000)
+    monkeypatch.setattr(tail, "BYTES_PER_TOKEN", 1)
+    monkeypatch.setattr(tail, "HEAD_BYTES", 1_000)
+    path = tmp_path / "s.jsonl"
+    append(path, *lines(60))
+    found = state(Follower(path))
+    assert found.title == "question 0 about the parser"
+    assert 5 <= found.calls < 60
+    assert found.usage.total == pytest.approx(1_000 + 100 * 59 + 9, abs=15)
+    assert found.cost_today is None  # what stands before may be of today, too
+    append(path, *lines(61)[-2:])
+    assert state(Follower(path)).usage.total > found.usage.total
+
+
+def test_as_much_is_read_as_a_context_of_so_many_tokens_can_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "TAIL_BYTES", 500)
+    monkeypatch.setattr(tail, "BYTES_PER_TOKEN", 2)
+    path = tmp_path / "s.jsonl"
+    append(path, *lines(60))
+    (recording,) = read_recordings(path)
+    last = recording.messages[-1].usage
+    assert last is not None
+    assert last.input_total is not None
+    reader = Tail()
+    assert reader.appended(path)
+    assert path.stat().st_size - reader.skipped == 2 * last.input_total
+
+
+def test_a_session_in_opencodes_database_is_followed(tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    path = home / ".local" / "share" / "opencode" / "opencode.db"
+    path.parent.mkdir(parents=True)
+    db = sqlite3.connect(path)
+    db.executescript(
+        "PRAGMA journal_mode = WAL;"
+        "CREATE TABLE session (id TEXT, parent_id TEXT, directory TEXT, title TEXT, revert TEXT, time_updated INTEGER);"
+        "CREATE TABLE message (id TEXT, session_id TEXT, data TEXT);"
+        "CREATE TABLE part (id TEXT, message_id TEXT, data TEXT)"
+    )
+    sessions = (("old", None, 1), ("new", None, 5), ("helper", "new", 9))
+    for ident, parent, updated in sessions:
+        db.execute("INSERT INTO session VALUES (?, ?, ?, ?, NULL, ?)", (ident, parent, str(work), ident, updated))
+
+    def answer(number: int, input_: int) -> None:
+        tokens = {"input": input_, "output": 9, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+        info = {"role": "assistant", "providerID": "openai", "modelID": "gpt-5.4", "time": {"created": 1}}
+        db.execute("INSERT INTO message VALUES (?, 'new', ?)", (f"msg_{number}", json.dumps(info | {"tokens": tokens})))
+        part = {"type": "text", "text": f"answer {number}"}
+        db.execute("INSERT INTO part VALUES (?, ?, ?)", (f"prt_{number}", f"msg_{number}", json.dumps(part)))
+        db.commit()
+
+    answer(1, 1_000)
+    file = newest_session({}, home, work)
+    assert file is not None
+    assert file.session == "new"
+    follower = Follower(file.path, file.session)
+    assert state(follower).usage.basis.last_input == 1_000
+    answer(2, 1_100)
+    assert state(follower).usage.basis.last_input == 1_100
+    db.close()
+    assert newest_session({}, home, tmp_path / "nowhere") is None
 
 
 def test_a_line_that_is_still_being_written_is_read_when_it_is_whole(tmp_path: Path) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from statistics import quantiles
 
 from tui.chat.conversation.history import fold_records
-from tui.chat.conversation.projection import build_request, trimmed_request
-from tui.chat.interchange.foreign import claude, codex, read_recordings
+from tui.chat.conversation.projection import Projection
+from tui.chat.interchange.foreign import claude, opencode, read_recordings
 from tui.chat.interchange.foreign.locations import SessionFile, session_files
-from tui.chat.interchange.foreign.source import Line
-from tui.chat.interchange.recording import MALFORMED, Recording, RecordingError
+from tui.chat.interchange.foreign.source import SQLITE_MAGIC, SourceFile
+from tui.chat.interchange.recording import NoMessagesError, Recording, RecordingError
 from tui.chat.interchange.replay import recorded_calls, target_of
+from tui.chat.interchange.tail import Tail
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
@@ -24,13 +27,15 @@ from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Usage
 from tui.providers.models.catalog import dollars, known_limits
 
-LEARNED_CALLS = 24
-"""Calls measured of a long session: enough to learn the model's factor, in well under a second."""
+LEARNED_CALLS = 100
+"""Calls measured of a session that was long when it was opened: enough to learn from, in well under a second."""
+QUIET_SECONDS = 1.0  # since the last change, after which the last answer is taken to be complete
 PACE_CALLS = 20  # calls over which the growth of the context is averaged
 LARGE_WINDOW = 1_000_000  # tokens: the window of Claude's 200k models with "[1m]", which no file names
 SMALL_WINDOW = 200_000
 COMPACTS_AT: Mapping[str, float] = {"claude-code": 0.8, "codex": 0.9}
 """Share of the window at which a program compacts by default. Observed, so shown with `~`."""
+PROGRAMS = ("Claude Code", "Codex", "Gemini CLI", "opencode", "pi")
 HEAD_BYTES = 64_000  # bytes of a file that contain its folder
 SECONDS_A_DAY = 86_400
 
@@ -68,10 +73,18 @@ class Followed:
         return quantiles(sizes, n=20, method="inclusive")[-1] if len(sizes) >= 5 else None
 
 
-def newest_session(env: Mapping[str, str], home: Path, folder: Path) -> SessionFile | None:
-    """The latest session of another program in `folder`, or None."""
-    for file in session_files(env, home):
-        if file.program in ("Claude Code", "Codex", "Gemini CLI", "pi") and _is_in(file, folder):
+def newest_session(
+    env: Mapping[str, str], home: Path, folder: Path, database: Path | None = None
+) -> SessionFile | None:
+    """The latest session of another program in `folder`, or the latest in that `database`, or None."""
+    files = session_files(env, home) if database is None else [SessionFile(opencode.NAME, database, 0.0, 0)]
+    files = [file for file in files if file.program in PROGRAMS]
+    for file in sorted(files, key=lambda file: -_changed(file.path)):
+        if file.program == opencode.NAME and file.path.suffix == ".db":
+            ident = opencode.newest_session(SourceFile(file.path), str(folder))
+            if ident is not None:
+                return replace(file, session=ident)
+        elif _is_in(file, folder):
             return file
     return None
 
@@ -87,38 +100,58 @@ def _is_in(file: SessionFile, folder: Path) -> bool:
 
 
 class Follower:
-    """One session file. `poll` reads what is new; `state` measures the next request."""
+    """One session file. `poll` reads what is new; `state` measures the next request.
 
-    def __init__(self, path: Path) -> None:
+    `session` is the id of a session in a database.
+    """
+
+    def __init__(self, path: Path, session: str = "") -> None:
         self.path = path
-        self._seen = (-1, -1.0)  # size in bytes and time of the last change
-        self._tail = _Tail()
+        self._session = session
+        self._seen: tuple[float, ...] = ()  # sizes in bytes and times of the last change
+        self._growing = False  # the last answer may not be complete
         self._recording: Recording | None = None
+        self._subagents: dict[Path, Tail] = {}
         self._restart()
 
     def _restart(self) -> None:
-        self._tail = _Tail()
+        self._tail = Tail()
         self._estimator = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
+        self._projection = Projection()
         self._measured = -1  # calls fed to the estimator; -1 before the first
         self._compactions = -1
         self._forecasts: list[float] = []
 
     def poll(self) -> bool:
-        """Read what was added. Returns whether anything was. Raises `RecordingError`."""
+        """Read what was added. Returns whether `state` may differ. Raises `RecordingError`."""
         try:
-            status = self.path.stat()
-            if (status.st_size, status.st_mtime) == self._seen:
-                return False
-            self._seen = (status.st_size, status.st_mtime)
-            if status.st_size < self._tail.read:
-                self._restart()
-            if self._tail.appended(self.path):
-                self._recording = self._tail.recording(self.path.stem)
-            else:  # the program rewrites its file
-                self._recording = max(read_recordings(self.path), key=lambda one: one.messages[-1].created_at)
+            seen = _stamp(self.path)
+            if seen == self._seen:
+                settled = self._growing and time.time() - _changed(self.path) >= QUIET_SECONDS
+                self._growing = self._growing and not settled
+                return settled
+            self._seen = seen
+            self._growing = time.time() - _changed(self.path) < QUIET_SECONDS
+            self._read(int(seen[0]))
         except OSError as error:
             raise RecordingError(f"{self.path}: {error.strerror or error}") from None
         return True
+
+    def _read(self, size: int) -> None:
+        with self.path.open("rb") as stream:
+            database = stream.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+        if database and self._session:
+            self._recording = opencode.read_session(SourceFile(self.path), self._session)
+            return
+        if size < self._tail.read:
+            self._restart()
+        if not database and self._tail.appended(self.path):
+            self._recording = self._tail.recording(self.path.stem)
+        else:  # the program rewrites its file
+            try:
+                self._recording = max(read_recordings(self.path), key=lambda one: one.messages[-1].created_at)
+            except NoMessagesError:
+                self._recording = None
 
     def state(self, window: int | None = None, now: float = 0.0) -> Followed | None:
         """The measured next request; None before the first answer. `window` in tokens is set by the person.
@@ -131,15 +164,15 @@ class Follower:
         self._measure(recording)
         state = fold_records(recording.records)
         target = target_of(*recording.model)
-        request = trimmed_request(build_request(recording.messages, state, target), state, target)
+        _, request = self._projection.requests(recording.messages, state, target)
         usages = [m.usage for m in recording.messages if m.role == "assistant" and m.usage and m.usage.input_total]
         limits = _limits(recording, usages, window)
+        estimator, settings = self._with_open_answer(recording), BudgetSettings(0, None, False)
         usage = calculate_context_usage(
-            request, estimator=self._estimator, limits=limits, settings=BudgetSettings(0, None, False),
-            compactions=len(state.checkpoints),
-        )  # fmt: skip
+            request, estimator=estimator, limits=limits, settings=settings, compactions=len(state.checkpoints)
+        )
         share = COMPACTS_AT.get(recording.source)
-        subagents = _subagents(self.path)
+        subagents = self._subagent_inputs()
         return Followed(
             program=recording.source,
             title=recording.title,
@@ -149,16 +182,22 @@ class Follower:
             cached_share=_cached_share(usages),
             growth=_growth(usages),
             compacts_at=int(limits.context * share) if limits.context and share else None,
-            cost_today=_cost(recording, now - now % SECONDS_A_DAY),
+            cost_today=self._cost(recording, now - now % SECONDS_A_DAY),
             subagents=len(subagents),
             subagent_tokens=sum(subagents),
         )
 
     def _measure(self, recording: Recording) -> None:
-        """Feed new calls to the estimator. Of a long session just opened, only the last ones."""
+        """Feed new calls to the estimator. Of a long session just opened, only the last ones.
+
+        An answer that may still grow is not fed yet.
+        """
         calls = sum(m.role == "assistant" and bool(m.usage and m.usage.input_total) for m in recording.messages)
-        first = max(self._measured, 0, calls - LEARNED_CALLS) if self._measured < 0 else self._measured
-        for reply, usage, request, state in recorded_calls(recording, skip=first):
+        if self._growing:
+            calls -= 1
+        first = max(0, calls - LEARNED_CALLS) if self._measured < 0 else self._measured
+        new = recorded_calls(recording, skip=first)
+        for reply, usage, request, state in islice(new, max(0, calls - first)):
             if reply.kind == "summary":
                 continue
             fresh = len(state.checkpoints) != self._compactions
@@ -168,56 +207,58 @@ class Follower:
                 self._forecasts.append(100 * (predicted - usage.input_total) / usage.input_total)
             usage = recording.believed(reply, usage)
             self._estimator.record(request, reply, usage, at=reply.created_at, recorded=True)
-        self._measured = calls
+        self._measured = max(self._measured, calls)
+
+    def _with_open_answer(self, recording: Recording) -> HybridTokenEstimator:
+        """The estimator, or one that also has the answer that may still grow, for this moment only."""
+        new = list(recorded_calls(recording, skip=self._measured))
+        if not new:
+            return self._estimator
+        estimator = self._estimator.copy()
+        for reply, usage, request, _ in new:
+            usage = recording.believed(reply, usage)
+            estimator.record(request, reply, usage, at=reply.created_at, recorded=True)
+        return estimator
+
+    def _subagent_inputs(self) -> list[int]:
+        """The last input of each sub-agent of a Claude Code session, in tokens; each has its own context."""
+        last_inputs = []
+        for file in sorted((self.path.with_suffix("") / "subagents").glob("agent-*.jsonl")):
+            tail = self._subagents.setdefault(file, Tail())
+            if tail.appended(file) and tail.last_input:
+                last_inputs.append(tail.last_input)
+        return last_inputs
+
+    def _cost(self, recording: Recording, since: float) -> float | None:
+        """US dollars of the calls from `since` on; None if a price or the beginning of the day is unknown."""
+        if self._tail.skipped and recording.messages[0].created_at >= since:
+            return None
+        whole = 0.0
+        for message in recording.messages:
+            if message.role == "assistant" and message.usage is not None and message.created_at >= since:
+                cost = dollars(message.usage, message.provider, message.model)
+                if cost is None:
+                    return None
+                whole += cost
+        return whole
 
 
-class _Tail:
-    """The lines of an append-only file, passed to its program's reader as they arrive."""
+def _stamp(path: Path) -> tuple[float, ...]:
+    """Size in bytes and time of the last change of a file, and of the write-ahead log of a database."""
+    status = path.stat()
+    try:
+        log = path.with_name(path.name + "-wal").stat()
+    except OSError:
+        return status.st_size, status.st_mtime
+    return status.st_size, status.st_mtime, log.st_size, log.st_mtime
 
-    def __init__(self) -> None:
-        self.read = 0  # bytes
-        self._incomplete = b""  # an incomplete line
-        self._waiting: list[Line] = []  # lines before the program is identified
-        self._reader: claude.Reader | codex.Reader | None = None
 
-    def appended(self, path: Path) -> bool:
-        """Read on. False if `path` is not an append-only file of a known program."""
-        with path.open("rb") as stream:
-            stream.seek(self.read)
-            data = self._incomplete + stream.read()
-            self.read = stream.tell()
-        *lines, self._incomplete = data.split(b"\n")
-        for text in lines:
-            try:
-                line = json.loads(text)
-            except ValueError:
-                continue  # damaged: skip this line only
-            if isinstance(line, dict):
-                self._add(line)
-        return self._reader is not None
-
-    def recording(self, fallback: str) -> Recording:
-        """The conversation so far."""
-        assert self._reader is not None
-        return self._reader.recording(fallback)
-
-    def _add(self, line: Line) -> None:
-        if self._reader is None:
-            self._waiting.append(line)
-            if "payload" in line and line.get("type") in ("session_meta", "response_item"):
-                self._reader = codex.Reader()
-            elif "sessionId" in line and "uuid" in line and "parts" not in (line.get("message") or {}):
-                self._reader = claude.Reader(side=bool(line.get("isSidechain")))
-            else:
-                return
-            waiting, self._waiting = self._waiting, []
-            for earlier in waiting:
-                self._add(earlier)
-            return
-        try:
-            self._reader.add(line)
-        except MALFORMED:
-            return  # an unknown version: skip this line only
+def _changed(path: Path) -> float:
+    """When a file was changed last, in seconds since the epoch; 0 if it is gone."""
+    try:
+        return max(_stamp(path)[1::2])
+    except OSError:
+        return 0.0
 
 
 def _limits(recording: Recording, usages: Sequence[Usage], window: int | None) -> ModelLimits:
@@ -245,28 +286,3 @@ def _growth(usages: Sequence[Usage]) -> float | None:
     begin = max((i for i in range(1, len(inputs)) if inputs[i] < 0.7 * inputs[i - 1]), default=0)
     grown = inputs[begin:]
     return (grown[-1] - grown[0]) / (len(grown) - 1) if len(grown) > 1 else None
-
-
-def _cost(recording: Recording, since: float) -> float | None:
-    """US dollars of the calls from `since` on; None if a price is unknown."""
-    whole = 0.0
-    for message in recording.messages:
-        if message.role == "assistant" and message.usage is not None and message.created_at >= since:
-            cost = dollars(message.usage, message.provider, message.model)
-            if cost is None:
-                return None
-            whole += cost
-    return whole
-
-
-def _subagents(path: Path) -> list[int]:
-    """The last input of each sub-agent of a Claude Code session, in tokens; each has its own context."""
-    last_inputs = []
-    for file in sorted((path.with_suffix("") / "subagents").glob("agent-*.jsonl")):
-        tail = _Tail()
-        if tail.appended(file):
-            inputs = [
-                m.usage.input_total for m in tail.recording(file.stem).messages if m.usage and m.usage.input_total
-            ]
-            last_inputs += inputs[-1:]
-    return last_inputs

@@ -25,6 +25,10 @@ class RecordingError(Exception):
     """A file that can't be read as a conversation. `str()` is one line with the cause."""
 
 
+class NoMessagesError(RecordingError):
+    """A file of a known program in which nothing was said yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """A conversation from a file.

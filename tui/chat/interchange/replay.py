@@ -15,7 +15,7 @@ from statistics import median
 from typing import Literal, TypeAlias
 
 from tui.chat.conversation.history import HistoryState, fold_records
-from tui.chat.conversation.projection import Target, build_request, trimmed_request
+from tui.chat.conversation.projection import Projection, Target
 from tui.chat.interchange.recording import Recording
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
@@ -96,7 +96,7 @@ def recorded_calls(
 
     `system` is sent with every request; the first `skip` calls are left out.
     """
-    targets: dict[tuple[str, str], Target] = {}
+    targets: dict[tuple[str, str], tuple[Target, Projection]] = {}
     state, used = HistoryState(), -1
     for index, message in enumerate(recording.messages):
         usage = message.usage
@@ -110,9 +110,10 @@ def recorded_calls(
             state, used = fold_records(records), len(records)
         key = (message.provider, message.model)
         if key not in targets:
-            targets[key] = target_of(*key, system)
-        request = build_request(recording.messages[:index], state, targets[key])
-        yield message, usage, trimmed_request(request, state, targets[key]), state
+            targets[key] = target_of(*key, system), Projection()
+        target, projection = targets[key]
+        _, request = projection.requests(recording.messages[:index], state, target)
+        yield message, usage, request, state
 
 
 def target_of(provider: str, model: str, system: tuple[SystemSection, ...] = ()) -> Target:

@@ -27,12 +27,7 @@ def run(settings: Settings, *, file: Path | None, line: bool, as_json: bool, win
         size = None if window is None else parse_tokens(window)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if file is None:
-        session = newest_session(os.environ, Path.home(), Path.cwd())
-        if session is None:
-            raise UsageError("no session of Claude Code, Codex, Gemini CLI or pi in this folder: name its file")
-        file = session.path
-    follower = Follower(file)
+    follower = _follower(file)
     if line:
         follower.poll()
         followed = follower.state(size, time.time())
@@ -41,6 +36,16 @@ def run(settings: Settings, *, file: Path | None, line: bool, as_json: bool, win
     if as_json:
         return _stream(follower, size)
     return _panel(follower, size)
+
+
+def _follower(file: Path | None) -> Follower:
+    """Of `file`, or of the newest session in this folder."""
+    if file is not None and file.suffix != ".db":
+        return Follower(file)
+    session = newest_session(os.environ, Path.home(), Path.cwd(), file)
+    if session is None:
+        raise UsageError("no session of Claude Code, Codex, Gemini CLI, opencode or pi in this folder: name its file")
+    return Follower(session.path, session.session)
 
 
 def _stream(follower: Follower, window: int | None) -> int:

@@ -32,6 +32,13 @@ class CostBook:
         self._recent: OrderedDict[tuple[str, bytes], Cost | None] = OrderedDict()
         self._lock = Lock()
 
+    def copy(self) -> CostBook:
+        """A book of the costs in memory that stores nothing."""
+        book = CostBook()
+        with self._lock:
+            book._recent = self._recent.copy()
+        return book
+
     def get(self, provider: str, model: str, digests: Sequence[bytes]) -> list[Cost | None]:
         """The cost of each message, or None where it is unknown."""
         space = _space(provider, model)

@@ -278,6 +278,13 @@ class CalibrationBook:
         self._models: dict[tuple[str, str], Calibration] = {}
         self._lock = Lock()
 
+    def copy(self) -> CalibrationBook:
+        """A book of the calibrations in memory that stores nothing."""
+        book = CalibrationBook()
+        with self._lock:
+            book._models = dict(self._models)
+        return book
+
     def get(self, provider: str, model: str) -> Calibration:
         """The calibration of a model; a new one if nothing is stored or it can't be read."""
         with self._lock:

@@ -90,6 +90,12 @@ class HybridTokenEstimator:
         self._lock = RLock()
         self._learned = 0  # number of times something was
 
+    def copy(self) -> HybridTokenEstimator:
+        """An estimator that has learned the same and stores nothing, to try what a call would teach."""
+        return HybridTokenEstimator(
+            self.counter, self.tracker.copy(), self.calibrations.copy(), self.costs.copy(), self._names
+        )
+
     @property
     def revision(self) -> tuple[int, int]:
         """Changes whenever something is learned: estimates made before may be outdated."""

@@ -102,6 +102,15 @@ class ConversationStateTracker:
         self._lock = Lock()
         self.generation = 0  # increases with each measurement
 
+    def copy(self) -> ConversationStateTracker:
+        """A tracker of the measurements in memory that stores nothing."""
+        tracker = ConversationStateTracker()
+        with self._lock:
+            for remembered in self._models.values():
+                for measurement in remembered.order.values():
+                    tracker.remember(measurement)
+        return tracker
+
     def recall(self, provider: str, model: str) -> None:
         """Load the model's measurements for `find_other`. Reads the store: not on an event loop."""
         with self._lock:

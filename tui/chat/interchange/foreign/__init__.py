@@ -27,7 +27,7 @@ from tui.chat.interchange.foreign import (
     web_chats,
 )
 from tui.chat.interchange.foreign.source import Line, SourceFile
-from tui.chat.interchange.recording import MALFORMED, Recording, RecordingError
+from tui.chat.interchange.recording import MALFORMED, NoMessagesError, Recording, RecordingError
 from tui.chat.store.calls import CallRow
 from tui.chat.store.codec import message_from_dict
 from tui.chat.store.store import Record, SessionInfo
@@ -46,7 +46,7 @@ def read_recordings(path: Path) -> list[Recording]:
         raise RecordingError(f"{path.name}: damaged, or of a version that is not known here ({what})") from None
     recordings = [recording for recording in recordings if recording.messages]
     if not recordings:
-        raise RecordingError(f"{path.name}: no messages in it")
+        raise NoMessagesError(f"{path.name}: no messages in it")
     return [replace(recording, skipped=file.skipped) for recording in recordings]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -58,16 +58,16 @@ def read(file: SourceFile) -> list[Recording]:
     lines of one answer: they belong to the next call, and so come after the whole answer here as well.
     """
     talk = [line for line in file.lines if isinstance(line.get("message"), dict)]
-    reader = Reader(file.lines, side=bool(talk) and all(line.get("isSidechain") for line in talk))
+    reader = Reader(side=bool(talk) and all(line.get("isSidechain") for line in talk))
     file.feed(reader.add)
     reader.finish()
     return [reader.recording(file.stem)]
 
 
 class Reader:
-    """Reads a session line by line, also while it grows. `lines` are those that are there already."""
+    """Reads a session line by line, also while it grows."""
 
-    def __init__(self, lines: Sequence[Line] = (), *, side: bool = False) -> None:
+    def __init__(self, *, side: bool = False) -> None:
         self.messages: list[Message] = []
         self.records: list[Record] = []
         self.blobs: dict[str, bytes] = {}
@@ -81,7 +81,7 @@ class Reader:
         self._parents: dict[str, str] = {}  # line -> the line it follows
         self._lines: dict[str, set[str]] = {}  # message id -> the lines it stands on
         self._queue: list[tuple[str, float]] = []  # what a person typed meanwhile, and when
-        self._elsewhere = _texts(lines)
+        self._dequeued: list[tuple[str, float]] = []  # of it, what went out with the next line
 
     def add(self, line: Line) -> None:
         """Take one line."""
@@ -89,6 +89,8 @@ class Reader:
         message = line.get("message")
         if bool(line.get("isSidechain")) != self._side and line.get("type") != "queue-operation":
             return
+        if self._queue or self._dequeued:
+            self._send_dequeued(line)
         before = len(self.messages)
         match line.get("type"):
             case "assistant" if isinstance(message, dict):
@@ -117,7 +119,7 @@ class Reader:
 
     def finish(self) -> None:
         """What a person typed last and the program never came to send."""
-        for text, at in self._queue:
+        for text, at in (*self._dequeued, *self._queue):
             self._typed(text, at)
 
     def _queued(self, line: Line) -> None:
@@ -125,10 +127,21 @@ class Reader:
         if line.get("operation") == "enqueue":
             self._queue.append((str(line.get("content") or ""), seconds(line.get("timestamp"))))
         elif self._queue:
-            self._typed(*self._queue.pop(0))
+            self._dequeued.append(self._queue.pop(0))
+
+    def _send_dequeued(self, line: Line) -> None:
+        """Make messages of what was taken from the queue, unless `line` has the same words."""
+        if line.get("type") not in ("user", "assistant", "attachment"):
+            return
+        texts = _texts(line)
+        self._queue = [entry for entry in self._queue if entry[0].strip() not in texts]
+        dequeued, self._dequeued = self._dequeued, []
+        for text, at in dequeued:
+            if text.strip() not in texts:
+                self._typed(text, at)
 
     def _typed(self, text: str, at: float) -> None:
-        if text.strip() and not text.startswith("/") and text.strip() not in self._elsewhere:
+        if text.strip() and not text.startswith("/"):
             message = Message("user", (Text(text),), id=new_id(), kind=_kind(text), created_at=at)
             self._lines[message.id] = set()
             self.messages.append(message)
@@ -327,17 +340,13 @@ def _kind(text: str) -> MessageKind:
     return "injected" if text.lstrip().startswith("<") else "chat"
 
 
-def _texts(lines: Sequence[Line]) -> frozenset[str]:
-    """Whole texts of the user lines and queued prompts: what of the queue came in again."""
-    texts: set[str] = set()
-    for line in lines:
-        content: Any = (line.get("attachment") or {}).get("prompt")
-        message = line.get("message")
-        if line.get("type") == "user" and isinstance(message, dict):
-            content = message.get("content")
-        blocks = [{"text": content}] if isinstance(content, str) else content if isinstance(content, list) else []
-        texts |= {str(block.get("text") or "").strip() for block in blocks if isinstance(block, dict)}
-    return frozenset(texts)
+def _texts(line: Line) -> set[str]:
+    """The texts of a user line or a queued prompt."""
+    content: Any = (line.get("attachment") or {}).get("prompt")
+    if line.get("type") == "user":
+        content = (line.get("message") or {}).get("content")
+    blocks = [{"text": content}] if isinstance(content, str) else content if isinstance(content, list) else []
+    return {str(block.get("text") or "").strip() for block in blocks if isinstance(block, dict)}
 
 
 def _strings(value: Any) -> list[str]:

@@ -15,12 +15,16 @@ IMPORTED_FILES = "imported_files"  # key in the store's state: path -> [size in 
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """A file with conversations of a program. `changed` is in seconds since the epoch, `size` in bytes."""
+    """A file with conversations of a program. `changed` is in seconds since the epoch, `size` in bytes.
+
+    `session` is the id of one in a database.
+    """
 
     program: str
     path: Path
     changed: float
     size: int
+    session: str = ""
 
 
 def session_files(env: Mapping[str, str], home: Path) -> list[SessionFile]:

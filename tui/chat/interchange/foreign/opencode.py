@@ -40,17 +40,28 @@ def read(file: SourceFile) -> list[Recording]:
     return [_session(file.document, _older_messages(file), file.stem)]
 
 
+def newest_session(file: SourceFile, folder: str) -> str | None:
+    """The id of the session in a database that was changed last in `folder`, or None. Sub-agents are left out."""
+    rows = [dict(row) for row in file.query("SELECT * FROM session")]
+    rows = [row for row in rows if row.get("directory") == folder and not row.get("parent_id")]
+    newest = max(rows, key=lambda row: row.get("time_updated") or 0, default=None)
+    return None if newest is None else str(newest["id"])
+
+
+def read_session(file: SourceFile, ident: str) -> Recording | None:
+    """One session of a database; None if it has no messages."""
+    (row,) = file.query("SELECT * FROM session WHERE id = ?", (ident,))
+    messages = []
+    for message in file.query("SELECT * FROM message WHERE session_id = ? ORDER BY id", (ident,)):
+        parts = file.query("SELECT * FROM part WHERE message_id = ? ORDER BY id", (message["id"],))
+        messages.append({"info": _row(message), "parts": [_row(part) for part in parts]})
+    return _session(_row(row), messages, ident) if messages else None
+
+
 def _database(file: SourceFile) -> list[Recording]:
-    recordings: list[Recording] = []
-    for row in file.query("SELECT * FROM session ORDER BY id"):
-        info = _row(row)
-        messages = []
-        for message in file.query("SELECT * FROM message WHERE session_id = ? ORDER BY id", (row["id"],)):
-            parts = file.query("SELECT * FROM part WHERE message_id = ? ORDER BY id", (message["id"],))
-            messages.append({"info": _row(message), "parts": [_row(part) for part in parts]})
-        if messages:
-            recordings.append(_session(info, messages, str(row["id"])))
-    return recordings
+    idents = [str(row["id"]) for row in file.query("SELECT id FROM session ORDER BY id")]
+    recordings = (read_session(file, ident) for ident in idents)
+    return [recording for recording in recordings if recording is not None]
 
 
 def _row(row: Any) -> dict[str, Any]:
