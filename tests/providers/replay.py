@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -34,11 +34,12 @@ class Asked:
 
 
 class ReplayServer:
-    """Gives its answers in turn; the last one again and again. `by_path` answers win."""
+    """Gives its answers in turn; the last one again and again. `by_path` answers win, and `respond` before all."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
         self.by_path: dict[str, Answer] = {}
+        self.respond: Callable[[Asked], Answer] | None = None
         self.asked: list[Asked] = []
         self.hung_up = asyncio.Event()  # a client went away before it had everything
         self.url = ""
@@ -83,7 +84,7 @@ class ReplayServer:
             headers[name.lower()] = value.strip()
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.asked.append(Asked(method, path, headers, json.loads(body) if body else None))
-        answer = self.by_path.get(path.partition("?")[0])
+        answer = self.respond(self.asked[-1]) if self.respond else self.by_path.get(path.partition("?")[0])
         if answer is None:
             answer = (
                 self.answers.pop(0)
