@@ -19,7 +19,8 @@ from textual.widgets import Input
 
 from tests.render.documents import DOCUMENTS
 from tui.messages import Message, Reasoning, Text, ToolCall, ToolResult
-from tui.widgets.transcript.transcript import MANY, Transcript
+from tui.widgets.transcript.transcript import Transcript
+from tui.widgets.transcript.view import MANY
 
 SIZE = (60, 20)
 

@@ -1,0 +1,399 @@
+"""The view of a conversation: entries drawn by lines, the streaming reply, the reader's position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from time import monotonic, time
+from typing import Any
+
+from textual.content import Content
+from textual.events import Resize
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.theme import Theme
+from textual.timer import Timer
+from textual.widget import Widget
+
+from tui.messages import Message
+from tui.render.live import DeltaKind, LiveReply, warm_up
+from tui.render.message import Count
+from tui.render.palette import Palette, make_palette
+from tui.render.rows import Row, clear_gradually
+from tui.widgets.transcript.document import Document, MessagePlace
+from tui.widgets.transcript.drawer import Drawer, Job, gc_paused
+from tui.widgets.transcript.entry import Level
+from tui.widgets.transcript.heights import Place, thumb_eighths
+from tui.widgets.transcript.paint import GUTTER, LinePainter, StaticText
+from tui.widgets.transcript.search import Search
+from tui.widgets.transcript.select import selected_text
+
+MAX_WIDTH = 120
+"""Maximal cells of a line: longer ones are hard to read."""
+
+MORE_MARK = "↓ more below"
+"""Shown at the lower right if something arrived while the reader is scrolled up."""
+
+LEAST_GAP, MOST_GAP = 0.05, 0.5
+"""Seconds between two drawings of a growing reply."""
+GAP_FACTOR = 4.0
+"""The pause is this many times the duration of the last drawing, which limits drawing to a fifth of the time."""
+MANY = 500
+"""Messages; longer conversations are excluded from garbage collection."""
+
+
+class TranscriptView(ScrollView):
+    """The view of a conversation, with its own entries, rows and heights instead of a widget for each message.
+
+    Follows the end unless the reader has scrolled up; then a running reply is stored but not drawn.
+    """
+
+    DEFAULT_CSS = """
+    TranscriptView {
+        height: 1fr;
+        background: $background;
+        overflow-x: hidden;
+        overflow-y: scroll;
+        scrollbar-size-vertical: 1;
+    }
+    """
+
+    def __init__(self, name: str | None = None, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(name=name, id=id, classes=classes)
+        self._document: Document | None = None
+        self._static: StaticText | None = None
+        self._follow = True
+        self._placing = False  # whether the program is scrolling, not the reader
+        self._unseen = False  # whether something arrived below the visible part
+        self._thumb = (0, 0, 0)  # the scroll bar as it was last drawn
+        self._cursor: int | None = None  # entry under the block cursor
+        self._search: Search | None = None
+        self._live_index = -1  # entry of the streaming reply
+        self._flush_timer: Timer | None = None
+        self._flush_cost = 0.0  # seconds taken by the last drawing of the reply
+        self._warm = False
+
+    @property
+    def document(self) -> Document:
+        """The entries; created on first use, because colours need the app."""
+        if self._document is None:
+            drawer = Drawer(lambda index: self.document.job(index), self._job_done, self.run_worker)
+            self._document = Document(self._palette(), drawer.want)
+        return self._document
+
+    @property
+    def view_size(self) -> Size:
+        """Cells of the view without its scroll bar."""
+        return self.scrollable_content_region.size
+
+    def _palette(self) -> Palette:
+        return make_palette(self.app.theme_variables, ansi=self.app.native_ansi_color, no_color=self.app.no_color)
+
+    def on_mount(self) -> None:
+        """Follow the app's theme."""
+        self.app.theme_changed_signal.subscribe(self, self._on_theme)
+
+    def _on_theme(self, _theme: Theme) -> None:
+        self.document.restyle(self._palette())
+        self._lay_out()
+        self.refresh()
+
+    def on_resize(self, _event: Resize) -> None:
+        """Lay out again for the new size."""
+        self._lay_out()
+        self.refresh()
+
+    # --- content
+
+    def show_static(self, content: Content | None) -> None:
+        """Set the text shown while there are no messages."""
+        self._static = StaticText(self, content) if content is not None else None
+        self.refresh()
+
+    def set_messages(self, messages: Sequence[Message], *, not_sent: Mapping[str, str] | None = None) -> None:
+        """Show these messages; the reader's position is kept if it is still there."""
+        document = self.document
+        place = self._place_of_reader()
+        message = document.entries[place[0]].message if place else None
+        with gc_paused() if len(messages) >= MANY else nullcontext():
+            document.set_messages(messages, not_sent or {})
+        self._stop_live()
+        self._cursor, self._search, self._unseen = None, None, False
+        index = document.index.get(message.id) if message else None
+        self._follow = index is None
+        self._lay_out((index, place[1]) if index is not None and place else None)
+        self.refresh()
+
+    def append(self, message: Message) -> None:
+        """Add a message at the end."""
+        self.prepare()
+        self.document.append(message)
+        self._grown()
+
+    def prepare(self) -> None:
+        """Import what draws a reply: one will follow."""
+        if not self._warm:
+            self._warm = True
+            self.run_worker(warm_up, thread=True, exit_on_error=False)
+
+    def add_notice(self, level: Level, text: str) -> None:
+        """Add a line that is not a message. Removed by the next `set_messages`."""
+        self.document.add_notice(level, text)
+        self._grown()
+
+    def set_not_sent(self, mapping: Mapping[str, str]) -> None:
+        """Set message ids that are not sent any more, and why: `trimmed`, `compacted` or `excluded`."""
+        with self._place_kept():
+            self.document.set_not_sent(mapping)
+
+    def set_counts(self, counts: Mapping[str, Count]) -> None:
+        """Set the tokens of messages, each with its source (`measured`, `derived`, `counted`, `estimated`)."""
+        with self._place_kept():
+            self.document.set_counts(counts)
+
+    def show_times(self, on: bool) -> None:
+        """Show or hide when each message was written."""
+        with self._place_kept():
+            self.document.show_times(on, time())
+
+    def _grown(self) -> None:
+        self._unseen = not self._follow
+        self._lay_out()
+        self.refresh()
+
+    # --- the streaming reply
+
+    @property
+    def _live(self) -> LiveReply | None:
+        """The streaming reply, or None. It changes when a thread has drawn it for the first time."""
+        return self.document.entries[self._live_index].live if self._live_index >= 0 else None
+
+    def start_reply(self, message_id: str, provider: str, model: str) -> None:
+        """A reply begins."""
+        self.document.start_reply(message_id, provider, model)
+        self._live_index = self.document.index[message_id]
+        self._grown()
+
+    def delta(self, message_id: str, kind: DeltaKind, text: str, name: str = "") -> None:
+        """Add a piece of the reply. The cost is independent of the conversation's length; drawing is throttled."""
+        if self._live is None or self.document.index.get(message_id) != self._live_index:
+            return
+        self._live.feed(kind, text, name, monotonic())
+        if self._follow:
+            self._flush_later()
+        elif not self._unseen:
+            self._unseen = True
+            self.refresh()
+
+    def finish_reply(self, message: Message) -> None:
+        """End the reply; it is drawn once more from its source."""
+        self._stop_live()
+        self.document.finish_reply(message)
+        self._grown()
+
+    def drop_reply(self, message_id: str) -> None:
+        """Remove the reply without a trace: it came to nothing and will be requested again."""
+        self._stop_live()
+        with self._place_kept():
+            self.document.drop_last(message_id)
+
+    def _stop_live(self) -> None:
+        self._live_index = -1
+        if self._flush_timer is not None:
+            self._flush_timer.stop()
+            self._flush_timer = None
+
+    def _flush_later(self) -> None:
+        """Draw the reply after a pause that leaves most of the time to everything else."""
+        if self._flush_timer is None:
+            gap = min(MOST_GAP, max(LEAST_GAP, GAP_FACTOR * self._flush_cost))
+            self._flush_timer = self.set_timer(gap, self._flush, name="transcript-flush")
+
+    def _flush(self) -> None:
+        """Draw what arrived, unless the reader is elsewhere."""
+        self._flush_timer = None
+        if self._live is None or not self._follow:
+            return
+        begin = monotonic()
+        self._draw_live()
+        self._lay_out()
+        self._flush_cost = monotonic() - begin
+
+    def _draw_live(self) -> None:
+        index, heights, live = self._live_index, self.document.heights, self._live
+        if live is None or not self.document.width:
+            return
+        first = self.document.draw_more(index, live, monotonic())
+        if live.behind:
+            self._flush_later()
+        self.refresh_lines(heights.top(index) + first, max(1, heights[index] - first))
+
+    # --- position and scrolling
+
+    def _place_of_reader(self) -> Place | None:
+        """Entry and row at the top of the view; None while the end is followed."""
+        heights = self.document.heights
+        return None if self._follow or not len(heights) else heights.place(round(self.scroll_y))
+
+    @property
+    def reader_place(self) -> MessagePlace | None:
+        """What is at the top of the view; None while the end is followed."""
+        place = self._place_of_reader()
+        return self.document.message_place(place) if place is not None else None
+
+    def return_to(self, place: MessagePlace | None) -> None:
+        """Return to a `reader_place`; None is the end."""
+        if place is None or place[0] not in self.document.index:
+            self.scroll_end()
+        else:
+            self._show((self.document.index[place[0]], place[1]))
+
+    @contextmanager
+    def _place_kept(self) -> Iterator[None]:
+        """Keep the top line in place while entries above it change."""
+        place = self._place_of_reader()
+        yield
+        self._lay_out(place)
+        self.refresh()
+
+    def scroll_to(self, *args: Any, **kwargs: Any) -> None:
+        """Scroll at once: an animation would conflict with heights that become known on the way."""
+        super().scroll_to(*args, **{**kwargs, "animate": False})
+
+    def scroll_end(self, *_args: Any, **_kwargs: Any) -> None:
+        """Go to the end and follow it, at once."""
+        self._follow, self._unseen = True, False
+        self._draw_live()
+        self._lay_out()
+        self.refresh()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """The reader scrolled: draw what came into view, without moving what is visible."""
+        if round(old_value) != round(new_value):
+            self.refresh(self.size.region)
+        if self._placing:
+            return
+        self._move_thumb(self.virtual_size.height, new_value)
+        document, old, new = self.document, round(old_value), round(new_value)
+        self._follow = new >= self.max_scroll_y
+        if self._follow:
+            self._unseen = False
+            self._draw_live()
+        elif new < old and document.width:
+            size = self.view_size
+            new += document.draw_above(old, min(old - new, 3 * size.height))
+            self._move(document.heights.total, max(0, new), size.width)
+        self._lay_out()
+
+    def _show(self, place: Place) -> None:
+        """Bring a position to the top of the view, if enough follows it."""
+        self._follow = False
+        self._lay_out(place)
+        self._follow = round(self.scroll_y) >= self.max_scroll_y
+        self.refresh()
+
+    def _lay_out(self, place: Place | None = None) -> None:
+        """Draw what is visible, and set heights and scroll position accordingly. `place` goes to the top."""
+        document = self.document
+        size = self.view_size
+        width = min(MAX_WIDTH, size.width - GUTTER - 1)
+        if width < 1 or size.height < 1:
+            return
+        if document.width != width:
+            place = document.resize(width, place or self._place_of_reader())
+        if self._follow:
+            first = document.draw_end(size.height)
+            top = max(0, document.heights.total - size.height)
+        else:
+            top = round(self.scroll_y)
+            if place:
+                document.draw(place[0])
+                top = document.heights.top(place[0]) + min(place[1], document.heights[place[0]])
+            top, first = document.draw_window(top, size.height)
+        document.evict(first, document.heights.find(top + size.height))
+        self._move(document.heights.total, top, size.width)
+
+    def _move(self, total: int, top: int, width: int) -> None:
+        self._placing = True
+        try:
+            if self.virtual_size != (width, total):
+                self.set_reactive(
+                    Widget.virtual_size, Size(width, total)
+                )  # otherwise the whole screen would be laid out again
+            self.scroll_target_y = top
+            self.scroll_y = top
+            self._move_thumb(total, top)
+        finally:
+            self._placing = False
+
+    def _move_thumb(self, total: int, top: float) -> None:
+        """Update the scroll bar, but only if its thumb moves: drawing it costs as much as the text."""
+        bar = self.vertical_scrollbar
+        bar.set_reactive(ScrollBar.window_virtual_size, total)
+        bar.set_reactive(ScrollBar.position, top)
+        thumb = thumb_eighths(self.size.height, total, top)
+        if thumb != self._thumb:
+            self._thumb = thumb
+            bar.refresh()
+
+    def _job_done(self, job: Job, rows: list[Row]) -> None:
+        """A large message was drawn: it replaces its placeholder; the reader's position is kept."""
+        document, place, height = self.document, self._place_of_reader(), self.document.heights[job.index]
+        before = document.entries[job.index].rows if job.index < len(document.entries) else None
+        change = document.accept(job, rows)
+        if change is not None:
+            if before:  # a partial would be printed in full in the log
+                self.run_worker(lambda: clear_gradually(before), thread=True, exit_on_error=False)
+            if place is not None and place[0] == job.index and place[1] > height // 2:
+                place = job.index, max(0, place[1] + change)  # nearer to its end, since the reader came from below
+            self._lay_out(place)
+            self.refresh()
+        if job.index == self._live_index:
+            self._flush_later()  # draw what arrived meanwhile
+
+    # --- drawing
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of the view, as cached with their rows.
+
+        The view has no border, padding, tint or opacity, so Textual's styles would only copy each line, and lose its
+        cached cropping and output with the copy: half the cost of a frame.
+        """
+        background = self.background_colors[1]
+        filters = self.get_line_filters()
+        painter = self._painter()
+        left, right = crop.column_span
+        strips: list[Strip] = []
+        for y in crop.line_range:
+            strip = painter.line(y)
+            for line_filter in filters:
+                strip = strip.apply_filter(line_filter, background)
+            strips.append(strip if (left, right) == (0, strip.cell_length) else strip.crop_extend(left, right, None))
+        return strips
+
+    def render_line(self, y: int) -> Strip:
+        """Line `y` of the view, as selecting by the mouse needs it."""
+        return self._painter().line(y, selectable=True)
+
+    def _painter(self) -> LinePainter | StaticText:
+        """The painter for the present state of the view."""
+        if not self.document.entries and self._static is not None:
+            return self._static.fitted(self.view_size, self.document.palette)
+        mark = MORE_MARK if self._unseen and not self._follow else ""
+        return LinePainter(
+            self.document, round(self.scroll_y), self.view_size, self._cursor, self._search, self.text_selection, mark
+        )
+
+    # --- selection
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text, as written rather than as wrapped."""
+        return selected_text(self.document, selection), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Redraw with the new selection."""
+        del selection
+        self.refresh()
