@@ -132,7 +132,14 @@ class CommandError(Exception):
 
 
 class EditorError(Exception):
-    """The external editor failed. `str()` is one line; the draft is unchanged."""
+    """The external editor failed. `str()` is one line; the draft is unchanged.
+
+    `written` is the text the editor left, "" for none.
+    """
+
+    def __init__(self, message: str, written: str = "") -> None:
+        super().__init__(message)
+        self.written = written
 
 
 class NotReadyError(Exception):

@@ -241,6 +241,8 @@ class ScreenUI:
                         self.chat.remember(before)
                 except EditorError as error:  # not inside `suspend`, which would not restore the terminal
                     problem = error
+                    if error.written:
+                        self.chat.remember(error.written)
         except SuspendNotSupported:
             problem = EditorError("There is no terminal here that an editor could use.")
         composer.focus_prompt()
@@ -305,6 +307,14 @@ def edit_externally(text: str) -> str:
             done = subprocess.run([*shlex.split(editor), str(path)], check=False)
         except (OSError, ValueError) as error:
             raise EditorError(f"The editor {editor!r} could not be started ({error}): set EDITOR.") from None
+        try:
+            written = path.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+        except OSError as error:
+            reason = error.strerror or error
+            raise EditorError(f"The editor {editor!r} left no file ({reason}); the draft is as it was.") from None
         if done.returncode:
-            raise EditorError(f"The editor {editor!r} ended with code {done.returncode}; the draft is as it was.")
-        return path.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+            problem = f"The editor {editor!r} ended with code {done.returncode}; the draft is as it was."
+            if written == text:
+                raise EditorError(problem)
+            raise EditorError(f"{problem} The up key has what was written there.", written)
+        return written
