@@ -164,6 +164,7 @@ _OUTPUT_END = _patterns(
 )
 # OpenRouter, of an account with little credit.
 _AFFORDED = _patterns(r"requested up to ~ tokens, but can only afford #")
+ANTHROPIC_BYTES = 32_000_000  # of a request: https://platform.claude.com/docs/en/api/overview, "Request size limits"
 # Limits in bytes or characters: of the whole request (Kimi, Vertex), of one string or file (OpenAI, Anthropic).
 _MOST_BYTES = _patterns(r"total message size ~ exceeds limit #", r"exceeds the limit: # bytes")
 _MOST_LENGTH = _patterns(r"string with maximum length #", r"image exceeds ~ MB maximum: ~ bytes > # bytes")
@@ -209,7 +210,7 @@ def affordable_answer(text: str) -> int | None:
 
 def most_bytes(text: str) -> int | None:
     """The bytes that a request may have in all, where it had more; None where the refusal names none."""
-    return _first(_MOST_BYTES, text)
+    return _first(_MOST_BYTES, text) or (ANTHROPIC_BYTES if "request_too_large" in text else None)
 
 
 def most_length(text: str) -> int | None:
