@@ -64,9 +64,9 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     rows = {key: account.rows.get(key, NO_TOKENS) for key in MESSAGE_ROWS}
     facts = {key: known for key, (known, _, _) in rows.items()}
     facts["tool_results"] = max(0.0, facts["tool_results"] - situation.estimate.cleared)
-    facts["hidden"] = min(float(total), calibration.hidden)
-    estimates = {key: estimated for key, (_, estimated, _) in rows.items()}
     split = split_preamble(request, situation.preamble, calibration)
+    facts["hidden"] = min(float(total), calibration.hidden + split.hidden)
+    estimates = {key: estimated for key, (_, estimated, _) in rows.items()}
 
     guess = learned(account.sums[len(account.messages)], calibration)
     texts = Flexible(guess, _doubt(situation, guess), FACTOR_LOW * guess, FACTOR_HIGH * guess)
@@ -77,6 +77,8 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     new_preamble = preamble.shifted(missing - (new_texts - texts.tokens))
     new_texts = texts.shifted(missing - (new_preamble - preamble.tokens))
     rest = missing - (new_texts - texts.tokens) - (new_preamble - preamble.tokens)
+    if rest > UNATTRIBUTED * total:  # more than all estimates could be off by: something else is in the total
+        new_texts, new_preamble, rest = texts.tokens, preamble.tokens, missing
 
     tokens = {key: split.weights[key] * _ratio(new_preamble, preamble.tokens) for key in split.weights}
     factor = _ratio(new_texts, sum(estimates.values()))
@@ -127,11 +129,15 @@ def _doubt(situation: Situation, guess: float) -> float:
 
 
 class PreambleSplit(NamedTuple):
-    """Tokens and their source by row key (one of `PREAMBLE_ROWS`), and how certain their sum is."""
+    """Tokens and their source by row key (one of `PREAMBLE_ROWS`), and how certain their sum is.
+
+    `hidden` is what calls had beyond these, and what they agree on: a prompt that the server adds.
+    """
 
     weights: Mapping[str, float]
     sources: Mapping[str, CountSource]
     flexible: Flexible
+    hidden: float = 0.0
 
 
 def split_preamble(request: Request, preamble: Preamble, calibration: Calibration) -> PreambleSplit:
@@ -139,7 +145,7 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
 
     The provider's own counts come first. Else calls of this model with this preamble measure its total, calls with the
     same system prompt and no tools measure that part; the tools are the difference. What calls can't tell apart remains
-    an estimate, and so does what is unlikely as long as one call alone says so.
+    an estimate, and so does what is unlikely as long as one call alone says so. If two say so, the server adds it.
     """
     if preamble.counted is not None:
         return _split(preamble.counted._asdict(), ("counted", "counted"), doubt=0.0, within=COUNTED_RANGE)
@@ -153,20 +159,27 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     alone = _without_tools(request, preamble, calibration) if words else None
     if not words:
         alone = PreambleCost(preamble.per_request, preamble.per_request, agreed=True)
+    whole = sum(weights.values())
+    added = 0.0
+    if measured is not None and measured.agreed and measured.actual > FACTOR_HIGH * whole + TEMPLATE:
+        added = measured.actual - whole
+    hidden = max(0.0, added - calibration.hidden)
     difference = 0.0 if measured is None or alone is None else measured.actual - alone.actual
+    if not words:
+        difference -= added
     likely = LEAST_PREAMBLE * weights["tools"] <= difference <= FACTOR_HIGH * weights["tools"]
-    if measured is None or alone is None or difference <= 0 or not (likely or measured.agreed):
-        whole = sum(weights.values())
+    if measured is None or alone is None or difference <= 0 or not likely:
         flexible = Flexible(whole, MARGIN_HEURISTIC * whole, LEAST_PREAMBLE * whole, FACTOR_HIGH * whole)
-        return PreambleSplit(weights, dict.fromkeys(weights, "estimated"), flexible)
+        return PreambleSplit(weights, dict.fromkeys(weights, "estimated"), flexible, hidden)
     weights["tools"] = difference
     for key in SECTION_ROWS:
-        weights[key] *= _ratio(alone.actual, words)
+        weights[key] *= _ratio(max(0.0, alone.actual - added), words)
     one = sum(weights[key] > 0 for key in SECTION_ROWS) <= 1
     system: CountSource = "derived" if one else "estimated"
     agreed = measured.agreed and alone.agreed
     within = LEARNED_RANGE if agreed else FACTOR_LOW
-    return _split(weights, (system, "derived"), doubt=MARGIN_TOKENIZER if agreed else MARGIN_HEURISTIC, within=within)
+    doubt = MARGIN_TOKENIZER if agreed else MARGIN_HEURISTIC
+    return _split(weights, (system, "derived"), doubt=doubt, within=within)._replace(hidden=hidden)
 
 
 def _split(
