@@ -23,9 +23,10 @@ def watch_lines(followed: Followed, width: int) -> list[Content]:
     usage = followed.usage
     window = f"{tokens_short(usage.limits.context, strip=True)} window" if usage.limits.context else "window unknown"
     source = f" ({usage.limits.detail})" if usage.limits.detail else ""
-    head = f"{followed.program} · {plain(followed.title)} · {usage.model} · {window}{source}"
+    tail = f" · {usage.model} · {window}{source}"
+    head = clip(f"{followed.program} · {plain(followed.title)}", max(20, width - len(tail)))
     lines = [
-        Content.styled(clip(head, width), "$text-muted"),
+        Content.styled(clip(head + tail, width), "$text-muted"),
         _number(followed, width),
         *picture_lines(usage, width, 1),
     ]

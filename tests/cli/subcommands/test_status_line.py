@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,13 +40,81 @@ def test_without_a_call_or_a_window_it_says_what_it_knows(tmp_path: Path) -> Non
     assert status_line.status_line({"transcript_path": transcript(tmp_path, 1_020)}) == "1k/? · 98 % cached"
 
 
-@pytest.mark.parametrize("text", ["", "[]", "nonsense", '{"context_window": 3}'])
+@pytest.mark.parametrize("text", ["[]", "nonsense", '{"context_window": 3}'])
 def test_other_input_is_refused_in_one_line(
     text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
     assert status_line.run() == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def of(*lines: dict[str, Any]) -> str:
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+CLAUDE_USAGE = {"input_tokens": 20, "cache_read_input_tokens": 220_000, "output_tokens": 1_000}
+CODEX_INFO = {
+    "last_token_usage": {"input_tokens": 60_000, "cached_input_tokens": 30_000, "output_tokens": 4_000},
+    "model_context_window": 258_400,
+}
+PI_USAGE = {"input": 10, "cacheRead": 40_000, "cacheWrite": 0, "output": 20}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (of({"message": {"usage": CLAUDE_USAGE}}), "~221k/1M 22 % · 100 % cached"),
+        (
+            of({"payload": {"type": "token_count", "info": CODEX_INFO}}, {"payload": {"text": '"last_token_usage"'}}),
+            "~64k/258k 25 % · 50 % cached",
+        ),
+        (of({"message": {"role": "assistant", "usage": PI_USAGE}}), "~40k/? · 100 % cached"),
+    ],
+)
+def test_a_session_file_of_each_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, line: str
+) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(text, "utf-8")
+    assert status_line.run(str(path)) == 0
+    assert capsys.readouterr().out == line + "\n"
+
+
+def test_what_cannot_be_read_at_once_is_left_to_watch(tmp_path: Path) -> None:
+    path = tmp_path / "session.json"
+    path.write_text('{"sessionId": "x", "messages": []}', "utf-8")
+    assert status_line.run(str(path)) is None
+    assert status_line.run(str(tmp_path / "none")) is None
+
+
+def test_the_newest_session_of_the_folder_without_a_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, work = tmp_path / "home", tmp_path / "my work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    assert status_line.run() is None
+    day = home / ".codex" / "sessions" / "2026" / "05" / "01"
+    claude = home / ".claude" / "projects" / "".join(c if c.isalnum() else "-" for c in str(work))
+    day.mkdir(parents=True)
+    claude.mkdir(parents=True)
+    count = {"payload": {"info": CODEX_INFO}}
+    (day / "rollout-1.jsonl").write_text(of({"payload": {"cwd": str(work)}}, count), "utf-8")
+    (day / "rollout-2.jsonl").write_text(of({"payload": {"cwd": str(tmp_path)}}, count), "utf-8")
+    assert (status_line.run(), capsys.readouterr().out[:5]) == (0, "~64k/")
+    (claude / "s.jsonl").write_text(of({"message": {"usage": CLAUDE_USAGE}}), "utf-8")
+    os.utime(day / "rollout-1.jsonl", (1, 1))
+    assert (status_line.run(), capsys.readouterr().out[:6]) == (0, "~221k/")
+    database = home / ".local" / "share" / "opencode" / "opencode.db"
+    database.parent.mkdir(parents=True)
+    database.touch()
+    os.utime(claude / "s.jsonl", (2, 2))
+    assert status_line.run() is None
 
 
 def test_it_loads_neither_a_command_line_parser_nor_anything_of_the_chat() -> None:

@@ -1,11 +1,14 @@
-"""`chatctx watch --line` as Claude Code's `statusLine` command: its JSON on standard input, one line back.
+"""`chatctx watch --line`: one line for a status line, also as the `statusLine` command of Claude Code.
 
-Claude Code runs it at every change, so it imports nothing but `json`: no command line parser, no tokenizer.
+It runs at every change, so it imports next to nothing: no command line parser, no tokenizer. What it can't read at once
+(whole JSON files, databases) is left to `watch`.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import select
 import sys
 
 TYPE_CHECKING = False
@@ -15,74 +18,173 @@ if TYPE_CHECKING:
 
 TAIL_BYTES = 400_000  # bytes at the end of the transcript, which contain the last calls
 COMPACTS_AT = 0.8  # share of the window, as in `chatctx watch`
+SMALL_WINDOW, LARGE_WINDOW = 200_000, 1_000_000  # tokens, as in `chatctx watch`
 MOST_INPUT = 1_000_000  # bytes of standard input
+PIPE_SECONDS = 0.2  # how long a pipe is waited for
+HEAD_BYTES = 64_000  # of a rollout, in which its folder stands
+CODEX_DAYS, CODEX_FILES = 3, 20  # newest folders and rollouts that are looked at
 
 
-def run() -> int:
-    """Read the status, print the line. Returns the exit code: 0, or 2 for input that is not Claude Code's."""
+def run(path: str | None = None) -> int | None:
+    """Print the line for the status on standard input, else for the session file `path` or the newest in this folder.
+
+    Returns the exit code: 0, 2 for input that is not Claude Code's, and None where reading takes more than this.
+    """
+    text = "" if path else _piped()
     try:
-        status = json.loads(sys.stdin.read(MOST_INPUT))
-        line = status_line(status)
+        line = status_line(json.loads(text)) if text else _session_line(path or _newest(os.getcwd()))  # noqa: PTH109
     except (ValueError, AttributeError, TypeError, LookupError):
         sys.stderr.write("chatctx: standard input is not the status that Claude Code gives to a statusLine command\n")
         return 2
+    if line is None:
+        return None
     sys.stdout.write(line + "\n")
     return 0
+
+
+def _piped() -> str:
+    """What stands on standard input; nothing from a terminal, or from a pipe that nobody writes to."""
+    try:
+        if sys.stdin.isatty() or not select.select([sys.stdin], [], [], PIPE_SECONDS)[0]:
+            return ""
+    except (OSError, ValueError):
+        pass  # not a file descriptor: it can be read at once
+    return sys.stdin.read(MOST_INPUT).strip()
+
+
+def _session_line(path: str) -> str | None:
+    """The line for a session file of Claude Code, Codex or pi; None for any other."""
+    calls = _Calls(path)
+    if not calls.inputs:
+        return None
+    size = calls.window
+    if size is None and calls.claude and max(calls.inputs) > SMALL_WINDOW:
+        size = LARGE_WINDOW
+    return _line(calls.inputs[-1] + calls.output, size, calls, "~")
 
 
 def status_line(status: Mapping[str, Any]) -> str:
     """The line for Claude Code's status: tokens of the window, calls until compaction, cache, cost of the session."""
     window = status.get("context_window") or {}
-    size = window.get("context_window_size")
-    inputs, cached = _last_calls(str(status.get("transcript_path") or ""))
+    calls = _Calls(str(status.get("transcript_path") or ""))
     usage = window.get("current_usage")
     if isinstance(usage, dict):
         read, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
         total = (usage.get("input_tokens") or 0) + read + written + (usage.get("output_tokens") or 0)
-        cached = read
-    elif inputs:
-        total = inputs[-1]
+        calls.cached = read
+    elif calls.inputs:
+        total = calls.inputs[-1]
     else:
         return "no call yet"
-    parts = [f"{_short(total)}/{_short(size) if size else '?'}"]
+    line = _line(total, window.get("context_window_size"), calls)
+    cost = (status.get("cost") or {}).get("total_cost_usd")
+    return f"{line} · ${cost:.2f} this session" if isinstance(cost, int | float) else line
+
+
+def _line(total: int, size: int | None, calls: _Calls, mark: str = "") -> str:
+    """Tokens of the window, calls until compaction, share of the cache. `mark` stands before an estimate."""
+    inputs = calls.inputs
+    parts = [f"{mark}{_short(total)}/{_short(size) if size else '?'}"]
     if size:
         parts[0] += f" {100 * total / size:.0f} %"
         pace = (inputs[-1] - inputs[0]) / (len(inputs) - 1) if len(inputs) > 1 else 0
         if pace > 0:
             parts.append(f"{max(0, int((COMPACTS_AT * size - total) / pace)):,} calls left")
-    if cached and total:
-        parts.append(f"{100 * cached / (inputs[-1] if inputs else total):.0f} % cached")
-    cost = (status.get("cost") or {}).get("total_cost_usd")
-    if isinstance(cost, int | float):
-        parts.append(f"${cost:.2f} this session")
+    if calls.cached and total:
+        parts.append(f"{100 * calls.cached / (inputs[-1] if inputs else total):.0f} % cached")
     return " · ".join(parts)
 
 
-def _last_calls(path: str) -> tuple[list[int], int]:
-    """Input tokens of the last calls, oldest first, since the context last shrank; and the cached part of the last."""
-    inputs: list[int] = []
-    cached = 0
+class _Calls:
+    """The last calls in a session file. Tokens; `inputs` are oldest first, since the context last shrank."""
+
+    def __init__(self, path: str) -> None:
+        self.inputs: list[int] = []
+        self.cached = 0
+        self.output = 0
+        self.window: int | None = None
+        self.claude = False
+        for line in _tail(path):
+            if b'"isSidechain":true' not in line and (b'"usage"' in line or b'"last_token_usage"' in line):
+                try:
+                    self._add(json.loads(line))
+                except (ValueError, LookupError, TypeError):
+                    continue  # not a call
+
+    def _add(self, line: Mapping[str, Any]) -> None:
+        if "payload" in line:  # Codex
+            info = line["payload"]["info"]
+            usage = info["last_token_usage"]
+            total, cached, output = usage["input_tokens"], usage["cached_input_tokens"], usage["output_tokens"]
+            self.window = info.get("model_context_window") or self.window
+        else:
+            usage = line["message"]["usage"]
+            self.claude = "input_tokens" in usage
+            if self.claude:
+                cached, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens")
+                total, output = usage["input_tokens"] + cached + (written or 0), usage.get("output_tokens") or 0
+            else:  # pi
+                cached = usage["cacheRead"]
+                total, output = usage["input"] + cached + usage["cacheWrite"], usage["output"]
+        if not total:
+            return
+        self.cached, self.output = cached, output
+        if self.inputs and total < 0.7 * self.inputs[-1]:
+            self.inputs.clear()
+        if self.inputs[-1:] != [total]:
+            self.inputs.append(total)
+
+
+def _tail(path: str) -> list[bytes]:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib would take a fifth of the available time
             file.seek(0, 2)
             file.seek(max(0, file.tell() - TAIL_BYTES))
-            lines = file.read().split(b"\n")
+            return file.read().split(b"\n")
     except OSError:
-        return inputs, cached
-    for line in lines:
-        if b'"usage"' not in line or b'"isSidechain":true' in line:
-            continue
-        try:
-            usage = json.loads(line)["message"]["usage"]
-            cached = usage.get("cache_read_input_tokens") or 0
-            total = usage["input_tokens"] + cached + (usage.get("cache_creation_input_tokens") or 0)
-        except (ValueError, LookupError, TypeError):
-            continue
-        if inputs and total < 0.7 * inputs[-1]:
-            inputs.clear()
-        if total and inputs[-1:] != [total]:
-            inputs.append(total)
-    return inputs, cached
+        return []
+
+
+def _newest(folder: str) -> str:
+    """The session of Claude Code, Codex or pi that was written last in `folder`; "" if another program's is newer."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - as above
+    claude = os.environ.get("CLAUDE_CONFIG_DIR") or f"{home}/.claude"
+    named = "".join(c if c.isascii() and c.isalnum() else "-" for c in folder)
+    files = _files(f"{claude}/projects/{named}") + _files(f"{home}/.pi/agent/sessions/-{named}--")
+    codex = os.environ.get("CODEX_HOME") or f"{home}/.codex"
+    days = [codex + "/sessions"]
+    for _ in range(3):  # the last days of the last months, in folders of the year, the month and the day
+        days = [f"{day}/{name}" for day in days for name in sorted(_names(day))[-CODEX_DAYS:]]
+    here = json.dumps(folder).encode()
+    rollouts = sorted((file for day in days for file in _files(day)), reverse=True)[:CODEX_FILES]
+    files += [next(((changed, path) for changed, path in rollouts if here in _head(path)), (0.0, ""))]
+    data = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
+    others = _files(f"{data}/opencode", ".db") + _files(f"{data}/opencode", ".db-wal")
+    gemini = f"{home}/.gemini/tmp"
+    others += [file for name in _names(gemini) for file in _files(f"{gemini}/{name}/chats", "")]
+    newest = max(files)
+    return "" if others and max(others) > newest else newest[1]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - as above
+    except OSError:
+        return []
+
+
+def _files(folder: str, ending: str = ".jsonl") -> list[tuple[float, str]]:
+    """Time of the last change and path of the files in `folder`."""
+    try:
+        with os.scandir(folder) as entries:
+            return [(e.stat().st_mtime, e.path) for e in entries if e.name.endswith(ending) and e.is_file()]
+    except OSError:
+        return []
+
+
+def _head(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 - as above
+        return file.read(HEAD_BYTES)
 
 
 def _short(tokens: int) -> str:

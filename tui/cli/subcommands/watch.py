@@ -16,6 +16,7 @@ from tui.cli.output import write
 from tui.config.settings import Settings
 from tui.config.values import parse_tokens
 from tui.context.usage.usage import usage_to_json
+from tui.text.clean import clean_text
 from tui.views.watch_lines import status_text, watch_lines
 
 POLL_SECONDS = 0.5  # one stat() call each
@@ -79,7 +80,7 @@ def _panel(follower: Follower, window: int | None) -> int:
     from rich.live import Live
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(file=sys.__stdout__, highlight=False)  # not the one that shows control characters as symbols
     if not console.is_terminal:
         raise UsageError("watch draws on a terminal: --line and --json are for scripts")
     shown: tuple[object, int] = (None, 0)
@@ -96,5 +97,5 @@ def _panel(follower: Follower, window: int | None) -> int:
             if (followed or note, width) != shown:
                 shown = (followed or note, width)
                 lines = [note or "no call yet"] if followed is None else [x.plain for x in watch_lines(followed, width)]
-                live.update(Text("\n".join(lines), no_wrap=True), refresh=True)
+                live.update(Text("\n".join(map(clean_text, lines)), no_wrap=True), refresh=True)
             time.sleep(POLL_SECONDS)
