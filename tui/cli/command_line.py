@@ -165,11 +165,12 @@ standard error and costs only itself. --exact asks the provider, which needs its
         "usage",
         "add up tokens and cost and score the estimates",
         """\
-Adds up all calls: input (fresh and from the cache), output and the reasoning in it, cost in US dollars ("$0.42+?" or
-"?" where prices are unknown; with --json "cost" and "known_cost"), how far the estimates were off, trims and
-compactions; for a session, for today, for all time, by provider, model and day. Imported sessions count at the time
-they were held. Calls that a fork inherited count in the session it came from; their number is shown (with --json
-"inherited").""",
+Adds up all calls: input (fresh, written to the cache, from the cache), output and the reasoning in it ("900+?" if
+that of some calls is unknown), cost in US dollars ("$0.42+?" or "?" where prices are unknown; with --json "cost" and
+"known_cost"), how far the estimates were off, trims and compactions; for a session, for today, for all time, by
+provider, model and day. With --calls: what was predicted of each request, what the server reported, whether that is
+believed and why, what was left out, and which model answered. Imported sessions count at the time they were held.
+Calls that a fork inherited count in the session it came from; their number is shown (with --json "inherited").""",
         click.Option(
             ["-s", "--session"], metavar="ID", type=SESSION, help="the session to show; the last one if not given"
         ),

@@ -202,6 +202,13 @@ def test_what_a_chat_template_adds_is_shown_but_no_reason_to_warn() -> None:
     assert usage.warnings == ()
 
 
+@pytest.mark.parametrize("model", ["gemini-3-pro", "mistral-large", "gpt-5"])
+def test_an_empty_conversation_has_nothing_to_warn_of(model: str) -> None:
+    usage = usage_of(estimator(), request(model=model))
+    assert usage.warnings == ()
+    assert sum(row.tokens for row in usage.rows) == usage.total
+
+
 def test_contradicting_measurements_leave_no_row_empty_and_are_said() -> None:
     known = estimator()
     asked = request(user("hello"), tools=TOOLS)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from math import isfinite
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,7 @@ from tests.context.helpers import (
     thinking,
     user,
 )
+from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits
 from tui.context.usage.rows import apportion
@@ -256,3 +258,28 @@ def test_rows_always_add_up(
     known.record(asked, answer("reply"), Usage(measured, output), learn=True, at=0.0)
     for messages_then in (talk, [*talk, answer("reply")], [*talk, answer("reply"), user("more of it")], talk[1:]):
         check(usage_of(request(*messages_then, system=system, tools=offered), known, ModelLimits(context), settings))
+
+
+@given(
+    st.lists(messages, max_size=4),
+    st.integers(0, 4_000),
+    st.integers(0, 3_000),
+    st.none() | st.lists(st.integers(0, 900), min_size=5, max_size=5),
+    st.booleans(),
+)
+def test_rows_add_up_whatever_was_learned_and_counted(
+    talk: list[Message], measured: int, hidden: int, counts: list[int] | None, agreed: bool
+) -> None:
+    known = estimator()
+    asked = request(*talk, system="a b c d", tools=(ToolSchema("t", "a b c", "{}"),))
+    if counts is not None:
+        known.note_parts(asked, counts)
+    known.calibrations.put("p", MODEL, Calibration().learn_excess(hidden, sure=agreed))
+    check(usage_of(asked, known))
+    for session in ("one", "two"):
+        again = replace(asked, session=session, messages=(*asked.messages, user(session)))
+        known.record(again, answer("reply"), Usage(measured, 9), learn=True, at=0.0)
+        usage = usage_of(again, known)
+        check(usage)
+        assert all(isfinite(row.tokens) for row in usage.rows)
+        assert {row.key for row in usage.rows} <= set(ROW_NAMES)

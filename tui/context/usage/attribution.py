@@ -12,13 +12,9 @@ from tui.context.counting.classes import unpack
 from tui.context.counting.costs import CountSource
 from tui.context.counting.digests import preamble_digest
 from tui.context.counting.tokenizers import margins_of
-from tui.context.estimate.calibration import (
-    MARGIN_HEURISTIC,
-    MARGIN_TOKENIZER,
-    Calibration,
-)
+from tui.context.estimate.calibration import MARGIN_HEURISTIC, MARGIN_TOKENIZER, Calibration
 from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW
-from tui.context.estimate.ledger import NO_TOKENS
+from tui.context.estimate.ledger import NO_TOKENS, RowTokens
 from tui.context.estimate.preamble import Preamble
 from tui.context.estimate.preamble_costs import PreambleCost
 from tui.context.estimate.prediction import Situation, learned
@@ -62,45 +58,64 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     """How the total of `situation` is attributed."""
     total, account, calibration = situation.estimate.tokens, situation.account, situation.calibration
     rows = {key: account.rows.get(key, NO_TOKENS) for key in MESSAGE_ROWS}
-    facts = {key: known for key, (known, _, _) in rows.items()}
-    facts["tool_results"] = max(0.0, facts["tool_results"] - situation.estimate.cleared)
     split = split_preamble(request, situation.preamble, calibration)
-    facts["hidden"] = min(float(total), calibration.hidden + split.hidden)
-    estimates = {key: estimated for key, (_, estimated, _) in rows.items()}
+    tokens = {key: known for key, (known, _, _) in rows.items()}
+    tokens["tool_results"] = max(0.0, tokens["tool_results"] - situation.estimate.cleared)
+    tokens["hidden"] = min(float(total), calibration.hidden + split.hidden)
 
     guess = learned(account.sums[len(account.messages)], calibration)
     texts = Flexible(guess, _doubt(situation, guess), FACTOR_LOW * guess, FACTOR_HIGH * guess)
-    preamble = split.flexible
-    missing = total - sum(facts.values()) - texts.tokens - preamble.tokens
+    missing = total - sum(tokens.values()) - texts.tokens - split.flexible.tokens
+    texts_tokens, preamble_tokens, rest = _share(missing, texts, split.flexible)
+    if rest > UNATTRIBUTED * total:  # more than all estimates could be off by: something else is in the total
+        texts_tokens, preamble_tokens, rest = texts.tokens, split.flexible.tokens, missing
+
+    factor = _ratio(texts_tokens, sum(estimated for _, estimated, _ in rows.values()))
+    for key, (_, estimated, _) in rows.items():
+        tokens[key] += factor * estimated
+    for key, weight in split.weights.items():
+        tokens[key] = weight * _ratio(preamble_tokens, split.flexible.tokens)
+    measured = situation.base.measured
+    sources: dict[str, CountSource] = {**split.sources, "hidden": "derived", **_message_sources(rows)}
+    if measured:
+        sources |= _differences(rows, split, guess)
+    return _with_rest(Attribution(tokens, sources, factor), total, rest, measured=measured)
+
+
+def _share(missing: float, texts: Flexible, preamble: Flexible) -> tuple[float, float, float]:
+    """The tokens of both with `missing` shared out by their doubt within their ranges, and what neither can take."""
     doubt = texts.doubt + preamble.doubt
     new_texts = texts.shifted(missing * texts.doubt / doubt if doubt else 0.0)
     new_preamble = preamble.shifted(missing - (new_texts - texts.tokens))
     new_texts = texts.shifted(missing - (new_preamble - preamble.tokens))
-    rest = missing - (new_texts - texts.tokens) - (new_preamble - preamble.tokens)
-    if rest > UNATTRIBUTED * total:  # more than all estimates could be off by: something else is in the total
-        new_texts, new_preamble, rest = texts.tokens, preamble.tokens, missing
+    return new_texts, new_preamble, missing - (new_texts - texts.tokens) - (new_preamble - preamble.tokens)
 
-    tokens = {key: split.weights[key] * _ratio(new_preamble, preamble.tokens) for key in split.weights}
-    factor = _ratio(new_texts, sum(estimates.values()))
-    for key, fact in facts.items():
-        tokens[key] = fact + estimates.get(key, 0.0) * factor
-    sources: dict[str, CountSource] = {**split.sources, "hidden": "derived"}
-    one = sum(weight > 0 for weight in split.weights.values()) == 1
-    if one and situation.base.measured and guess <= MARGIN_TOKENIZER * preamble.tokens:
-        sources = {key: "derived" if source == "estimated" else source for key, source in sources.items()}
-    for key, (_, estimated, derived) in rows.items():
-        sources[key] = "estimated" if estimated > 0 else "derived" if derived > 0 else "measured"
-    guessed = [key for key, estimated in estimates.items() if estimated > 0]
-    if len(guessed) == 1 and situation.base.measured and not preamble.doubt:  # the difference of what is certain
-        sources[guessed[0]] = "derived"
-    return _with_rest(Attribution(tokens, sources, factor), total, rest, measured=situation.base.measured)
+
+def _message_sources(rows: RowTokens) -> dict[str, CountSource]:
+    """A row is as sure as the least sure of its messages."""
+    return {
+        key: "estimated" if estimated > 0 else "derived" if derived > 0 else "measured"
+        for key, (_, estimated, derived) in rows.items()
+    }
+
+
+def _differences(rows: RowTokens, split: PreambleSplit, guess: float) -> dict[str, CountSource]:
+    """The estimated row that is the difference of a measured total and certain rows, if it is the only one."""
+    preamble = [key for key, weight in split.weights.items() if weight > 0]
+    guessed = [key for key, (_, estimated, _) in rows.items() if estimated > 0]
+    if len(guessed) == 1 and not split.flexible.doubt:
+        return {guessed[0]: "derived"}
+    certain = guess <= MARGIN_TOKENIZER * split.flexible.tokens
+    if len(preamble) == 1 and certain and split.sources[preamble[0]] == "estimated":
+        return {preamble[0]: "derived"}
+    return {}
 
 
 def _with_rest(attribution: Attribution, total: int, rest: float, *, measured: bool) -> Attribution:
     """`attribution` with `rest`, which is in none of its rows (negative: they come to more than there is)."""
     tokens, sources, warning = dict(attribution.tokens), dict(attribution.sources), ""
     largest = max(tokens, key=lambda key: tokens[key])
-    if abs(rest) < UNATTRIBUTED * total and tokens[largest] + rest > 0:
+    if abs(rest) <= UNATTRIBUTED * total and tokens[largest] + rest >= 0:
         tokens[largest] += rest
     elif rest > 0:
         tokens["unattributed"] = rest
@@ -149,24 +164,19 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     """
     if preamble.counted is not None:
         return _split(preamble.counted._asdict(), ("counted", "counted"), doubt=0.0, within=COUNTED_RANGE)
-    weights: dict[str, float] = dict.fromkeys(PREAMBLE_ROWS, 0.0)
-    for section, tokens in zip(request.system, preamble.sections, strict=True):
-        weights[section.kind] += tokens
-    weights["system"] += preamble.per_request if weights["system"] else 0.0
-    weights["tools"] += sum(preamble.tools) + preamble.fixed
-    measured = calibration.preambles.costs.get(preamble.digest.hex())
-    words = sum(weights[key] for key in SECTION_ROWS)
-    alone = _without_tools(request, preamble, calibration) if words else None
-    if not words:
-        alone = PreambleCost(preamble.per_request, preamble.per_request, agreed=True)
-    whole = sum(weights.values())
+    weights = _estimated_weights(request, preamble)
+    whole, words = sum(weights.values()), sum(weights[key] for key in SECTION_ROWS)
+    costs = calibration.preambles.costs
+    measured = costs.get(preamble.digest.hex())
     added = 0.0
     if measured is not None and measured.agreed and measured.actual > FACTOR_HIGH * whole + TEMPLATE:
         added = measured.actual - whole
     hidden = max(0.0, added - calibration.hidden)
-    difference = 0.0 if measured is None or alone is None else measured.actual - alone.actual
+    # What a request without tools has before its messages.
+    alone = costs.get(preamble_digest(request.system, ()).hex())
     if not words:
-        difference -= added
+        alone = PreambleCost(preamble.per_request, preamble.per_request + added, agreed=True)
+    difference = 0.0 if measured is None or alone is None else measured.actual - alone.actual
     likely = LEAST_PREAMBLE * weights["tools"] <= difference <= FACTOR_HIGH * weights["tools"]
     if measured is None or alone is None or difference <= 0 or not likely:
         flexible = Flexible(whole, MARGIN_HEURISTIC * whole, LEAST_PREAMBLE * whole, FACTOR_HIGH * whole)
@@ -175,11 +185,20 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     for key in SECTION_ROWS:
         weights[key] *= _ratio(max(0.0, alone.actual - added), words)
     one = sum(weights[key] > 0 for key in SECTION_ROWS) <= 1
-    system: CountSource = "derived" if one else "estimated"
     agreed = measured.agreed and alone.agreed
-    within = LEARNED_RANGE if agreed else FACTOR_LOW
-    doubt = MARGIN_TOKENIZER if agreed else MARGIN_HEURISTIC
-    return _split(weights, (system, "derived"), doubt=doubt, within=within)._replace(hidden=hidden)
+    doubt, within = (MARGIN_TOKENIZER, LEARNED_RANGE) if agreed else (MARGIN_HEURISTIC, FACTOR_LOW)
+    split = _split(weights, ("derived" if one else "estimated", "derived"), doubt=doubt, within=within)
+    return split._replace(hidden=hidden)
+
+
+def _estimated_weights(request: Request, preamble: Preamble) -> dict[str, float]:
+    """The estimates of sections and tools by row key."""
+    weights: dict[str, float] = dict.fromkeys(PREAMBLE_ROWS, 0.0)
+    for section, tokens in zip(request.system, preamble.sections, strict=True):
+        weights[section.kind] += tokens
+    weights["system"] += preamble.per_request if weights["system"] else 0.0
+    weights["tools"] += sum(preamble.tools) + preamble.fixed
+    return weights
 
 
 def _split(
@@ -190,8 +209,3 @@ def _split(
     flexible = Flexible(whole, doubt * whole, (1 - within) * whole, (1 + within) * whole)
     prompts, tools = sources
     return PreambleSplit(weights, {**dict.fromkeys(SECTION_ROWS, prompts), "tools": tools}, flexible)
-
-
-def _without_tools(request: Request, preamble: Preamble, calibration: Calibration) -> PreambleCost | None:
-    """What the system prompt alone was measured at; None if unknown."""
-    return calibration.preambles.costs.get(preamble_digest(request.system, ()).hex())
