@@ -132,12 +132,10 @@ class Servers:
             if line.status.state == "failed":
                 lines.append(f"MCP server {line.status.name}: {line.status.reason.rstrip('.')}. /mcp shows more.")
             lines += [f"MCP server {line.status.name}: {issue.text}." for issue in line.status.issues if issue.fault]
-        new = [line for line in lines if line not in self._announced]
-        self._announced.update(new)
-        return new
+        return self._new(lines)
 
     def absent(self) -> list[str]:
-        """Servers that are neither ready nor failed: what the answer went without, a line each."""
+        """Servers that are neither ready nor failed, so that a request goes without them; each line once."""
         lines = []
         for status in (line.status for line in self.lines):
             if status.state in ("starting", "reconnecting") and not status.tools:
@@ -146,7 +144,12 @@ class Servers:
                     f"MCP server {status.name} was not there in time{why}: its tools were not offered. [tools] wait"
                     " says how long it is waited for."
                 )
-        return lines
+        return self._new(lines)
+
+    def _new(self, lines: Sequence[str]) -> list[str]:
+        new = [line for line in lines if line not in self._announced]
+        self._announced.update(new)
+        return new
 
     # -- changing ----------------------------------------------------------------------------------------------------
 

@@ -94,12 +94,12 @@ async def ask(
         began = time.time()
 
         def tell_of_servers() -> None:
-            for line in workspace.servers.news():
+            absent = workspace.servers.absent() if chat.tools.waits_for_servers else ()
+            for line in (*workspace.servers.news(), *absent):
                 complain(line)
 
         outcome = await _stream(chat, question, attachments, silent=as_json, allowed=allow, began=tell_of_servers)
-        tell_of_servers()
-        for line in workspace.servers.absent() if chat.tools.waits_for_servers else ():
+        for line in workspace.servers.news():
             complain(line)
         if as_json:
             groups = await asyncio.to_thread(partial(workspace.services.calls.groups, chat.id, since=began))
