@@ -49,7 +49,7 @@ class FormPanel(Panel[dict[str, str]]):
             panel.border_title = plain(self.form.title)
             panel.border_subtitle = clickable(self, ("enter", self.form.action, "submit"), *several, CLOSE)
             if self.form.text:
-                yield Static(plain(self.form.text), markup=False)
+                yield Static("\n".join(map(plain, self.form.text.split("\n"))), markup=False)
                 yield Static("")
             for field in self.form.fields:
                 yield Static(plain(field.label), classes="label", markup=False)
@@ -62,7 +62,7 @@ class FormPanel(Panel[dict[str, str]]):
 
     def on_mount(self) -> None:
         """Focus the first field."""
-        self.query(Input).first().focus()
+        self.query(Input).first().focus(scroll_visible=False)  # a long form is read from its beginning
 
     def action_submit(self) -> None:
         """Go to a required field that is empty; else submit the form."""

@@ -181,7 +181,8 @@ def _server(server: ServerLine, tools: list[ToolLine], width: int, unfolded: boo
     if status.reason:
         rows += [Row(Content.styled(f"  {text}", colour)) for text in wrapped(status.reason, width - 2)]
     for issue in status.issues[: None if unfolded else ISSUES_SHOWN]:
-        rows += [Row(Content.styled(f"  {text}", "$text-warning")) for text in wrapped(f"! {issue.text}", width - 2)]
+        mark, style = ("! ", "$text-warning") if issue.fault else ("", "$text-muted")
+        rows += [Row(Content.styled(f"  {text}", style)) for text in wrapped(f"{mark}{issue.text}", width - 2)]
     if not unfolded and (hidden := len(status.issues) - ISSUES_SHOWN) > 0:
         rows.append(Row(Content.styled(f"  ! {hidden:,} more like that", "$text-warning")))
     return rows

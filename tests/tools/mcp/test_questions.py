@@ -67,7 +67,7 @@ def field(**schema: Any) -> Field:
         ),
         (
             {"type": "array", "items": {"anyOf": TITLED}, "default": ["r"]},
-            Field("x", "x", "text", COLOURS, many=True, default="r", required=True),
+            Field("x", "x", "text", COLOURS, many=True, default="Red", required=True),
         ),
     ],
 )

@@ -187,7 +187,7 @@ def _field(name: str, value: object, *, required: bool) -> Field:
         "text" if kind in ("string", "array") else kind,
         options,
         many,
-        _default(schema.get("default")),
+        _default(schema.get("default"), dict(options)),
         required,
         _limit(schema, "minimum", "minLength"),
         _limit(schema, "maximum", "maxLength"),
@@ -213,16 +213,17 @@ def _options(schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((str(value), str(label)) for value, label in zip(values, labels, strict=True))
 
 
-def _default(value: object) -> str:
+def _default(value: object, labels: Mapping[str, str]) -> str:
+    """As a person would write it: by the labels of the options."""
     match value:
         case None:
             return ""
         case bool():
             return "yes" if value else "no"
         case list():
-            return ", ".join(map(str, value))
+            return ", ".join(labels.get(str(each), str(each)) for each in value)
         case _:
-            return str(value)
+            return labels.get(str(value), str(value))
 
 
 def _limit(schema: Mapping[str, Any], *keys: str) -> float | None:
