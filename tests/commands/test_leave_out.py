@@ -17,6 +17,14 @@ async def test_the_last_turn_leaves_what_is_sent_and_comes_back(talk: Commands) 
     assert (await talk.session.refresh_usage()).total == before.total
 
 
+async def test_of_a_turn_that_is_not_sent_any_more_it_says_why(talk: Commands) -> None:
+    await talk.session.rewind(talk.session.messages[0].id)
+    before = dict(talk.session.not_sent)
+    ui = await talk.run("/leave-out")
+    assert "set aside when you went back" in ui.refused[0]
+    assert talk.session.not_sent == before
+
+
 async def test_without_a_turn_it_says_so(commands: Commands) -> None:
     ui = await commands.run("/leave-out")
     assert "no turn to leave out" in ui.refused[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tui.commands.ui import UI, Chat, Command, CommandError
 from tui.text.numbers import tokens_exact
+from tui.views.context.messages import why_not
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
@@ -12,9 +13,12 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     asked = [message.id for message in session.messages if message.role == "user" and message.kind == "chat"]
     if not asked:
         raise CommandError("There is no turn to leave out yet: write a message first.")
+    left_out = session.not_sent.get(asked[-1], "")
+    if reason := why_not(left_out, pin=False):
+        raise CommandError(reason)
     turn = [message.id for message in session.messages if message.id >= asked[-1]]
     before = await session.refresh_usage()
-    out = session.not_sent.get(asked[-1]) != "excluded"
+    out = left_out != "excluded"
     for message_id in turn:
         await session.exclude(message_id, out)
     after = await session.refresh_usage()

@@ -7,7 +7,7 @@ from textual import events
 from textual.binding import Binding
 
 from tests.screens.conftest import running
-from tests.screens.talks import Talk, assistant, user
+from tests.screens.talks import Talk, assistant, ident, user
 from tui.screens.chat.screen import ChatScreen
 from tui.screens.chat.turns import message_keys
 from tui.widgets.composer.composer import PromptArea
@@ -25,6 +25,22 @@ async def test_what_is_typed_over_a_chosen_message_goes_to_the_prompt() -> None:
         assert run.chat.transcript.cursor_id is None
         assert not run.session.not_sent and not run.session.pinned
         assert "c copy" not in run.text
+
+
+async def test_what_was_set_aside_can_be_neither_pinned_nor_left_out_and_says_why() -> None:
+    async with running(talk()) as run:
+        await run.session.rewind(ident("m2"))
+        await run.press("alt+up", "p")
+        await run.shows("set aside when you went back")
+        await run.shows("nothing to pin")
+        await run.press("x")
+        await run.shows("nothing to leave out")
+        assert (run.session.not_sent, run.session.pinned) == ({ident("m2"): "set aside"}, frozenset())
+        await run.press("escape")
+        await run.command("/context")
+        await run.press("m", "x")
+        await run.shows("nothing to leave out")
+        assert run.session.not_sent == {ident("m2"): "set aside"}
 
 
 @pytest.mark.slow

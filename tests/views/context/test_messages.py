@@ -8,9 +8,16 @@ from tests.usages import assistant, make_usage, user
 from tui.context.usage.rows import MessageTokens
 from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult
 from tui.views.context.history import Call, calls_of, chart_lines, legend
-from tui.views.context.messages import listed, message_line, message_lines, preview
+from tui.views.context.messages import listed, message_line, message_lines, preview, why_not
 
 USAGE = make_usage(1_550, messages={"m1": MessageTokens(900, "derived"), "m2": MessageTokens(150, "estimated")})
+
+
+@pytest.mark.parametrize(("left_out", "says"), [("trimmed", "Rolling context"), ("compacted", "A summary"), ("", "")])
+def test_why_a_message_cannot_be_pinned_or_left_out(left_out: str, says: str) -> None:
+    assert why_not(left_out, pin=False).startswith(says)
+    assert bool(why_not(left_out, pin=True)) == bool(says)
+    assert not why_not("excluded", pin=False)  # x includes it again
 
 
 def test_what_is_not_sent_costs_nothing_and_says_why() -> None:

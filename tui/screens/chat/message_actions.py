@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tui.messages import Message, ToolResult
+from tui.views.context.messages import why_not
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
@@ -102,10 +103,15 @@ class MessageActions:
             self._screen.notify("Enter asks this again and replaces all that followed.", markup=False)
 
     async def _select(self, session: ChatSession, message_id: str, action: str) -> None:
+        left_out = session.not_sent.get(message_id, "")
+        pinned = message_id in session.pinned
+        if (reason := why_not(left_out, pin=action == "pin")) and not (pinned and action == "pin"):
+            self._screen.notify(reason, markup=False)
+            return
         if action == "pin":
-            await session.pin(message_id, message_id not in session.pinned)
+            await session.pin(message_id, not pinned)
         else:
-            await session.exclude(message_id, session.not_sent.get(message_id) != "excluded")
+            await session.exclude(message_id, left_out != "excluded")
         await session.refresh_usage()
         self._screen.recounted()
 

@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from tui.screens.base import BACK, Panel, clickable
-from tui.views.context.messages import MessageLine, listed, message_line, message_lines
+from tui.views.context.messages import MessageLine, listed, message_line, message_lines, why_not
 from tui.widgets.line_list import LineList
 
 if TYPE_CHECKING:
@@ -105,15 +105,23 @@ class MessagesPanel(Panel[str]):
 
     async def action_pin(self) -> None:
         """Pin or unpin this message: pinned ones are never trimmed."""
-        if self.chosen is not None:
-            await self.session.pin(self.chosen.id, not self.chosen.pinned)
+        chosen = self.chosen
+        if chosen is not None and (chosen.pinned or self._can(why_not(chosen.left_out, pin=True))):
+            await self.session.pin(chosen.id, not chosen.pinned)
             await self._recount()
 
     async def action_exclude(self) -> None:
         """Leave this message out of requests, or include it again."""
-        if self.chosen is not None:
-            await self.session.exclude(self.chosen.id, self.chosen.left_out != "excluded")
+        chosen = self.chosen
+        if chosen is not None and self._can(why_not(chosen.left_out, pin=False)):
+            await self.session.exclude(chosen.id, chosen.left_out != "excluded")
             await self._recount()
+
+    def _can(self, reason: str) -> bool:
+        """Whether there is no `reason` not to, which is then shown."""
+        if reason:
+            self.notify(reason, markup=False)
+        return not reason
 
     async def _recount(self) -> None:
         await self.session.refresh_usage()

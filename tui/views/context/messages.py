@@ -33,6 +33,19 @@ class MessageLine:
     pinned: bool = False
 
 
+_NOT_SENT = {
+    "set aside": "It was set aside when you went back and is not sent",
+    "compacted": "A summary stands for it",
+    "trimmed": "Rolling context leaves it out already",
+}
+
+
+def why_not(left_out: str, *, pin: bool) -> str:
+    """Why a message can't be pinned, or left out; "" if it can. `left_out` says why it is not sent."""
+    reason = _NOT_SENT.get(left_out)
+    return "" if reason is None else f"{reason}: nothing to {'pin' if pin else 'leave out'}."
+
+
 def message_lines(
     messages: Iterable[Message],
     usage: ContextUsage | None,
