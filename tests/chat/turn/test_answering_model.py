@@ -71,6 +71,17 @@ async def test_a_release_of_the_model_or_a_name_that_says_nothing_changes_nothin
             assert filed_under(workspace) == {"m"}
 
 
+async def test_a_summary_is_billed_as_the_model_that_wrote_it(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, named(ANSWERING)) as workspace:
+        session = await workspace.new_session()
+        for number in range(4):
+            await told(session, f"{number} " + "and what of the rivers? " * 60)
+        async for _ in session.compact():
+            pass
+        compaction = [call for call in await workspace.calls(session.id) if call.kind == "compaction"][-1]
+        assert (compaction.model, compaction.answered_by, compaction.billed_model) == ("m", ANSWERING, ANSWERING)
+
+
 async def test_a_window_that_a_person_set_stands_whoever_answers(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, named(ANSWERING)) as workspace:
         session = await workspace.new_session()

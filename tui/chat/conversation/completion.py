@@ -11,19 +11,23 @@ from typing import TypeAlias
 from tui.chat.attachments import with_bytes
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import uninterrupted
-from tui.chat.store.calls import CallKind
+from tui.chat.store.calls import CallKind, billed_model
 from tui.messages import Request, Usage
-from tui.providers.base import Provider, ProviderError, StreamEnd, TextDelta, UsageUpdate
+from tui.providers.base import ModelNamed, Provider, ProviderError, StreamEnd, TextDelta, UsageUpdate
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer of the model. `complete` is False if it broke off, or was `cut` at its output limit."""
+    """An answer of the model. `complete` is False if it broke off, or was `cut` at its output limit.
+
+    `answered_by` is the model as the server names it, "" if it doesn't.
+    """
 
     text: str
     usage: Usage | None = None
     complete: bool = True
     cut: bool = False
+    answered_by: str = ""
 
     @property
     def problem(self) -> str:
@@ -46,6 +50,7 @@ def complete_with(provider: Provider) -> Complete:
         texts: list[str] = []
         usage: Usage | None = None
         ended = cut = False
+        answered_by = ""
         stream = provider.stream(request)
         try:
             async for event in stream:
@@ -54,13 +59,15 @@ def complete_with(provider: Provider) -> Complete:
                         texts.append(text)
                     case UsageUpdate(latest):
                         usage = latest
+                    case ModelNamed(model):
+                        answered_by = model
                     case StreamEnd(kind):
                         ended, cut = kind in ("stop", "other"), kind == "length"
                     case _:
                         pass
         finally:
             await stream.aclose()
-        return Completion("".join(texts), usage, ended, cut)
+        return Completion("".join(texts), usage, ended, cut, answered_by)
 
     return complete
 
@@ -68,9 +75,11 @@ def complete_with(provider: Provider) -> Complete:
 def billed(complete: Complete, services: Services, kind: CallKind) -> Complete:
     """`complete` with a row in the call log: it is billed, but does not measure the conversation."""
 
-    def finish(call: str, request: Request, usage: Usage | None, seconds: float, problem: str | None) -> None:
-        cost = services.price(usage, request.provider, request.model) if usage else None
-        services.calls.finish(call, usage=usage, seconds=seconds, error=problem, cost=cost)
+    def finish(call: str, request: Request, answer: Completion | None, seconds: float, problem: str | None) -> None:
+        usage, answered_by = (answer.usage, answer.answered_by) if answer is not None else (None, "")
+        model = billed_model(request.model, answered_by)
+        cost = services.price(usage, request.provider, model) if usage else None
+        services.calls.finish(call, usage=usage, seconds=seconds, error=problem, cost=cost, answered_by=answered_by)
 
     async def complete_billed(request: Request) -> Completion:
         started = time.monotonic()
@@ -85,9 +94,8 @@ def billed(complete: Complete, services: Services, kind: CallKind) -> Complete:
             problem = str(error)
             raise
         finally:
-            usage = answer.usage if answer is not None else None
             seconds = time.monotonic() - started
-            await uninterrupted(asyncio.to_thread(finish, call, request, usage, seconds, problem))
+            await uninterrupted(asyncio.to_thread(finish, call, request, answer, seconds, problem))
         return answer
 
     return complete_billed
