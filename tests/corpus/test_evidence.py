@@ -12,7 +12,7 @@ import pytest
 from tests.bench.wire_requests import Row, read_rows
 from tests.corpus import corpus_root, recordings
 from tests.corpus.test_streams import files
-from tui.chat.interchange.foreign import read_recording
+from tests.recordings import read_recording
 from tui.chat.interchange.replay import replay
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter

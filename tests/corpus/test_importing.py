@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import corpus_root
+from tests.recordings import read_recording
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Target, build_request
-from tui.chat.interchange.foreign import read_recording
 from tui.chat.interchange.importing import import_measured
 from tui.chat.store.calls import CallLog
 from tui.chat.store.store import SessionStore

@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 
 from tests.corpus import corpus_root
-from tui.chat.interchange.foreign import read_recording
+from tests.recordings import read_recording
 from tui.chat.interchange.replay import Replay, replay, summary
 
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]

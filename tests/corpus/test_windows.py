@@ -10,8 +10,8 @@ import pytest
 
 from tests.context.conversations import problems
 from tests.corpus import corpus_root
+from tests.recordings import read_recording
 from tui.chat.conversation.projection import Target, request_for
-from tui.chat.interchange.foreign import read_recording
 from tui.context.counting.counting import TokenCounter
 from tui.context.reduction.checkpoints import CompactionRecord, apply_compactions
 from tui.context.reduction.compaction import ClearResults, Summarise, plan_compaction

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tui.chat.interchange.foreign import read_recording
+from tests.recordings import read_recording
 from tui.chat.interchange.import_checks import checked_records, checked_row
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.calls import CallRow

@@ -8,10 +8,10 @@ import pytest
 
 from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
 from tests.chat.store.test_store import EVERYTHING, user
+from tests.recordings import read_recording
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange.export import export_session
-from tui.chat.interchange.foreign import read_recording
 from tui.chat.interchange.importing import import_recording
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.calls import CallLog

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
-from tui.chat.interchange.foreign import read_recording
+from tests.recordings import read_recording
 from tui.chat.interchange.import_known import AlreadyHereError
 from tui.chat.interchange.importing import Imported, import_measured, provider_name
 from tui.chat.interchange.recording import RecordingError

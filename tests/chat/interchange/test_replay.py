@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
-from tui.chat.interchange.foreign import read_recording
+from tests.recordings import read_recording
 from tui.chat.interchange.replay import Scored, replay, summary
 
 WORDS = "the quick brown fox jumps over the lazy dog and runs away again "

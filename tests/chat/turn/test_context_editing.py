@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of, open_workspace, real_tokens
+from tests.recordings import read_recording
 from tui.chat.conversation.events import Notice, UsageChanged
-from tui.chat.interchange.foreign import read_recording
 from tui.chat.interchange.importing import import_recording
 from tui.chat.store.store import SessionStore
 from tui.messages import Part, Request, ToolResult, Usage

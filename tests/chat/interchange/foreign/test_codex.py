@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.chat.interchange.foreign.test_foreign import write
+from tests.recordings import read_recording
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Target, build_request
-from tui.chat.interchange.foreign import read_recording
 from tui.messages import Reasoning, ToolCall, ToolResult, Usage
 
 TIME = "2026-05-01T10:00:{:02d}.000Z"

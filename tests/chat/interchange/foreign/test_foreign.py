@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.recordings import read_recording
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange.export import jsonl
-from tui.chat.interchange.foreign import read_recording
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.store import Record, SessionInfo
 from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult, Usage

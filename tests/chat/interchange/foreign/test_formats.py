@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
+from tests.recordings import read_recording
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Target, build_request
-from tui.chat.interchange.foreign import read_recording, read_recordings
+from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.recording import Recording, RecordingError
 from tui.messages import Reasoning, Text, ToolCall, ToolResult, Usage
 

@@ -50,11 +50,6 @@ def read_recordings(path: Path) -> list[Recording]:
     return [replace(recording, skipped=file.skipped) for recording in recordings]
 
 
-def read_recording(path: Path) -> Recording:
-    """The one conversation in `path`, or the newest of several. Raises `RecordingError`."""
-    return max(read_recordings(path), key=lambda recording: recording.messages[-1].created_at)
-
-
 def _read(file: SourceFile) -> list[Recording]:
     if file.lines and file.lines[0].get("format") == "chatctx-session":
         return [_ours(file.lines, file.name)]
