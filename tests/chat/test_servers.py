@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from tests.chat.fakes import Answer, FakeWorkspace, ScriptedProvider, answer, drain
-from tests.tools.mcp.in_memory import by_hand
+from tests.tools.mcp.in_memory import Json, Say, by_hand, initialized, offering
 from tests.tools.mcp.mcp_running import NAUGHTY, START, until
 from tests.tools.mcp.test_odd_servers import growing
 from tui.chat.attachments import AttachmentError
 from tui.chat.conversation.events import ApprovalAsked
+from tui.chat.mentions import named_attachments
 from tui.chat.servers import CACHED_TOOLS, Servers, fingerprint
 from tui.config.settings import ProviderSettings, Settings
 from tui.config.tools import ToolSettings
@@ -69,6 +70,30 @@ async def test_a_tool_that_a_call_added_is_in_the_next_request(tmp_path: Path, m
         await drain(session.send("grow"))
         names = [[t.name for t in request.tools if t.origin == "s"] for request in workspace.fake.requests]
         assert names == [["s__echo"], ["s__echo", "s__more_0"]]
+
+
+async def test_an_attached_resource_that_changed_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def subscribe(params: Json, say: Say) -> Json:
+        say({"method": "notifications/resources/updated", "params": {"uri": params["uri"]}})
+        return {}
+
+    answers = offering(
+        initialize=lambda params, _: initialized(params, capabilities={"resources": {"subscribe": True}}),
+        resources_list={"resources": [{"uri": "x://1", "name": "a page"}]},
+        resources_read={"contents": [{"uri": "x://1", "text": "words"}]},
+        resources_subscribe=subscribe,
+    )
+    monkeypatch.setattr("tui.tools.mcp.connection.open_transport", lambda *_: by_hand(answers))
+    async with opened_workspace(tmp_path, mcp_servers={"s": {"command": "none"}}) as workspace:
+        servers = workspace.servers
+        servers.start()
+        await servers.until("s", lambda status: status.state == "ready")
+        session = await workspace.new_session()
+        (attachment,) = await named_attachments('look at @"s:a page"', workspace, session, tmp_path)
+        assert attachment.text == "words"
+        await servers.until("s", lambda status: bool(status.updated))
+        line = 's:a page has changed since it was attached; @"s:a page" attaches it as it is now.'
+        assert (servers.news(), servers.news()) == ([line], [])
 
 
 async def say_something_long(workspace: FakeWorkspace) -> None:

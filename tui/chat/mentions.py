@@ -41,6 +41,7 @@ async def named_attachments(text: str, workspace: Workspace, session: ChatSessio
     attachments = [await workspace.attach(path) for path in paths]
     for resource in resources_named(text, workspace.servers):
         attachments += await workspace.servers.attach(resource)
+        await workspace.servers.follow(resource)
     check_taken(attachments, session.capabilities, session.model)
     return attachments
 

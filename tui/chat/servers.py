@@ -20,6 +20,7 @@ from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings
 from tui.context.counting.tokenizers import heuristic_count
 from tui.messages import Attachment, SystemSection
+from tui.text.mentions import mention_of
 from tui.tools.base import ToolError
 from tui.tools.capping import cap_text
 from tui.tools.mcp.config import ServerConfig, content_hash
@@ -132,6 +133,7 @@ class Servers:
             if line.status.state == "failed":
                 lines.append(f"MCP server {line.status.name}: {line.status.reason.rstrip('.')}. /mcp shows more.")
             lines += [f"MCP server {line.status.name}: {issue.text}." for issue in line.status.issues if issue.fault]
+            lines += [_updated_line(line.status, uri) for uri in line.status.updated]
         return self._new(lines)
 
     def absent(self) -> list[str]:
@@ -280,6 +282,13 @@ class Servers:
             attachments.insert(0, make_attachment(name, content.text.encode("utf-8", "replace")))
         return attachments
 
+    async def follow(self, resource: ServerResource) -> None:
+        """The resource goes out: `news` has it when it changes, if its server tells."""
+        server = self._hub.servers.get(resource.server)
+        if server is not None:
+            self._announced.discard(_updated_line(server.status, resource.uri))
+            await server.follow(resource.uri)
+
     async def prompt(self, prompt: ServerPrompt, arguments: Mapping[str, str]) -> Content:
         """A prompt's messages as one text. Raises `ToolError`."""
         self._find(prompt.server)
@@ -352,6 +361,12 @@ class Servers:
 def _capped(text: str, limit: int) -> str:
     """`text` in about `limit` tokens of any model: it has to be the same for all of them."""
     return cap_text(text, limit, heuristic_count, "[tools] instructions in the configuration sets the limit")
+
+
+def _updated_line(status: ServerStatus, uri: str) -> str:
+    name = next((resource.name for resource in status.resources if resource.uri == uri), uri)
+    mention = mention_of(f"{status.name}:{name}")
+    return f"{status.name}:{name} has changed since it was attached; {mention} attaches it as it is now."
 
 
 def fingerprint(config: ServerConfig) -> str:

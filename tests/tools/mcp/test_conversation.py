@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.mcp.in_memory import TOOL, Json, Say, by_hand, connected, initialized, offering
+from tests.tools.mcp.in_memory import TOOL, Json, Say, by_hand, by_sdk, connected, initialized, offering
 from tests.tools.mcp.mcp_running import call, until
 from tui.tools.base import progress
 from tui.tools.mcp.connection import progress_text
@@ -104,3 +104,74 @@ async def test_a_server_is_told_the_folders_that_are_set_and_none(monkeypatch: p
     told, answer = await roots_of_a_server(monkeypatch, roots=[])
     assert "roots" not in told
     assert "error" in answer
+
+
+PAGE = {"uri": "x://page", "name": "page"}
+
+
+async def test_a_resource_that_changed_since_it_was_attached_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    subscribed: list[str] = []
+
+    def subscribe(params: Json, say: Say) -> Json:
+        subscribed.append(params["uri"])
+        for uri in ("x://other", params["uri"]):
+            say({"method": "notifications/resources/updated", "params": {"uri": uri}})
+        return {}
+
+    answers = offering(
+        initialize=lambda params, _: initialized(params, capabilities={"resources": {"subscribe": True}}),
+        resources_list={"resources": [PAGE]},
+        resources_subscribe=subscribe,
+    )
+    async with connected(monkeypatch, lambda: by_hand(answers)) as server:
+        assert server.status.updated == ()
+        await server.follow("x://page")
+        await until(lambda: server.status.updated == ("x://page",))
+        await server.follow("x://page")  # attached again: as it is now
+        assert server.status.updated == ()
+    assert subscribed == ["x://page"]
+
+
+async def test_a_server_that_tells_no_changes_is_not_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    answers = offering(resources_list={"resources": [PAGE]})
+
+    def answer(method: str, params: Json, say: Say) -> Any:
+        seen.append(method)
+        return answers(method, params, say)
+
+    async with connected(monkeypatch, lambda: by_hand(answer)) as server:
+        await server.follow("x://page")
+    assert "resources/subscribe" not in seen
+
+
+async def test_a_server_of_the_newest_protocol_is_listened_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    import mcp.types as types
+    from mcp.server import Server
+    from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+
+    async def listed(_context: object, _params: object) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=[types.Resource(uri="x://page", name="page")])
+
+    async def subscribed(_context: object, _params: object) -> types.EmptyResult:
+        return types.EmptyResult()
+
+    bus = InMemorySubscriptionBus()
+    server: Any = Server(
+        "pages",
+        on_list_resources=listed,
+        on_subscribe_resource=subscribed,
+        on_subscriptions_listen=ListenHandler(bus),
+    )
+    async with connected(monkeypatch, lambda: by_sdk(server)) as connection:
+        await connection.follow("x://page")
+
+        async def changed() -> None:
+            await bus.publish(ResourceUpdated(uri="x://page"))
+
+        for _ in range(200):  # until its subscription has got there
+            await connection._thread.run(changed())
+            if connection.status.updated:
+                break
+            await asyncio.sleep(0.01)
+        assert connection.status.updated == ("x://page",)

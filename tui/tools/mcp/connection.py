@@ -57,6 +57,9 @@ LONGEST_MESSAGE = 4_000  # characters of a question
 
 LONGEST_PROGRESS = 80  # characters of such a word
 
+MOST_SUBSCRIBED = 32
+"""Resources of one server whose changes are followed."""
+
 LISTEN_AGAIN = 10.0
 """Seconds before a lost subscription is renewed."""
 
@@ -85,6 +88,7 @@ class Connection:
         self._timeout = timeout
         self._limits: set[asyncio.Timeout] = set()  # of the calls that run
         self._questions = 0  # that wait for the person
+        self._subscribed: dict[str, asyncio.Task[None] | None] = {}  # by URI
 
     @contextlib.contextmanager
     def unhurried(self) -> Iterator[None]:
@@ -186,6 +190,41 @@ class Connection:
             await asyncio.sleep(LISTEN_AGAIN)
             changed()  # changes missed in the meantime
 
+    async def subscribe(self, uri: str) -> None:
+        """Have the server tell when a resource changes, if it does that. Raises the SDK's errors."""
+        import mcp.types as types
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        resources = self._client.server_capabilities.resources
+        if resources is None or not resources.subscribe or uri in self._subscribed:
+            return
+        if len(self._subscribed) >= MOST_SUBSCRIBED:
+            return
+        self._subscribed[uri] = None
+        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            self._subscribed[uri] = asyncio.create_task(self._listen_to(uri))
+            return
+        request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+        await self._client.session.send_request(request, types.EmptyResult)
+
+    async def _listen_to(self, uri: str) -> None:
+        """Keep a subscription of the newer protocol open; its notifications come as all others do."""
+        from mcp.client.subscriptions import SubscriptionLost
+        from mcp.shared.exceptions import MCPError
+
+        try:
+            async with self._client.listen(resource_subscriptions=(uri,)) as events:
+                async for _ in events:
+                    pass
+        except (MCPError, TimeoutError, SubscriptionLost) as error:
+            log.info("changes of a resource are not heard of: %s", error)
+
+    def unsubscribe(self) -> None:
+        """The connection ends."""
+        for task in self._subscribed.values():
+            if task is not None:
+                task.cancel()
+
     async def _patiently(
         self, work: Callable[[ProgressFnT], Awaitable[T]], what: str, tell: Callable[[str], None] = lambda _text: None
     ) -> T:
@@ -278,6 +317,7 @@ async def connect(
     hear: Hear,
     status: TransportStatus,
     *,
+    updated: Callable[[str], None] = lambda _uri: None,
     ask: Ask | None = None,
     sign_in: SignIn | None = None,
     tokens: Path | None = None,
@@ -287,8 +327,8 @@ async def connect(
     `hear` is called when a list has changed, and when the server has gone. Raises the SDK's errors, `TimeoutError`,
     `OSError`, `McpConfigError` and `NotInstalledError`.
 
-    `ask` asks the person what the server wants to know. `sign_in` signs in to it first; what comes of that is kept in
-    the folder `tokens`.
+    `updated` is called with the URI of a resource that changed, if it was subscribed to. `ask` asks the person what the
+    server wants to know. `sign_in` signs in to it first; what comes of that is kept in the folder `tokens`.
     """
     launch = config.launch(start_environment())
     for secret in launch.secrets:
@@ -308,6 +348,8 @@ async def connect(
     async def heard(message: object) -> None:
         if isinstance(message, kinds):
             hear("changed")
+        elif isinstance(message, types.ResourceUpdatedNotification):
+            updated(message.params.uri)
 
     async with contextlib.AsyncExitStack() as stack:
         auth = None

@@ -112,6 +112,7 @@ class McpServer:
         self._signals: asyncio.Queue[str] = asyncio.Queue()
         self._settled = asyncio.Event()
         self._listed = asyncio.Event()
+        self._followed: set[str] = set()  # URIs of resources that were attached
         if state != "starting":
             self._settled.set()
         self._make_tools()
@@ -163,6 +164,10 @@ class McpServer:
         """The content of a resource. Raises `ToolError`."""
         result = await self._thread.run(self._asked("the resource", lambda connection: connection.read(uri)))
         return resource_content(result.contents)
+
+    async def follow(self, uri: str) -> None:
+        """A resource was attached: `status.updated` says when it is not as it was any more, if the server tells."""
+        await self._thread.run(self._follow(uri))
 
     async def complete(self, template: str, gap: Gap) -> Sequence[str]:
         """Completions for the address of an unlisted resource. Raises `ToolError`."""
@@ -232,6 +237,8 @@ class McpServer:
         self._signals = signals = asyncio.Queue[str]()
         async with self._connect(signals, status) as connection:
             await self._take(connection)
+            for uri in self._followed:  # of the connection before
+                await self._follow(uri)
             follow = asyncio.create_task(connection.follow(lambda: signals.put_nowait("changed")))
             loop, pause = asyncio.get_running_loop(), SETTLE
             try:
@@ -241,6 +248,7 @@ class McpServer:
                     asked_at, pause = loop.time(), SETTLE if quiet else min(2 * pause, LONGEST_SETTLE)
             finally:
                 self._connection = None
+                connection.unsubscribe()
                 self._listed.set()
                 self._settled.clear()
                 follow.cancel()
@@ -254,6 +262,7 @@ class McpServer:
             self.log,
             signals.put_nowait,
             status,
+            updated=self._resource_updated,
             ask=self._asks(),
             sign_in=sign_in,
             tokens=self._tokens,
@@ -338,10 +347,26 @@ class McpServer:
 
     # -- in the thread: what it offers, how it is --------------------------------------------------------------------
 
+    async def _follow(self, uri: str) -> None:
+        self._followed.add(uri)
+        if uri in self.status.updated:
+            self.status = replace(self.status, updated=tuple(other for other in self.status.updated if other != uri))
+        try:
+            if self._connection is not None:
+                await self._connection.subscribe(uri)
+        except Exception as error:  # the person has the resource: only its changes are not told
+            log.info("MCP server %s: %s", self.name, redact(repr(error)))
+
+    def _resource_updated(self, uri: str) -> None:
+        if uri in self._followed and uri not in self.status.updated:
+            self.status = replace(self.status, updated=(*self.status.updated, uri))
+            self._changed()
+
     async def _take(self, connection: Connection) -> None:
         async with asyncio.timeout(CALL_WAIT):
             offer = await connection.offer()
-        before, self.status = self.status, ready_status(self.config, offer, connection.about)
+        before = self.status
+        self.status = replace(ready_status(self.config, offer, connection.about), updated=before.updated)
         self._make_tools()
         self._connection = connection
         self._settled.set()

@@ -38,6 +38,7 @@ class ServerStatus:
     `reason` is one line for a person where it is not ready: why, and what to do. `cached` means that the tools are
     those of its last run: it has not listed its current ones yet. `patterns` are of resources that it does not list.
     `issues` say what of its lists can't be used. `instructions` are the server's own on how it is to be used.
+    `updated` are the URIs of resources that have changed since they were attached.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ServerStatus:
     patterns: tuple[ServerPattern, ...] = ()
     issues: tuple[Issue, ...] = ()
     instructions: str = ""
+    updated: tuple[str, ...] = ()
 
 
 def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus:
