@@ -185,7 +185,7 @@ class ChatApp(CopyingApp):
         if chat.turns.stop():
             return
         if draft := chat.composer.value:
-            chat.remember(draft)
+            chat.drafts.remember(draft)
             chat.composer.clear()
             chat.turns.rewind_to = ""
             self.notify("Draft put away: the up key brings it back.", markup=False)

@@ -521,7 +521,7 @@ async def test_a_draft_that_is_still_to_be_kept_when_the_store_closes_is_no_erro
 
         async def while_it_closes() -> None:
             monkeypatch.setattr(session, "save_draft", closed)
-            run.chat.drafts.changed("typed while it ends", ())
+            run.chat.drafts.save_soon()
             for worker in [worker for worker in run.chat.workers if worker.group == "draft-save"]:
                 await worker.wait()
             await close()
@@ -542,7 +542,7 @@ async def test_what_is_typed_while_a_draft_cannot_be_kept_is_kept_next(monkeypat
 
         async def fails_once(_text: str) -> None:
             monkeypatch.setattr(session, "save_draft", keep)
-            run.chat.drafts.changed("more", ())
+            run.chat.drafts.save_soon()
             raise OSError("the store is busy")
 
         monkeypatch.setattr(session, "save_draft", fails_once)

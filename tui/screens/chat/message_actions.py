@@ -92,7 +92,7 @@ class MessageActions:
             return
         composer = self._screen.composer
         if composer.value:
-            self._screen.remember(composer.value)
+            self._screen.drafts.remember(composer.value)
         self._screen.turns.rewind_to = before[-1].id
         composer.value = before[-1].text
         composer.focus_prompt()

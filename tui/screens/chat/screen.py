@@ -22,6 +22,7 @@ from tui.config.private import unsent_files, write_unsent
 from tui.screens.base import CopyingApp, Panel
 from tui.screens.chat import mentions
 from tui.screens.chat.background import BackgroundScreen
+from tui.screens.chat.draft_cost import DraftCost
 from tui.screens.chat.drafts import Drafts
 from tui.text.cells import plain
 from tui.widgets.composer.composer import Composer, QueueList
@@ -122,8 +123,13 @@ class ChatScreen(BackgroundScreen):
 
     @cached_property
     def drafts(self) -> Drafts:
-        """The draft being written."""
+        """The stored draft and prompts."""
         return Drafts(self)
+
+    @cached_property
+    def draft_cost(self) -> DraftCost:
+        """The cost of the draft."""
+        return DraftCost(self)
 
     @cached_property
     def turns(self) -> Turns:
@@ -216,7 +222,7 @@ class ChatScreen(BackgroundScreen):
         """Show this session, with its draft."""
         before = self.session
         if before is not None and before is not session:
-            await self._part_drafts(before, session)  # raises if they can't be stored: then nothing changes
+            await self.drafts.hand_over(before, session)  # raises if they can't be stored: then nothing changes
         self.session, self.cost = session, None
         self.state.attach(session)
         if before is not None:
@@ -235,23 +241,13 @@ class ChatScreen(BackgroundScreen):
         if session.draft and not self.composer.value:
             self.composer.value = session.draft
         elif session.draft and before is None:  # text typed during start-up
-            self.remember(session.draft)
+            self.drafts.remember(session.draft)
             self.notify("The up key brings back the draft of last time.", timeout=8, markup=False)
-        self.drafts.count()
+        self.draft_cost.count()
         if self.turns.waiting:
             self.turns.pump()
         elif session.usage is None or session.messages:  # the stored total has no figures for single messages
             self.background(partial(self._measure, session), "measure")
-
-    async def _part_drafts(self, before: ChatSession, session: ChatSession) -> None:
-        """Take the draft along into a conversation without one; otherwise each keeps its own."""
-        text = self.drafts.text
-        if session.draft:
-            await before.save_draft(text)
-            self.composer.value = session.draft
-        else:
-            await session.save_draft(text)  # before it is removed from the old one
-            await before.save_draft("")
 
     async def _measure(self, session: ChatSession) -> None:
         """Measure a session for the first time; asking the server for its window may take a while."""
@@ -308,26 +304,6 @@ class ChatScreen(BackgroundScreen):
             if isinstance(screen, Panel):
                 screen.follow()
 
-    def remember(self, text: str, *, sent: bool = False) -> None:
-        """Store a prompt for the up key, in this run and later ones; until then it counts as a draft.
-
-        A `sent` message is part of the conversation as well.
-        """
-        history = self.composer.history
-        left = history.left
-        history.add(text)
-        for one in left if sent else [*left, text]:
-            self.drafts.unstored.append(one)
-            self.background(partial(self.drafts.store_prompt, one), "prompts")
-        if sent and self.workspace is not None:
-            self.background(partial(self.workspace.add_prompt, text), "prompts")
-
-    async def remember_now(self, text: str) -> None:
-        """Like `remember`, but stored when this returns. Raises `StoreError`, with the text kept in memory."""
-        self.composer.history.add(text)
-        self.drafts.unstored.append(text)
-        await self.drafts.store_prompt(text)
-
     # -- MCP servers ---------------------------------------------------------------------------------------------
 
     def _server_changed(self, _name: str) -> None:
@@ -363,14 +339,14 @@ class ChatScreen(BackgroundScreen):
                 self.transcript.add_notice("error", parsed.text)
                 self.composer.give_back(text)
                 return
-            self.remember(text, sent=not parsed[1])  # a command without text is not worth recalling
+            self.drafts.remember(text, sent=not parsed[1])  # a command without text is not worth recalling
             self.run_command(*parsed)
             return
         if self.broken:
             self.transcript.add_notice("error", self.broken)
             self.composer.give_back(text)
             return
-        self.remember(text, sent=True)
+        self.drafts.remember(text, sent=True)
         self.transcript.scroll_end(animate=False)
         self.turns.ask(text[1:] if text.startswith(" /") else text)
 
@@ -380,7 +356,8 @@ class ChatScreen(BackgroundScreen):
 
     def on_composer_changed(self, event: Composer.Changed) -> None:
         """Count, store and complete the draft."""
-        self.drafts.changed(event.typed, event.pasted)
+        self.draft_cost.changed(event.typed, event.pasted)
+        self.drafts.save_soon()
         self.soon(partial(self.complete, event.words, event.cursor), "complete")
 
     async def complete(self, words: str, cursor: int) -> None:
@@ -507,7 +484,7 @@ class ChatScreen(BackgroundScreen):
             messages = self.session.messages if self.session is not None else ()
             text = self.composer.value
             if text and all(m.text != text for m in messages if m.id == self.turns.rewind_to):
-                self.remember(text)
+                self.drafts.remember(text)
             self.turns.rewind_to = ""
             self.composer.clear()
         self.transcript.find("")

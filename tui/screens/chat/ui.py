@@ -159,7 +159,7 @@ class ScreenUI:
             self.chat.refresh_title()
             self.chat.welcome()
             self.chat.recounted()
-            self.chat.drafts.count()
+            self.chat.draft_cost.count()
 
     async def copy(self, text: str) -> None:
         """Copy by every available way."""
@@ -183,7 +183,7 @@ class ScreenUI:
         finally:
             self._summary = None
         if not accepted and panel.left:
-            await self.chat.remember_now(panel.left)
+            await self.chat.drafts.remember_now(panel.left)
             await self.say("Your changes to the summary are not in force; the up key puts their text into the prompt.")
         await text.keep("")
         return bool(accepted)
@@ -191,7 +191,7 @@ class ScreenUI:
     async def bring_back_summary(self, session: ChatSession) -> None:
         """Recall a summary that was being edited when the program was killed."""
         if text := await session.summaries.saved_draft():
-            await self.chat.remember_now(text)
+            await self.chat.drafts.remember_now(text)
             await session.summaries.save_draft("")
             await self.say("A summary that was being changed is not lost: the up key puts its text into the prompt.")
 
@@ -202,7 +202,7 @@ class ScreenUI:
             panel.leave()
             if panel.left:
                 try:
-                    await self.chat.remember_now(panel.left)
+                    await self.chat.drafts.remember_now(panel.left)
                 except Exception:
                     log.exception("a changed summary becomes a part of the draft")
             panel.left = ""
@@ -238,11 +238,11 @@ class ScreenUI:
                     before = composer.value
                     composer.value = after = edit_externally(before)
                     if before.strip() not in after:
-                        self.chat.remember(before)
+                        self.chat.drafts.remember(before)
                 except EditorError as error:  # not inside `suspend`, which would not restore the terminal
                     problem = error
                     if error.written:
-                        self.chat.remember(error.written)
+                        self.chat.drafts.remember(error.written)
         except SuspendNotSupported:
             problem = EditorError("There is no terminal here that an editor could use.")
         composer.focus_prompt()
