@@ -151,10 +151,10 @@ class ChatApp(CopyingApp):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette offers the slash commands."""
         for command in commands.all_commands():
-            for args, what in (("", command.help), *command.variants):
+            for args, description in (("", command.help), *command.variants):
                 line = f"{command.name} {args}".rstrip()
                 usage = "" if args or not command.args else command.usage.replace("[", "\\[")  # it is parsed as markup
-                yield SystemCommand(f"/{line}: {what}", usage, partial(self._chosen, line, command.needs_args))
+                yield SystemCommand(f"/{line}: {description}", usage, partial(self._chosen, line, command.needs_args))
 
     def _chosen(self, line: str, needs_args: bool) -> None:
         """A command chosen in the palette: run it, or put it in the empty prompt if it needs an argument."""

@@ -91,16 +91,16 @@ def load_memory(names: Sequence[str], folder: Path, config_folder: Path | None, 
     """Read the files called one of `names`. Never raises: errors become notices."""
     files: list[MemoryFile] = []
     notices: list[str] = []
-    seen: set[Path] = set()
+    read_paths: set[Path] = set()
     project = project_folders(folder, home)
     folders = [*([config_folder] if config_folder else []), *project]
     for path in (place / name for place in folders for name in names):
         shown = short_path(path, home)
         try:
             real = path.resolve()
-            if real in seen or not is_file(real):
+            if real in read_paths or not is_file(real):
                 continue
-            seen.add(real)
+            read_paths.add(real)
             if wrong := _misleading(path, real, names, None if path.parent == config_folder else project[0].resolve()):
                 notices.append(f"{shown} is not sent: {wrong}.")
                 continue

@@ -131,11 +131,11 @@ def _group(call: CallRow, session: str) -> CallGroup:
 
 def inherited(calls: Iterable[CallRow], session: str) -> list[CallRow]:
     """Of the calls that made a fork's messages those from before it was one. They count where they were made."""
-    made: dict[str | None, list[CallRow]] = defaultdict(list)
+    by_message: dict[str | None, list[CallRow]] = defaultdict(list)
     for call in calls:
-        made[call.message].append(call)
+        by_message[call.message].append(call)
     inherited_calls = []
-    for answers in made.values():
+    for answers in by_message.values():
         if all(call.session != session for call in answers):  # else this is where they were made
             inherited_calls += [call for call in answers if call.session == answers[0].session]
     return inherited_calls
@@ -222,12 +222,12 @@ def by_day(groups: Iterable[CallGroup], days: int, today: date) -> list[tuple[da
     tokens: Counter[str] = Counter()
     for group in groups:
         tokens[group.day] += (group.input or 0) + (group.output or 0)
-    wanted = [date.fromordinal(today.toordinal() - back) for back in reversed(range(days))]
-    return [(day, tokens[day.isoformat()]) for day in wanted]
+    dates = [date.fromordinal(today.toordinal() - back) for back in reversed(range(days))]
+    return [(day, tokens[day.isoformat()]) for day in dates]
 
 
 def _grouped(groups: Iterable[CallGroup], key: Callable[[CallGroup], str]) -> dict[str, list[CallGroup]]:
-    found: dict[str, list[CallGroup]] = defaultdict(list)
+    by_key: dict[str, list[CallGroup]] = defaultdict(list)
     for group in groups:
-        found[key(group)].append(group)
-    return dict(found)
+        by_key[key(group)].append(group)
+    return dict(by_key)

@@ -147,11 +147,11 @@ class Workspace:
 
     async def _limits(self, provider: str, model: str) -> ModelLimits:
         try:
-            asked = self.provider(provider)
+            server = self.provider(provider)
         except ProviderError as error:
             log.warning("window of %s/%s: %s", provider, model, error)
             return UNKNOWN_LIMITS
-        return await resolve_limits(asked, model)
+        return await resolve_limits(server, model)
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -183,8 +183,8 @@ class Workspace:
         info = await asyncio.to_thread(self._find, session_id)
         messages = await asyncio.to_thread(self.store.messages, info.id)
         records = await asyncio.to_thread(self._records, info.id)
-        if asked := model or self.settings.asked_model:
-            choice = await self.choose(asked)
+        if requested := model or self.settings.asked_model:
+            choice = await self.choose(requested)
             info = replace(info, provider=choice.provider, model=choice.model)
         state = fold_records(records)
         memory = (await asyncio.to_thread(self._memory)).resumed(state.memory)

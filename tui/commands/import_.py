@@ -55,14 +55,14 @@ async def _imported(ui: UI, chat: Chat, name: str, *, again: bool) -> SessionInf
     path = at_home(name)
     counts = [0, 0]  # calls measured so far, and their total; written by the reading thread
 
-    def progress(done: int, whole: int) -> None:
-        counts[:] = done, whole
+    def progress(done: int, total: int) -> None:
+        counts[:] = done, total
 
     async def tell() -> None:
         while True:
             await asyncio.sleep(PAUSE)
-            done, whole = counts
-            share = f", {done:,} of {whole:,} calls measured" if whole else ""
+            done, total = counts
+            share = f", {done:,} of {total:,} calls measured" if total else ""
             await ui.progress(f"importing {path.name}{share}")
 
     telling = asyncio.create_task(tell())

@@ -10,13 +10,13 @@ from tui.views.context.messages import why_not
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Exclude the last question and everything that answered it; if that is done already, include it again."""
     session = chat.session
-    asked = [message.id for message in session.messages if message.role == "user" and message.kind == "chat"]
-    if not asked:
+    questions = [message.id for message in session.messages if message.role == "user" and message.kind == "chat"]
+    if not questions:
         raise CommandError("There is no turn to leave out yet: write a message first.")
-    left_out = session.not_sent.get(asked[-1], "")
+    left_out = session.not_sent.get(questions[-1], "")
     if reason := why_not(left_out, pin=False):
         raise CommandError(reason)
-    turn = [message.id for message in session.messages if message.id >= asked[-1]]
+    turn = [message.id for message in session.messages if message.id >= questions[-1]]
     before = await session.refresh_usage()
     out = left_out != "excluded"
     for message_id in turn:

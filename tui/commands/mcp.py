@@ -166,8 +166,8 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
             choices.append(Choice(f"logout {name}", f"logout {plain(name)}", "forget the sign-in"))
         if line.status.instructions:
             change = "off" if servers.instructs(name) else "on"
-            what = "whether the model gets them"
-            choices.append(Choice(f"instructions {change} {name}", f"instructions {change} {plain(name)}", what))
+            description = "whether the model gets them"
+            choices.append(Choice(f"instructions {change} {name}", f"instructions {change} {plain(name)}", description))
     if servers.project is not None:
         choices.append(Choice("project", "project", "the servers of this folder: what they would start"))
     return choices

@@ -36,10 +36,10 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     prompt, arguments = parse_prompt(args, servers.prompts)
     missing = [argument for argument in prompt.arguments if argument.name not in arguments]
     if any(argument.required for argument in missing):
-        asked = await ui.ask(_form(prompt, arguments))
-        if asked is None:
+        answers = await ui.ask(_form(prompt, arguments))
+        if answers is None:
             return
-        arguments = {**arguments, **asked}
+        arguments = {**arguments, **answers}
     content = await servers.prompt(prompt, {name: value for name, value in arguments.items() if value})
     if content.images:
         await ui.refuse(f"{len(content.images)} images of this prompt are left out: only its text is used.")

@@ -69,8 +69,8 @@ async def _chosen(ui: UI, question: FormQuestion, field: Field, answers: Mapping
 
 async def _filled_in(ui: UI, question: FormQuestion) -> Reply:
     """Whether to answer comes first: keys that were meant for the prompt fill in nothing."""
-    wanted = "\n".join(f"- {field.label}" for field in question.fields)
-    text = f"{question.message}\n\n{wanted}\n\n{CAUTION}"
+    labels = "\n".join(f"- {field.label}" for field in question.fields)
+    text = f"{question.message}\n\n{labels}\n\n{CAUTION}"
     answers = (*_refusals("nothing is sent"), view.Option("answer", "Answer", "fill it in"))
     answer = await ui.confirm(view.Question(_title(question), text, answers, NOBODY))
     if answer != "answer":

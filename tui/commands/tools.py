@@ -39,12 +39,12 @@ async def _switch(ui: UI, chat: Chat, pattern: str, on: bool) -> None:
     if not names:
         raise CommandError(f"There is no tool {plain(pattern)!r}: /tools lists them.")
     await ui.changed()
-    what = plain(names[0]) if len(names) == 1 else f"{len(names)} tools"
+    subject = plain(names[0]) if len(names) == 1 else f"{len(names)} tools"
     verb = "is" if len(names) == 1 else "are"
     if on and not tools.takes_any:
-        await ui.say(f"{what} {verb} on, but this model does not support tools, as far as known: none are offered.")
+        await ui.say(f"{subject} {verb} on, but this model does not support tools, as far as known: none are offered.")
         return
-    await ui.say(f"{what} {verb} {'offered' if on else 'not offered any more'} in this conversation.")
+    await ui.say(f"{subject} {verb} {'offered' if on else 'not offered any more'} in this conversation.")
     return
 
 

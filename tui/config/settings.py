@@ -56,7 +56,7 @@ class ProviderSettings:
         number(0.001, MOST_SECONDS, "a number of seconds"), None, "seconds of silence after which an answer is stopped"
     )
     max_response: int | None = setting(
-        number(1000, 10**12, "a number of bytes", whole=True), None, "bytes that one answer may have"
+        number(1000, 10**12, "a number of bytes", integer=True), None, "bytes that one answer may have"
     )
 
 

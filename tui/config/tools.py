@@ -33,7 +33,7 @@ class ToolSettings:
         "tools, or patterns of tools, that run without asking (allow), ask first (ask), or do not run (never)",
     )
     steps: int = setting(
-        number(1, MOST_STEPS, "a number of steps", whole=True), 100, "tool steps in one turn, after which it stops"
+        number(1, MOST_STEPS, "a number of steps", integer=True), 100, "tool steps in one turn, after which it stops"
     )
     result_tokens: int = setting(
         TOKENS, 10_000, "tokens of a result that enter the conversation; the rest is kept and can be opened"

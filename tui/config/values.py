@@ -147,15 +147,15 @@ def choice(*words: str) -> Kind:
     return Kind(read, {"enum": list(words)})
 
 
-def number(low: float, high: float, what: str, *, whole: bool = False) -> Kind:
+def number(low: float, high: float, what: str, *, integer: bool = False) -> Kind:
     """A number from `low` to `high`."""
 
     def read(value: object) -> float:
-        if isinstance(value, int if whole else int | float) and not isinstance(value, bool) and low <= value <= high:
-            return value if whole else float(value)
+        if isinstance(value, int if integer else int | float) and not isinstance(value, bool) and low <= value <= high:
+            return value if integer else float(value)
         raise ValueError(f"{shown(value)} is not {what}; write a number from {low:,} to {high:,}")
 
-    return Kind(read, {"type": "integer" if whole else "number", "minimum": low, "maximum": high})
+    return Kind(read, {"type": "integer" if integer else "number", "minimum": low, "maximum": high})
 
 
 def texts(what: str, example: str, parse: Callable[[str], object] = str) -> Kind:

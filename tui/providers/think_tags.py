@@ -105,12 +105,12 @@ class Thoughts:
                 case UsageUpdate():
                     yield event
                 case _:
-                    yield from self.held()
+                    yield from self.flush()
                     if isinstance(event, ReasoningDelta | ReasoningMeta):
                         self._tags = None
                     yield event
 
-    def held(self) -> Iterator[StreamEvent]:
+    def flush(self) -> Iterator[StreamEvent]:
         """The pending text, when something else follows or the answer breaks off."""
         if self._tags is not None:
             yield from self._placed(self._tags.finish())
@@ -132,10 +132,10 @@ async def with_thoughts(stream: AsyncGenerator[StreamEvent, None], *, on: bool) 
                 for read in thoughts.read((event,)):
                     yield read
         except ProviderError:
-            for read in thoughts.held():
+            for read in thoughts.flush():
                 yield read
             raise
-    for read in thoughts.held():
+    for read in thoughts.flush():
         yield read
 
 

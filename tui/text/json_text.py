@@ -23,8 +23,8 @@ def parse_json(text: str) -> Any:
 
 def parse_jsonc(text: str) -> Any:
     """JSON as people write it into configuration files, with comments and trailing commas. Raises ValueError."""
-    bare = _COMMENT.sub(lambda found: found["string"] or re.sub(r"[^\n]", " ", found[0]), text)  # lines stay the same
-    return parse_json(_TRAILING_COMMA.sub(lambda found: found["string"] or " ", bare))
+    bare = _COMMENT.sub(lambda match: match["string"] or re.sub(r"[^\n]", " ", match[0]), text)  # lines stay the same
+    return parse_json(_TRAILING_COMMA.sub(lambda match: match["string"] or " ", bare))
 
 
 _STRING = r'(?P<string>"(?:[^"\\\n]|\\.)*+"?)'  # also one without an end: each character is looked at once

@@ -66,8 +66,10 @@ class McpView:
         tools = await listed_tools(self.session)
         deferred = deferred_tools(self.session)
         names = {server.status.name for server in servers}
-        told = instruction_words(self.servers, self.session)
-        rows = mcp_rows(servers, tools, width, expanded=names, deferred=deferred, project=project, instructions=told)
+        instructions = instruction_words(self.servers, self.session)
+        rows = mcp_rows(
+            servers, tools, width, expanded=names, deferred=deferred, project=project, instructions=instructions
+        )
         head = wrapped(summary(tools, servers, deferred), width) if servers else []
         return [*map(Content, head), *(row.content for row in rows)]
 

@@ -195,14 +195,14 @@ class SessionTools:
 
         A call with a special reason (`why`) asks each time: the answer is for this call alone.
         """
-        asked = ApprovalAsked(new_id(), call, arguments, tool.schema.origin, tool.schema.description, why)
+        question = ApprovalAsked(new_id(), call, arguments, tool.schema.origin, tool.schema.description, why)
         answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        self._waiting[asked.id] = answer
+        self._waiting[question.id] = answer
         try:
-            self._emit(asked)
+            self._emit(question)
             decision = await answer
         finally:
-            del self._waiting[asked.id]
+            del self._waiting[question.id]
         if why:
             return "no" if decision in ("no", "never") else "once"
         if decision == "session":

@@ -87,10 +87,10 @@ def most_output(budget: Budget, goal: Budget | None) -> int:
 
     If almost nothing is reserved, a summary still gets the minimum, up to an eighth of the window.
     """
-    wanted = 2 * summary_allowance(goal or budget)
+    doubled = 2 * summary_allowance(goal or budget)
     if not budget.reserved_output:
-        return wanted
-    return max(min(wanted, budget.reserved_output), min(2 * SUMMARY_LEAST, (budget.context or 0) // 8))
+        return doubled
+    return max(min(doubled, budget.reserved_output), min(2 * SUMMARY_LEAST, (budget.context or 0) // 8))
 
 
 def _most_room(budget: Budget, goal: Budget | None) -> int:

@@ -112,8 +112,8 @@ class _Fold:
         self._content_changed(record)
 
     def restore(self, record: Record) -> None:
-        for taken in (self.aside, self.voided, self.left_out):
-            taken.pop(str(record.data["record"]), None)
+        for undone in (self.aside, self.voided, self.left_out):
+            undone.pop(str(record.data["record"]), None)
 
     def pin(self, record: Record) -> None:
         self.pinned[str(record.data["id"])] = bool(record.data["on"])

@@ -206,8 +206,8 @@ class Meter:
 
     async def _counted(self, request: Request) -> int | None:
         """The provider's count, the bytes of attachments included. Raises `ProviderError`."""
-        whole = await asyncio.to_thread(with_bytes, request, self._services.store.blob)
-        return await self._services.provider(self.target.provider).count_tokens(whole)
+        complete = await asyncio.to_thread(with_bytes, request, self._services.store.blob)
+        return await self._services.provider(self.target.provider).count_tokens(complete)
 
     def note_trim(self, utilisation: float, trim: TrimRecord | None) -> None:
         """Log a request under rolling context for `/usage`. Not on the event loop."""
@@ -219,8 +219,8 @@ class Meter:
         self._services.store.change_state(TRIM_LOG, added)
 
 
-def _same(one: tuple[Request, object], other: tuple[Request, object]) -> bool:
-    return one[0] is other[0] and one[1] == other[1]
+def _same(first: tuple[Request, object], second: tuple[Request, object]) -> bool:
+    return first[0] is second[0] and first[1] == second[1]
 
 
 def _snapshot_key(session: str) -> str:

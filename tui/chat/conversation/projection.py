@@ -195,7 +195,7 @@ def _goes_out(part: Part, target: Target, sends_reasoning: bool) -> bool:
             return True
 
 
-def _paired(messages: Sequence[Message], seen: set[str]) -> tuple[Message, ...]:
+def _paired(messages: Sequence[Message], used_ids: set[str]) -> tuple[Message, ...]:
     """Every call is answered directly after it, every result has its call, and call ids are unique.
 
     `seen` are the call ids of earlier messages; the new ones are added.
@@ -209,18 +209,18 @@ def _paired(messages: Sequence[Message], seen: set[str]) -> tuple[Message, ...]:
             if first.role != "tool":
                 result.append(first)
             continue
-        result += _whole_group(first, [messages[i] for i in group.indices[1:]], seen)
+        result += _whole_group(first, [messages[i] for i in group.indices[1:]], used_ids)
     return tuple(result)
 
 
-def _whole_group(call: Message, results: Sequence[Message], seen: set[str]) -> list[Message]:
+def _whole_group(call: Message, results: Sequence[Message], used_ids: set[str]) -> list[Message]:
     """A calling message and its results: duplicate ids renamed, missing answers added, stray ones dropped."""
     parts: list[Part] = []
     waiting: list[tuple[str, ToolCall]] = []  # the id in its result, and the call as it is sent
     for part in call.parts:
         if isinstance(part, ToolCall):
-            sent = part if part.id not in seen else replace(part, id=f"{part.id}-{len(seen)}")
-            seen.add(sent.id)
+            sent = part if part.id not in used_ids else replace(part, id=f"{part.id}-{len(used_ids)}")
+            used_ids.add(sent.id)
             waiting.append((part.id, sent))
             parts.append(sent)
         else:

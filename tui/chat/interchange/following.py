@@ -233,14 +233,14 @@ class Follower:
         """US dollars of the calls from `since` on; None if a price or the beginning of the day is unknown."""
         if self._tail.skipped and recording.messages[0].created_at >= since:
             return None
-        whole = 0.0
+        total = 0.0
         for message in recording.messages:
             if message.role == "assistant" and message.usage is not None and message.created_at >= since:
                 cost = dollars(message.usage, message.provider, message.model)
                 if cost is None:
                     return None
-                whole += cost
-        return whole
+                total += cost
+        return total
 
 
 def _stamp(path: Path) -> tuple[float, ...]:

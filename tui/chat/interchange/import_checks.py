@@ -38,12 +38,12 @@ def checked_messages(messages: Sequence[Message]) -> list[Message]:
     Raises `RecordingError` for an invalid message.
     """
     checked: list[Message] = []
-    seen: set[str] = set()
+    ids: set[str] = set()
     for number, message in enumerate(messages, 1):
-        reason = _fault(message) or ("its id occurs twice" if message.id in seen else "")
+        reason = _fault(message) or ("its id occurs twice" if message.id in ids else "")
         if reason:
             raise RecordingError(f"damaged: message {number}: {reason}")
-        seen.add(message.id)
+        ids.add(message.id)
         if message.status == "streaming":
             message = replace(message, status="interrupted", error="it was still being written when it was exported")
         checked.append(

@@ -41,8 +41,8 @@ class Tail:
     def recording(self, fallback: str) -> Recording:
         """The conversation so far, or the end of it."""
         assert self._reader is not None
-        found = self._reader.recording(fallback)
-        return replace(found, title=self._title) if self._title else found
+        recording = self._reader.recording(fallback)
+        return replace(recording, title=self._title) if self._title else recording
 
     def _open(self, path: Path, size: int) -> None:
         """Read the end: what a context of so many tokens can take."""

@@ -31,9 +31,9 @@ async def choose_model(
     last = await asyncio.to_thread(store.get_state, LAST_MODELS)
     used: dict[str, str] = json.loads(last) if last else {}
     latest = used.pop("", None)
-    wanted = explicit or settings.model or ("local" if settings.gguf else None)
+    explicit_model = explicit or settings.model or ("local" if settings.gguf else None)
     try:
-        choice = await choose_default(configs, explicit=wanted, last_used=latest, last_by_provider=used)
+        choice = await choose_default(configs, explicit=explicit_model, last_used=latest, last_by_provider=used)
     except ValueError as error:
         raise UsageError(str(error)) from None
     if choice.model:

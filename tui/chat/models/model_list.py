@@ -145,12 +145,12 @@ class ModelList:
         models: list[ListedModel] = []
         at: float | None = None
         for name, fresh in lists.items():
-            asked: float | None = time.time()
+            asked_at: float | None = time.time()
             infos: list[ModelInfo] | None = fresh
             if infos is None:
-                infos, asked = self._stored(name)
-            if infos and asked is not None:
-                at = asked if at is None else min(at, asked)
+                infos, asked_at = self._stored(name)
+            if infos and asked_at is not None:
+                at = asked_at if at is None else min(at, asked_at)
             provider = self._provider(name) if infos else None
             models += [self._listed(provider, info, used) for info in infos if provider is not None]
         models.sort(key=lambda model: -(model.used_at or 0.0))  # stable: the others stay in the servers' order
@@ -196,11 +196,11 @@ def best_match(name: str, models: Sequence[ListedModel]) -> str:
 
     Written in full or without its provider, else the only one that contains it; "" if there are none or several.
     """
-    wanted = name.lower()
+    query = name.lower()
     for model in models:  # the last used first
-        if wanted in (model.full_name.lower(), model.info.id.lower()):
+        if query in (model.full_name.lower(), model.info.id.lower()):
             return model.full_name
-    near = [model.full_name for model in models if wanted in model.full_name.lower()]
+    near = [model.full_name for model in models if query in model.full_name.lower()]
     return near[0] if len(near) == 1 else ""
 
 

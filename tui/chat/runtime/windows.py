@@ -199,21 +199,21 @@ class Windows:
         """
         if not sure:
             return ""
-        whole, limits = read + output, self.limits(provider, model)
-        above = limits.context is not None and whole > limits.context
+        total, limits = read + output, self.limits(provider, model)
+        above = limits.context is not None and total > limits.context
         if above and limits.source == "setting":
             return "against setting" if self.tell_once(provider, model, "against setting") else ""
 
         model = self.answering(provider, model)
 
-        def taken(stored: dict[str, Any]) -> dict[str, Any]:
+        def with_input(stored: dict[str, Any]) -> dict[str, Any]:
             if above:
                 stored = {key: value for key, value in stored.items() if key not in ("cut", "cut_of")}
-                stored |= {"learned": whole, "raised": True, "how": "a request of that size was answered"}
+                stored |= {"learned": total, "raised": True, "how": "a request of that size was answered"}
             return {**stored, "taken": max(read, int(stored.get("taken", 0)))}
 
         if above or read > int(self._stored(provider, model).get("taken", 0)):
-            self._change(provider, model, taken)
+            self._change(provider, model, with_input)
         return "raised" if above else ""
 
     def _stored(self, provider: str, model: str) -> dict[str, Any]:

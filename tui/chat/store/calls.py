@@ -252,8 +252,8 @@ class CallLog:
 
     def of_messages(self, session: str) -> list[CallRow]:
         """The calls that made the messages of a session, in whatever session that was, oldest first."""
-        wanted = "message IN (SELECT id FROM messages WHERE session = ?)"
-        sql = f"SELECT {', '.join(_COLUMNS)} FROM calls WHERE {wanted} ORDER BY at"
+        condition = "message IN (SELECT id FROM messages WHERE session = ?)"
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM calls WHERE {condition} ORDER BY at"
         return [CallRow(*row) for row in self._database.query(sql, (session,))]
 
 

@@ -92,7 +92,7 @@ def usage_to_dict(usage: Usage) -> dict[str, Any]:
 
 def usage_from_dict(data: dict[str, Any]) -> Usage:
     """The inverse of `usage_to_dict`. Raises TypeError for unknown or missing fields."""
-    passes = tuple(BilledPass(**one) for one in data.get("passes") or ())
+    passes = tuple(BilledPass(**entry) for entry in data.get("passes") or ())
     return Usage(**{**data, "passes": passes, "terms": tuple(data.get("terms") or ())})
 
 

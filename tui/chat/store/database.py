@@ -243,10 +243,10 @@ def readable_rows(db: sqlite3.Connection, rows: Rows, values: Mapping[str, objec
                 f"SELECT {rows.key} FROM {rows.table} WHERE {rows.where} ORDER BY 1 {direction}", values
             ):
                 keys.add(key)
-    one = Rows(rows.table, rows.key, rows.columns, f"({rows.where}) AND {rows.key} = :the_key").sql("ASC")
+    single = Rows(rows.table, rows.key, rows.columns, f"({rows.where}) AND {rows.key} = :the_key").sql("ASC")
     for key in keys - readable.keys():
         with suppress(sqlite3.DatabaseError):
-            readable.update((row[0], row) for row in db.execute(one, {**values, "the_key": key}))
+            readable.update((row[0], row) for row in db.execute(single, {**values, "the_key": key}))
     return [readable[key] for key in sorted(readable)]
 
 

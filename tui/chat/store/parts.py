@@ -144,10 +144,10 @@ class PartsBuilder:
         if total == 0:
             blocks = [(key, int(position == 0)) for position, (key, _) in enumerate(blocks)]
             total = 1
-        shares, shared, seen = {}, 0, 0
+        shares, shared, size_so_far = {}, 0, 0
         for key, size in blocks:
-            seen += size
-            upto = self.usage.reasoning * seen // total
+            size_so_far += size
+            upto = self.usage.reasoning * size_so_far // total
             shares[key] = upto - shared
             shared = upto
         return shares

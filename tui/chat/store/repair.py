@@ -140,10 +140,10 @@ def _rows(
     values: dict[str, object] | None = None,
 ) -> list[tuple[Any, ...]]:
     """The readable rows of a table, with the columns of the new table, in its order."""
-    wanted = [name for _, name, *_ in new.execute(f"PRAGMA table_info({table})")]
+    new_columns = [name for _, name, *_ in new.execute(f"PRAGMA table_info({table})")]
     with suppress(sqlite3.DatabaseError):
         there = {name for _, name, *_ in old.execute(f"PRAGMA table_info({table})")}
-        columns = ", ".join(name if name in there else "NULL" for name in wanted)
+        columns = ", ".join(name if name in there else "NULL" for name in new_columns)
         return [row[1:] for row in readable_rows(old, Rows(table, key, columns, where), values or {})]
     return []
 

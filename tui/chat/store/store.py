@@ -280,10 +280,10 @@ class SessionStore(Database):
         """
         if text == before:
             return
-        seen = storable(before)
+        last_read = storable(before)
         with self.transaction() as db:
             for (stored,) in db.execute("SELECT draft FROM sessions WHERE id = ?", (session,)).fetchall():
-                if stored != seen and stored.strip() and stored not in text:
+                if stored != last_read and stored.strip() and stored not in text:
                     self.add_prompt(stored)
             self.update_session(session, draft=text)
 

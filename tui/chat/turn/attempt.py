@@ -72,11 +72,11 @@ class Attempt:
     async def run(self) -> Message:
         """The answer, not yet in the history. If cancelled, it is what has arrived."""
         request, services = self.request, self._services
-        whole = await asyncio.to_thread(with_bytes, request, services.store.blob)
+        complete = await asyncio.to_thread(with_bytes, request, services.store.blob)
         begin = partial(services.calls.begin, request, self._usage, message=self._message.id, kind="chat")
         call = await uninterrupted(asyncio.to_thread(begin))
         self._emit(ReplyStarted(self._message.id, request.provider, request.model))
-        await self._processor.run(services.provider(request.provider).stream(whole))
+        await self._processor.run(services.provider(request.provider).stream(complete))
         return await uninterrupted(self._finished(call))
 
     def _arrive(self, event: SessionEvent) -> None:
@@ -206,11 +206,11 @@ def _window_notice(reply: Message, verdict: Verdict, windows: Windows) -> Notice
     usage = reply.usage
     if usage is None or usage.input_total is None or reply.status != "complete":
         return None
-    whole = usage.input_total + (usage.output_total or 0)
+    total = usage.input_total + (usage.output_total or 0)
     match windows.seen(reply.provider, reply.model, usage.input_total, usage.output_total or 0, sure=verdict.confirmed):
         case "raised":
-            return Notice("info", f"This window is larger than assumed: {whole:,} tokens fitted. /window shows it")
+            return Notice("info", f"This window is larger than assumed: {total:,} tokens fitted. /window shows it")
         case "against setting":
-            return Notice("info", f"{whole:,} tokens fitted, more than the window you set. /window reset goes by that")
+            return Notice("info", f"{total:,} tokens fitted, more than the window you set. /window reset goes by that")
         case _:
             return None

@@ -79,14 +79,14 @@ def advice(request: Request) -> str:
     size, message, part = max(sizes, key=lambda item: item[0], default=(0, None, None))
     if message is None or size <= STANDS_OUT * request_bytes(request):
         return "The conversation is too large for this server in bytes: /compact shortens it"
-    what = f"The largest part of the request is {_name(message, part)} ({size_text(size)})"
+    problem = f"The largest part of the request is {_name(message, part)} ({size_text(size)})"
     if isinstance(part, Text) and message is request.messages[-1]:
-        return f"{what}: shorten it, or send it in several messages"
-    return f"{what}: leave its message out in /context"
+        return f"{problem}: shorten it, or send it in several messages"
+    return f"{problem}: leave its message out in /context"
 
 
 def _pieces(request: Request) -> Iterator[Piece]:
-    asked = next((m.id for m in reversed(request.messages) if m.role == "user" and m.kind == "chat"), "")
+    question = next((m.id for m in reversed(request.messages) if m.role == "user" and m.kind == "chat"), "")
     for message in request.messages:
         for part in message.parts:
             size = _size(part)
@@ -94,7 +94,7 @@ def _pieces(request: Request) -> Iterator[Piece]:
                 case Attachment():
                     yield Piece(message.id, part.sha256, part.name, size)
                 case ToolCall(arguments=text) | ToolResult(text=text) | Text(text):
-                    if len(text) > KEPT_TEXT and not (isinstance(part, Text) and message.id == asked):
+                    if len(text) > KEPT_TEXT and not (isinstance(part, Text) and message.id == question):
                         yield Piece(message.id, text_digest(text), _name(message, part), size, KEPT_TEXT)
 
 

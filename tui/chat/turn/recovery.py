@@ -157,15 +157,15 @@ def failure_text(error: ProviderError, request: Request | None = None) -> str:
     step = "/retry asks again" if names_the_step else "/provider tries the key, /retry asks again"
     if error.retry_after is not None and error.retry_after > LONGEST_WAIT:
         step += f"; the server wants {duration(60 * ceil(error.retry_after / 60))}"
-    what = str(error).rstrip(".")
+    text = str(error).rstrip(".")
     if error.kind == "too_many_bytes" and request is not None:
-        what += f". {advice(request)}"
-    return f"{what}. Your message is kept; {step}."
+        text += f". {advice(request)}"
+    return f"{text}. Your message is kept; {step}."
 
 
-def same_cause(one: ProviderError, other: ProviderError) -> bool:
+def same_cause(first: ProviderError, second: ProviderError) -> bool:
     """Whether two requests were refused for the same reason, so that what was changed between them did not help."""
-    return (one.kind, refused(one)) == (other.kind, refused(other))
+    return (first.kind, refused(first)) == (second.kind, refused(second))
 
 
 def _answer_budget(error: ProviderError) -> int | None:

@@ -351,7 +351,7 @@ def unrun_calls(calls: Sequence[ToolCall], *, cuts: int, max_output: int | None)
 
 def _within_window(request: Request, usage: ContextUsage) -> Request:
     """`request` with a shorter answer if its input may be so large that both together exceed the window."""
-    window, wanted = usage.limits.context, request.max_output
-    if window is None or wanted is None or usage.upper_bound + wanted <= window:
+    window, max_output = usage.limits.context, request.max_output
+    if window is None or max_output is None or usage.upper_bound + max_output <= window:
         return request
-    return replace(request, max_output=min(wanted, max(LEAST_ANSWER, window - usage.upper_bound)))
+    return replace(request, max_output=min(max_output, max(LEAST_ANSWER, window - usage.upper_bound)))

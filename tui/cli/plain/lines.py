@@ -31,8 +31,8 @@ class Lines:
                 data = os.read(self._descriptor, 1 << 16)
             except OSError:
                 data = b""
-            *whole, rest = (rest + data).split(b"\n")
-            lines: list[str | None] = [line.decode("utf-8", "replace").removesuffix("\r") for line in whole]
+            *complete, rest = (rest + data).split(b"\n")
+            lines: list[str | None] = [line.decode("utf-8", "replace").removesuffix("\r") for line in complete]
             if not data:
                 lines += [rest.decode("utf-8", "replace"), None] if rest else [None]
             try:

@@ -86,21 +86,21 @@ class Speaker:
                     self._end_line()
                     complain(line)
 
-    async def _approve(self, asked: ApprovalAsked) -> None:
+    async def _approve(self, question: ApprovalAsked) -> None:
         """Ask about a call that is not read-only. The end of the input means no, and so does a pipe."""
         self._end_line()
-        name = clean_line(asked.call.name)
+        name = clean_line(question.call.name)
         if not self._chat.talks:
             complain(f"{name} was not run: nobody can be asked here; allow it with /tools in the chat")
-            self._chat.session.tools.approve(asked.id, "no")
+            self._chat.session.tools.approve(question.id, "no")
             return
-        call = f"{name} ({clean_line(asked.origin)})"
-        complain(f"wants to run {call}" + (f": {asked.why}" if asked.why else ""))
-        sys.stderr.write(indent(redact(readable_arguments(asked.arguments).plain), "  ") + "\n")
-        answers = "y yes, n no" if asked.why else "y yes, s in this conversation always, a always, n no, never"
+        call = f"{name} ({clean_line(question.origin)})"
+        complain(f"wants to run {call}" + (f": {question.why}" if question.why else ""))
+        sys.stderr.write(indent(redact(readable_arguments(question.arguments).plain), "  ") + "\n")
+        answers = "y yes, n no" if question.why else "y yes, s in this conversation always, a always, n no, never"
         answer = await self._chat.ask_alone(f"Run it? {answers}:")
         decision = ANSWERS.get(answer.lower(), "no")
-        self._chat.session.tools.approve(asked.id, decision)
+        self._chat.session.tools.approve(question.id, decision)
 
     def _end_line(self) -> None:
         if self._open:

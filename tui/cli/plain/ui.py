@@ -114,11 +114,11 @@ class PlainUI:
         """Print it, and ask until it is accepted or left. Nobody is asked in a pipe."""
         from tui.chat.compaction.summaries import FAILURES
 
-        wanted = text.text
+        edited = text.text
         while True:
-            weight = await text.weigh(wanted)
+            weight = await text.weigh(edited)
             write(f"{text.title}. {text.about(weight)}")
-            write(clean_text(wanted))
+            write(clean_text(edited))
             write(f"({figures_line(weight)})")
             if weight.problem:
                 complain(weight.problem)
@@ -129,14 +129,14 @@ class PlainUI:
             match (await self._chat.ask(f"{accept}e write another text, n cancel:")).lower():
                 case "y" if not weight.problem:
                     try:
-                        await text.put(wanted)
+                        await text.put(edited)
                     except FAILURES as error:
                         complain(str(error))
                     else:
                         return True
                 case "e":
                     write(f"{FENCE} begins and ends a text of several lines.")
-                    wanted = await self._chat.text("summary:") or wanted
+                    edited = await self._chat.text("summary:") or edited
                 case "n" | "":
                     return False
 

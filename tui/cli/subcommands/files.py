@@ -79,7 +79,7 @@ def _imported(
             return
         if recordings[0].skipped:
             complain(f"{path.name}: {recordings[0].skipped}")
-        whole = True
+        complete = True
         for recording in recordings:
             try:
                 yield import_measured(
@@ -89,9 +89,9 @@ def _imported(
                 progress.clear()
                 complain(f"{path.name}: {error}")
                 if not isinstance(error, AlreadyHereError):
-                    whole = False
+                    complete = False
                     yield None
-        if whole:
+        if complete:
             note_imported(store, path)
 
 

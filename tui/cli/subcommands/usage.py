@@ -57,10 +57,10 @@ def run(settings: Settings, *, session: str | None, days: int | None, as_json: b
         info = _session(store, session)
         log, trims = CallLog(store), _trims(store)
         everything = log.groups(info.id if info is not None else "", everywhere=True)
-        made = log.of_messages(info.id) if info is not None and info.parent else []
+        fork_calls = log.of_messages(info.id) if info is not None and info.parent else []
     finally:
         store.close()
-    before = totals("inherited", groups_of(inherited(made, info.id if info is not None else "")))
+    before = totals("inherited", groups_of(inherited(fork_calls, info.id if info is not None else "")))
     today = date.today()
     periods = _periods(info, everything, trims, today, days)
     shown = everything if days is None else _since(everything, today - timedelta(days=days - 1))

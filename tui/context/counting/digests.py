@@ -108,10 +108,10 @@ def tool_digest(tool: ToolSchema) -> bytes:
 
 def preamble_digest(system: Iterable[SystemSection], tools: Iterable[ToolSchema]) -> bytes:
     """Digest of system prompt and tools, in their order."""
-    whole = sha256(b"chatctx preamble 1")
+    hasher = sha256(b"chatctx preamble 1")
     for section in system:
-        whole.update(system_digest(section))
-    whole.update(b"tools")
+        hasher.update(system_digest(section))
+    hasher.update(b"tools")
     for tool in tools:
-        whole.update(tool_digest(tool))
-    return whole.digest()
+        hasher.update(tool_digest(tool))
+    return hasher.digest()

@@ -368,9 +368,9 @@ class HybridTokenEstimator:
         """Store what the reply costs when it is sent back, with and without its reasoning."""
         plain = Cost(output - thought, 0, "measured")
         thinks = any(isinstance(part, Reasoning) for part in reply.parts)
-        whole = Cost(output, thought, "measured") if thinks else plain
-        self.costs.put(request.provider, request.model, {digest.body: plain, digest.full: whole})
-        return whole
+        full_cost = Cost(output, thought, "measured") if thinks else plain
+        self.costs.put(request.provider, request.model, {digest.body: plain, digest.full: full_cost})
+        return full_cost
 
 
 def _same_preamble(one: Request, other: Request) -> bool:

@@ -48,8 +48,8 @@ def _learn_believed(calibration: Calibration, situation: Situation, actual: int,
     if not base.measured:
         guess = learned(fresh, calibration)
         rest = actual - fresh.known - guess - calibration.hidden
-        told = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
-        if base.match.measurement is None and told and rest <= situation.preamble.most + ALLOWANCE:
+        plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
+        if base.match.measurement is None and plausible and rest <= situation.preamble.most + ALLOWANCE:
             preambles = calibration.preambles.learn(key_of(situation), situation.preamble.total, rest)
             calibration = replace(calibration, preambles=preambles)
         return calibration

@@ -141,11 +141,11 @@ def add_rows(rows: RowTokens, entries: Iterable[Entry]) -> RowTokens:
     for entry in entries:
         source = entry.row_source
         for key, tokens in entry.split:
-            known, estimated, derived = added.get(key, NO_TOKENS)
+            measured, estimated, derived = added.get(key, NO_TOKENS)
             if source == "estimated":
-                added[key] = known, estimated + tokens, derived
+                added[key] = measured, estimated + tokens, derived
             else:
-                added[key] = known + tokens, estimated, derived + tokens * (source == "derived")
+                added[key] = measured + tokens, estimated, derived + tokens * (source == "derived")
     return added
 
 

@@ -83,8 +83,8 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
     chat = 0.0 if request.provider == "openai" else prior.tools_chat  # OpenAI itself is called by the Responses API
     fixed = prior.tools_fixed + chat if tools else 0.0
     digest = preamble_digest(request.system, request.tools)
-    asked = request.reasoning not in (None, "off")
-    markup = prior.per_request + prior.thinking * asked + (prior.per_message if any(sections) else 0.0)
+    reasons = request.reasoning not in (None, "off")
+    markup = prior.per_request + prior.thinking * reasons + (prior.per_message if any(sections) else 0.0)
     return Preamble(digest, tuple(sections), tuple(tools), fixed, markup, failed, *_most(request))
 
 

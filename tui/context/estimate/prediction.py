@@ -191,8 +191,8 @@ def text_margin(everything: Sums, preamble: Preamble, model: str, calibration: C
 
 def _tools_margin(preamble: Preamble, calibration: Calibration) -> float:
     """The share of `text_margin` that tools have; 0 where two calls agreed on what they cost."""
-    known = calibration.preambles.knows(preamble.digest.hex())
-    return 0.0 if known else MARGIN_TOOLS * sum(preamble.tools)
+    is_known = calibration.preambles.knows(preamble.digest.hex())
+    return 0.0 if is_known else MARGIN_TOOLS * sum(preamble.tools)
 
 
 def _sent_back(base: Base, account: Account, share: float) -> int | None:

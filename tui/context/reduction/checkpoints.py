@@ -216,8 +216,8 @@ def _place(ident: str, active: Sequence[Message], standing: Mapping[str, str]) -
 
     Most ranges begin and end near the beginning of `active`, so the search is short.
     """
-    for wanted in (ident, standing.get(ident)):
-        position = next((i for i, message in enumerate(active) if message.id == wanted), -1) if wanted else -1
+    for candidate in (ident, standing.get(ident)):
+        position = next((i for i, message in enumerate(active) if message.id == candidate), -1) if candidate else -1
         if position >= 0:
             return position
     return -1

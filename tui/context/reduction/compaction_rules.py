@@ -119,8 +119,8 @@ def compaction_report(record: CompactionRecord | SummaryEdit) -> str:
 
 def compacted_line(count: int, before: int, after: int, *, summarised: bool) -> str:
     """What a compaction did to `count` messages, or to `count` tool results if nothing was summarised. In tokens."""
-    what = f"Compacted {plural(count, 'message')}" if summarised else f"Cleared {plural(count, 'old tool result')}"
-    return f"{what}{_change(before, after)}"
+    subject = f"Compacted {plural(count, 'message')}" if summarised else f"Cleared {plural(count, 'old tool result')}"
+    return f"{subject}{_change(before, after)}"
 
 
 def _change(before: int, after: int) -> str:

@@ -57,20 +57,20 @@ def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
     """
     groups: list[Group] = []
     results: dict[int, list[int]] = {}  # position in `groups` -> positions of its results
-    asked: dict[str, int] = {}  # call id -> position in `groups`
+    calling: dict[str, int] = {}  # call id -> position in `groups`
     turn, step = -1, 0
     for index, message in enumerate(messages):
         if starts_turn(message):
             turn += 1
         if message.role == "tool":
-            home = next((asked[call] for call in answered_ids(message) if call in asked), None)
+            home = next((calling[call] for call in answered_ids(message) if call in calling), None)
             if home is not None:
                 results.setdefault(home, []).append(index)
                 continue
         calls = call_ids(message)
         if calls:
             step += 1
-            asked.update(dict.fromkeys(calls, len(groups)))
+            calling.update(dict.fromkeys(calls, len(groups)))
         groups.append(Group((index,), turn, step if calls else None))
     for home, answers in results.items():
         groups[home] = groups[home]._replace(indices=(*groups[home].indices, *answers))

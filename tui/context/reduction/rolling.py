@@ -22,12 +22,12 @@ class ContextOverflowError(Exception):
     """
 
     def __init__(self, current_tokens: int, max_tokens: int, *, untried: bool = False) -> None:
-        what, ways = "The next request", "/compact or /rolling-context on, then /retry;"
+        subject, ways = "The next request", "/compact or /rolling-context on, then /retry;"
         if not untried:
-            what = "Even shortened as much as possible, the next request"
+            subject = "Even shortened as much as possible, the next request"
             ways = "Shorten the message or the system prompt, unpin or exclude messages (/context),"
         super().__init__(
-            f"{what} needs about {current_tokens:,} tokens, but only {max_tokens:,} fit. "
+            f"{subject} needs about {current_tokens:,} tokens, but only {max_tokens:,} fit. "
             f"Nothing was sent and nothing was lost. {ways} or choose a model with a larger window (/model)."
         )
         self.current_tokens = current_tokens

@@ -123,8 +123,10 @@ def _with_rest(attribution: Attribution, total: int, rest: float, *, measured: b
         if measured and rest > TEMPLATE:
             warning = f"{round(rest):,} tokens belong to no known message, prompt or tool"
     else:
-        whole = sum(tokens.values())
-        warning = f"the rows come to {round(whole):,} tokens, the whole request has {total:,}: they were scaled down"
+        sum_of_rows = sum(tokens.values())
+        warning = (
+            f"the rows come to {round(sum_of_rows):,} tokens, the whole request has {total:,}: they were scaled down"
+        )
         sources = dict.fromkeys(sources, "estimated")
     present = {key: value for key, value in tokens.items() if value > 0}
     return Attribution(present, sources, attribution.factor, warning)

@@ -103,9 +103,9 @@ def make_budget(limits: ModelLimits, settings: BudgetSettings, max_output: int |
     context = _positive(limits.context)
     if context is None:
         return Budget(None, None, None, None)
-    wanted = max(0, settings.reserve_output) if max_output is None else max(0, max_output)
+    asked_reserve = max(0, settings.reserve_output) if max_output is None else max(0, max_output)
     output = _positive(limits.output)
-    reserved = min(wanted, context // 4, context if output is None else output)
+    reserved = min(asked_reserve, context // 4, context if output is None else output)
     max_input = context - reserved
     limit = _positive(limits.input)
     if limit is not None:

@@ -78,10 +78,10 @@ def apportion(total: int, weights: Sequence[float]) -> list[int]:
     """
     if not weights:
         return []
-    whole = sum(weights)
-    if whole <= 0:
+    weight_total = sum(weights)
+    if weight_total <= 0:
         return [total, *[0] * (len(weights) - 1)]
-    shares = [total * weight / whole for weight in weights]
+    shares = [total * weight / weight_total for weight in weights]
     parts = [int(share) for share in shares]
     missing = total - sum(parts)
     by_rest = sorted(range(len(weights)), key=lambda index: parts[index] - shares[index])
@@ -119,12 +119,12 @@ class MessageShares(Mapping[str, MessageTokens]):
         self._complete = False
 
     def __getitem__(self, ident: str) -> MessageTokens:
-        found = self._known.get(ident)
-        if found is None:
+        share = self._known.get(ident)
+        if share is None:
             if self._complete:
                 raise KeyError(ident)
-            found = self._known[ident] = self._look_up(ident)
-        return found
+            share = self._known[ident] = self._look_up(ident)
+        return share
 
     def _look_up(self, ident: str) -> MessageTokens:
         place = self._place(ident)

@@ -92,8 +92,8 @@ class AnthropicMessages(DialectProvider[AnthropicStyle]):
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""
-        whole = await asyncio.to_thread(to_wire, request, self._style(request.model), cache=False)
-        body = {key: value for key, value in whole.items() if key not in _NOT_COUNTED}
+        wire = await asyncio.to_thread(to_wire, request, self._style(request.model), cache=False)
+        body = {key: value for key, value in wire.items() if key not in _NOT_COUNTED}
         if "budget_tokens" in body.get("thinking", {}):
             body.pop("thinking")  # the budget is checked against max_tokens, which this route rejects
 

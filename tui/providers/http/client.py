@@ -91,9 +91,9 @@ async def openai_client(
     http = await _connect(base_url, limit)
     key = key or NO_KEY
     address, query = split_query(base_url)
-    own = dict(headers)
+    custom_headers = dict(headers)
     if key != NO_KEY and "api-version" in query:  # Azure's classic form takes a key under this name only
-        own = {"api-key": key, **own}
+        custom_headers = {"api-key": key, **custom_headers}
     # Organisation and project of the environment belong to OpenAI; other servers have no business with them.
     official = urlsplit(base_url).hostname == "api.openai.com"
     account = {name: os.environ.get(variable, "") for name, variable in _OPENAI_ACCOUNT.items()} if official else {}
@@ -106,13 +106,13 @@ async def openai_client(
             api_key=key,
             base_url=address,
             max_retries=0,
-            default_headers={**absent, **own},
+            default_headers={**absent, **custom_headers},
             default_query=query,
             http_client=http,
         )
 
     asked = {name: value for name, value in account.items() if value} | _bearer(key)
-    return Client(http, address, key, query, _merged(asked, own), make_sdk)
+    return Client(http, address, key, query, _merged(asked, custom_headers), make_sdk)
 
 
 async def anthropic_client(
@@ -125,7 +125,7 @@ async def anthropic_client(
     address = address.rstrip("/").removesuffix("/v1")  # the SDK's paths begin with /v1
     # The SDK sends a bearer token; servers that merely speak the dialect often know only the older header.
     official = urlsplit(base_url).hostname == "api.anthropic.com"
-    own = {**({"x-api-key": key} if key != NO_KEY and not official else {}), **headers}
+    custom_headers = {**({"x-api-key": key} if key != NO_KEY and not official else {}), **headers}
 
     def make_sdk(http: httpx2.AsyncClient) -> AsyncAnthropic:
         import anthropic
@@ -135,12 +135,12 @@ async def anthropic_client(
             base_url=address,
             default_query=query,
             max_retries=0,
-            default_headers=own,
+            default_headers=custom_headers,
             http_client=http,
         )
 
     asked = {"anthropic-version": ANTHROPIC_VERSION} | _bearer(key)
-    return Client(http, address, key, query, _merged(asked, own), make_sdk)
+    return Client(http, address, key, query, _merged(asked, custom_headers), make_sdk)
 
 
 async def _connect(base_url: str, limit: int) -> httpx2.AsyncClient:

@@ -357,7 +357,7 @@ class RunningTools:
 
     def _tell(self) -> None:
         names = [
-            f"{name}: {said}" if (said := self._progress.get(call_id)) else name
+            f"{name}: {progress_text}" if (progress_text := self._progress.get(call_id)) else name
             for call_id, group in self._running.items()
             for name in group
         ]

@@ -229,16 +229,16 @@ class Connection:
         self, work: Callable[[ProgressFnT], Awaitable[T]], what: str, tell: Callable[[str], None] = lambda _text: None
     ) -> T:
         loop = asyncio.get_running_loop()
-        told = 0.0
+        told_at = 0.0
         try:
             async with asyncio.timeout_at(self._deadline()) as limit:
                 self._limits.add(limit)
 
                 async def alive(progress: float, total: float | None, message: str | None) -> None:
-                    nonlocal told
+                    nonlocal told_at
                     limit.reschedule(self._deadline())
-                    if loop.time() - told >= PROGRESS_PAUSE or progress == total:
-                        told = loop.time()
+                    if loop.time() - told_at >= PROGRESS_PAUSE or progress == total:
+                        told_at = loop.time()
                         tell(progress_text(progress, total, message))
 
                 try:

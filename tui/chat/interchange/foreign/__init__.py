@@ -42,8 +42,8 @@ def read_recordings(path: Path) -> list[Recording]:
     try:
         recordings = _read(file)
     except MALFORMED as error:
-        what = f"{type(error).__name__}: {error}"
-        raise RecordingError(f"{path.name}: damaged, or of a version that is not known here ({what})") from None
+        cause = f"{type(error).__name__}: {error}"
+        raise RecordingError(f"{path.name}: damaged, or of a version that is not known here ({cause})") from None
     recordings = [recording for recording in recordings if recording.messages]
     if not recordings:
         raise NoMessagesError(f"{path.name}: no messages in it")
@@ -60,8 +60,8 @@ def _read(file: SourceFile) -> list[Recording]:
     names = ", ".join(reader.NAME for reader in FORMATS)
     if file.is_database:
         raise RecordingError(f"{file.name}: a SQLite database of no program that is known here ({names})")
-    what = "JSON, but " if file.document is not None or file.lines else ""
-    raise RecordingError(f"{file.name}: {what}not a conversation of chatctx, {names}")
+    json_but = "JSON, but " if file.document is not None or file.lines else ""
+    raise RecordingError(f"{file.name}: {json_but}not a conversation of chatctx, {names}")
 
 
 def _ours(lines: Sequence[Line], name: str) -> Recording:

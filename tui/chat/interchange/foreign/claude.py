@@ -162,8 +162,8 @@ class Reader:
                 self.messages.append(Message("user", parts, id=new_id(), kind=kind_here, created_at=at))
         elif kind in _NOT_IN_FILE:
             self._lacking = _NOT_IN_FILE[kind]
-        elif kind not in _NOT_SENT and (found := self._reminder(data)):
-            self.messages.append(Message("user", tuple(found), id=new_id(), kind="injected", created_at=at))
+        elif kind not in _NOT_SENT and (reminder := self._reminder(data)):
+            self.messages.append(Message("user", tuple(reminder), id=new_id(), kind="injected", created_at=at))
 
     def _reminder(self, data: Mapping[str, Any]) -> list[Part]:
         """What of an attachment goes out."""
@@ -279,10 +279,10 @@ class Reader:
             self._compact(tuple(parts), at)
             return
         results = tuple(part for part in parts if isinstance(part, ToolResult))
-        seen = tuple(part for part in parts if isinstance(part, Attachment)) if results else ()
-        rest = tuple(part for part in parts if part not in results and part not in seen)
+        images = tuple(part for part in parts if isinstance(part, Attachment)) if results else ()
+        rest = tuple(part for part in parts if part not in results and part not in images)
         if results:
-            answer = Message("tool", (*results, *seen), id=new_id(), created_at=at)
+            answer = Message("tool", (*results, *images), id=new_id(), created_at=at)
             self._results |= {result.call_id: answer.id for result in results}
             self.messages.append(answer)
         if rest:
@@ -357,7 +357,7 @@ def _strings(value: Any) -> list[str]:
     return [text for item in items for text in _strings(item)]
 
 
-def _larger(one: Usage | None, other: Usage | None) -> Usage | None:
-    if one is None or other is None:
-        return one or other
-    return other if (other.output_total or 0) >= (one.output_total or 0) else one
+def _larger(first: Usage | None, second: Usage | None) -> Usage | None:
+    if first is None or second is None:
+        return first or second
+    return second if (second.output_total or 0) >= (first.output_total or 0) else first

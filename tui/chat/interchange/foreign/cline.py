@@ -24,11 +24,11 @@ def detect(file: SourceFile) -> bool:
     """Whether `file` is a task folder, or the history in one."""
     if file.path.is_dir():
         return (file.path / HISTORY).is_file()
-    whole = file.document
+    document = file.document
     return (
-        isinstance(whole, list)
-        and bool(whole)
-        and all(isinstance(entry, dict) and "role" in entry and "content" in entry for entry in whole)
+        isinstance(document, list)
+        and bool(document)
+        and all(isinstance(entry, dict) and "role" in entry and "content" in entry for entry in document)
     )
 
 

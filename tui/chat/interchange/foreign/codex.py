@@ -234,9 +234,9 @@ class Reader:
     def _roll_back(self, turns: int) -> None:
         """The last `turns` turns of the person leave the context."""
         self.close_answer(None)
-        asked = [i for i, m in enumerate(self.messages) if m.role == "user" and m.kind == "chat"]
-        if asked and turns:
-            first = asked[max(0, len(asked) - turns)]
+        questions = [i for i, m in enumerate(self.messages) if m.role == "user" and m.kind == "chat"]
+        if questions and turns:
+            first = questions[max(0, len(questions) - turns)]
             ids = [message.id for message in self.messages[first:]]
             self.records.append(Record(new_id(), RecordKind.SET_ASIDE, self._at, {"ids": ids}))
 

@@ -17,23 +17,23 @@ PROVIDER = "google"
 
 def detect(file: SourceFile) -> bool:
     """Whether `file` is a session in either form, or a checkpoint of `/chat save`."""
-    whole = file.document
-    if isinstance(whole, dict) and "sessionId" in whole and isinstance(whole.get("messages"), list):
+    document = file.document
+    if isinstance(document, dict) and "sessionId" in document and isinstance(document.get("messages"), list):
         return True
-    if _checkpoint(whole) is not None:
+    if _checkpoint(document) is not None:
         return True
     return any("sessionId" in line and "projectHash" in line for line in file.lines[:1])
 
 
 def read(file: SourceFile) -> list[Recording]:
     """The conversation in `file`; notices of the program are left out."""
-    whole = file.document
-    history = _checkpoint(whole)
+    document = file.document
+    history = _checkpoint(document)
     if history is not None:
         saved = contents(history, PROVIDER)
         return [Recording(SOURCE, first_words(saved, file.stem), saved, unscored="a saved chat has no usage")]
-    several = isinstance(whole, dict) and "messages" in whole
-    entries = whole["messages"] if several else _replayed(file.lines)
+    several = isinstance(document, dict) and "messages" in document
+    entries = document["messages"] if several else _replayed(file.lines)
     messages: list[Message] = []
     for entry in entries:
         at = seconds(entry.get("timestamp"))
@@ -64,9 +64,9 @@ def _replayed(lines: Sequence[Line]) -> list[Line]:
     return list(entries.values())
 
 
-def _checkpoint(whole: Any) -> list[Any] | None:
+def _checkpoint(document: Any) -> list[Any] | None:
     """The API contents (`{role, parts}`) of a saved chat; None where `whole` is something else."""
-    history = whole.get("history") if isinstance(whole, dict) else whole
+    history = document.get("history") if isinstance(document, dict) else document
     if not isinstance(history, list) or not history:
         return None
     fits = all(isinstance(entry, dict) and "parts" in entry and "role" in entry for entry in history)

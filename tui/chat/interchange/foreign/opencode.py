@@ -23,12 +23,12 @@ def detect(file: SourceFile) -> bool:
     """Whether `file` is an export (`{info, messages}`), a session file of before 1.2, or the database."""
     if file.tables >= _TABLES:
         return True
-    whole = file.document
-    if not isinstance(whole, dict):
+    document = file.document
+    if not isinstance(document, dict):
         return False
-    if isinstance(whole.get("info"), dict) and isinstance(whole.get("messages"), list):
+    if isinstance(document.get("info"), dict) and isinstance(document.get("messages"), list):
         return True
-    return "projectID" in whole and str(whole.get("id", "")).startswith("ses_")
+    return "projectID" in document and str(document.get("id", "")).startswith("ses_")
 
 
 def read(file: SourceFile) -> list[Recording]:
@@ -280,10 +280,10 @@ def _usage(tokens: Any) -> Usage | None:
         return None
     cache = tokens.get("cache") or {}
     read, write = int(cache.get("read") or 0), int(cache.get("write") or 0)
-    whole = int(tokens.get("input") or 0) + read + write
+    input_total = int(tokens.get("input") or 0) + read + write
     output, reasoning = int(tokens.get("output") or 0), int(tokens.get("reasoning") or 0)
-    if not whole:
+    if not input_total:
         return None
     total = tokens.get("total")
-    inside = total is not None and int(total) == whole + output
-    return Usage(whole, output if inside else output + reasoning, read, write, reasoning)
+    inside = total is not None and int(total) == input_total + output
+    return Usage(input_total, output if inside else output + reasoning, read, write, reasoning)

@@ -63,8 +63,8 @@ def read(file: SourceFile) -> list[Recording]:
     records = list(_chained(records))
     if aside:
         records.append(Record(new_id(), RecordKind.SET_ASIDE, messages[-1].created_at, {"ids": aside}))
-    whole = _without_unfinished_calls(messages)
-    return [Recording(SOURCE, first_words(messages, file.stem), whole, tuple(records), blobs)]
+    finished = _without_unfinished_calls(messages)
+    return [Recording(SOURCE, first_words(messages, file.stem), finished, tuple(records), blobs)]
 
 
 def _path(lines: Sequence[Line]) -> frozenset[int] | None:
@@ -132,8 +132,8 @@ def _message(line: Mapping[str, Any], blobs: dict[str, bytes]) -> Message | None
             parts = _parts(data.get("content"), data, blobs)
             text = "\n".join(part.text for part in parts if isinstance(part, Text))
             result = ToolResult(str(data["toolCallId"]), str(data.get("toolName", "")), text, bool(data.get("isError")))
-            seen = [part for part in parts if isinstance(part, Attachment)]
-            return Message("tool", (result, *seen), id=new_id(), created_at=at)
+            images = [part for part in parts if isinstance(part, Attachment)]
+            return Message("tool", (result, *images), id=new_id(), created_at=at)
         case "assistant":
             return _answer(data, at, blobs)
         case "bashExecution" if not data.get("excludeFromContext"):

@@ -39,8 +39,8 @@ def read(file: SourceFile) -> list[Recording]:
 
 
 def _chats(file: SourceFile) -> Sequence[Mapping[str, Any]]:
-    whole = file.document
-    chats = whole if isinstance(whole, list) else [whole]
+    document = file.document
+    chats = document if isinstance(document, list) else [document]
     return [chat for chat in chats if isinstance(chat, dict)]
 
 
