@@ -22,6 +22,7 @@ from textual.screen import Screen
 from tui.commands import registry as commands
 from tui.screens.base import SHORT, CopyingApp
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
+from tui.terminal.changes import ScreenChanges
 from tui.terminal.input import use_terminal_parser
 from tui.terminal.screen import SafeLines, use_lasting_writer
 from tui.terminal.signals import on_termination
@@ -79,6 +80,7 @@ class ChatApp(CopyingApp):
         self._leaving: asyncio.Task[None] | None = None
         self._early: list[Event] | None = []  # text typed before the prompt was ready; None once it is
         self._safe_lines = SafeLines()
+        self._changes = ScreenChanges()
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-tall")]
@@ -92,6 +94,15 @@ class ChatApp(CopyingApp):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Filter control characters from the lines of all widgets."""
         return [*super().get_line_filters(), self._safe_lines]
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        """Write only what has changed."""
+        super()._display(screen, None if renderable is None else self._changes.of(renderable))
+
+    def _repaint(self) -> None:
+        """Write the whole screen: another program had the terminal."""
+        self._changes.forget()
+        self.screen.refresh()
 
     def get_default_screen(self) -> ChatScreen:
         """The conversation."""
@@ -124,6 +135,7 @@ class ChatApp(CopyingApp):
         """Apply the person's keys and report theme errors. Signals end the program like ctrl+q."""
         if not self.is_headless:
             on_termination(self._start_leaving)
+        self.app_resume_signal.subscribe(self, lambda _: self._repaint(), immediate=True)
         self.set_keymap(dict(self.settings.keys))
         if self._theme_complaint:
             self.notify(self._theme_complaint, severity="warning", timeout=8, markup=False)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from textual import events
@@ -214,3 +215,12 @@ async def test_a_fork_is_measured_at_once_named_deleted_and_brought_back(tmp_pat
         await run.until(lambda: run.chat.session is not None and run.chat.session.id == session.id)
         assert run.chat.session is not None
         assert [message.text for message in run.session.messages if message.role == "user"] == ["one", "two"]
+
+
+async def test_after_another_program_had_the_terminal_the_whole_screen_is_written(tmp_path: Path) -> None:
+    async with running(settings_in(tmp_path)) as run:
+        await run.pilot.pause()
+        with mock.patch.object(run.app._changes, "forget") as forgotten:
+            run.app._resume_signal()
+            assert forgotten.called
+            assert run.app.screen._repaint_required or run.app.screen._compositor._dirty_regions

@@ -26,8 +26,8 @@ QUIET = 0.3
 
 _OURS = re.compile(
     r"\x1b\[[0-9;:]*m"  # colours
-    r"|\x1b\[[0-9;]*[ABCDHJKfhlsu]|\x1b\[\?[0-9;]*[hl]|\x1b\[\?[0-9;]*\$p|\x1b\[[<>=?][0-9;]*u|\x1b\[>[0-9]*[mq]"
-    r"|\x1b\[[0-9;]*[nt]|\x1b\[[0-9]* q|\x1b[=>78]|\x1b\(B"  # cursor, modes and questions of Textual's driver
+    r"|\x1b\[[0-9;]*[ABCDHJKfhlrsu]|\x1b\[\?[0-9;]*[hl]|\x1b\[\?[0-9;]*\$p|\x1b\[[<>=?][0-9;]*u|\x1b\[>[0-9]*[mq]"
+    r"|\x1b\[[0-9;]*[nt]|\x1b\[[0-9]* q|\x1b[=>78M]|\x1b\(B"  # cursor, scrolling, modes and questions of the driver
     r"|\x1b\]8;(?:id=[\w.-]*)?;(?:(?:https?|mailto):[\x21-\x7e]*)?\x1b\\"  # links
     r"|\x1b\]52;c;[A-Za-z0-9+/=]*(?:\x07|\x1b\\)"  # a copy
     r"|\x1b\]22;[a-z-]*\x07"  # the mouse pointer
