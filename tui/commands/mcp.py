@@ -74,6 +74,8 @@ async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
             opened = await asyncio.to_thread(open_in_browser, address)
             shown = "Your browser shows" if opened else "Open"
             await ui.say(f"{shown} this page to sign in to {plain(name)}: {address}")
+            if not opened and ui.screen is not None:
+                await ui.copy(address)
             await _came_back(ui, name, address, attempt)
     finally:
         attempt.give_up()

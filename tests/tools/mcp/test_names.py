@@ -7,7 +7,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.tools.mcp.names import offered_names
+from tui.tools.mcp.results import offered_names
 
 VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 

@@ -224,6 +224,36 @@ async def test_a_server_built_with_the_sdk_gets_its_answer_with_the_second_call(
     assert person.asked == [FORM]
 
 
+NEEDED = [{"mode": "url", "message": "Pay", "url": "https://x.example/pay", "elicitationId": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("action", "data", "text", "asked"),
+    [
+        ("accept", {"elicitations": NEEDED}, "paid", 1),
+        ("decline", {"elicitations": NEEDED}, "Pay first", 1),
+        ("accept", {"elicitations": []}, "Pay first", 0),
+        ("accept", "nonsense", "Pay first", 0),
+    ],
+)
+async def test_a_call_that_needs_an_address_opened_is_made_again_when_it_was(
+    monkeypatch: pytest.MonkeyPatch, action: Any, data: object, text: str, asked: int
+) -> None:
+    calls = 0
+
+    def called(_params: Json, _say: Say) -> Json:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            return {"error": {"code": -32042, "message": "Pay first", "data": data}}
+        return {"content": [{"type": "text", "text": "paid"}]}
+
+    person = Person(Reply(action))
+    async with connected(monkeypatch, lambda: by_hand(offering(tools_call=called)), ask=person) as server:
+        assert (await call(server, "echo")).text.splitlines()[0] == text
+    assert len(person.asked) == asked
+
+
 async def test_a_call_is_not_given_up_while_the_person_thinks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The call's own time begins anew with the answer."""
     waited: list[float | None] = []

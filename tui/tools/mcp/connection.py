@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from tui.config.paths import at_home
 from tui.providers.keys import hold_secret
-from tui.text.clean import clean_text
 from tui.tools.base import ToolError
 from tui.tools.mcp.config import NotInstalledError, ServerConfig, start_environment
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED, Issue, Normalizer
 from tui.tools.mcp.patterns import Gap
-from tui.tools.mcp.questions import Ask, LinkQuestion, Question, SampleQuestion, form_question
+from tui.tools.mcp.questions import Ask
+from tui.tools.mcp.requests import Notifications, ServerRequests
 from tui.tools.mcp.sign_in import SignIn, TokenStore, authorization
 from tui.tools.mcp.status import line
 from tui.tools.mcp.transport import TransportStatus, open_transport, watched
@@ -27,7 +26,6 @@ from tui.tools.mcp.transport import TransportStatus, open_transport, watched
 if TYPE_CHECKING:
     import mcp.types as types
     from mcp import Client
-    from mcp.client.session import ClientRequestContext
     from mcp.shared.dispatcher import ProgressFnT
 
 log = logging.getLogger(__name__)
@@ -49,11 +47,6 @@ COMPLETE_WAIT = 2.0
 
 PROGRESS_PAUSE = 0.2
 """Seconds between two words on how far a tool is: servers send thousands."""
-
-REJECTED = -1
-"""The code that MCP has for sampling which the person did not allow."""
-
-LONGEST_MESSAGE = 4_000  # characters of a question
 
 LONGEST_PROGRESS = 80  # characters of such a word
 
@@ -82,9 +75,10 @@ class Offer:
 class Connection:
     """An open session. To be used on the event loop it was opened on."""
 
-    def __init__(self, client: Client, normalizer: Normalizer, timeout: float) -> None:
+    def __init__(self, client: Client, normalizer: Normalizer, requests: ServerRequests, timeout: float) -> None:
         self._client = client
         self._normalizer = normalizer
+        self._requests = requests
         self._timeout = timeout
         self._limits: set[asyncio.Timeout] = set()  # of the calls that run
         self._questions = 0  # that wait for the person
@@ -140,9 +134,18 @@ class Connection:
 
         `tell` is told of its progress, a few times a second at most.
         """
-        return await self._patiently(
-            lambda alive: self._client.call_tool(name, dict(arguments), progress_callback=alive), f"{name}", tell
-        )
+        from mcp.shared.exceptions import MCPError
+        from mcp.types import URL_ELICITATION_REQUIRED
+
+        async def once(alive: ProgressFnT) -> types.CallToolResult:
+            return await self._client.call_tool(name, dict(arguments), progress_callback=alive)
+
+        try:
+            return await self._patiently(once, name, tell)
+        except MCPError as error:
+            if error.code != URL_ELICITATION_REQUIRED or not await self._requests.opened(error.error.data):
+                raise
+        return await self._patiently(once, name, tell)  # the person has opened what the server needed
 
     async def read(self, uri: str) -> types.ReadResourceResult:
         """The content of a resource."""
@@ -273,37 +276,6 @@ class Connection:
             return ()
 
 
-def question_of(server: str, params: types.ElicitRequestParams) -> Question:
-    """What a server asks. Raises ValueError for what can't be asked."""
-    message = clean_text(params.message[:LONGEST_MESSAGE])
-    if params.mode == "url":
-        if not params.url.startswith(("https://", "http://")) or not params.url.isprintable():
-            raise ValueError("an address that is none of the web")
-        return LinkQuestion(server, message, params.url)
-    return form_question(server, message, params.requested_schema)
-
-
-def sample_of(server: str, params: types.CreateMessageRequestParams) -> SampleQuestion:
-    """What a server wants the model to answer. Raises ValueError for what is no text."""
-    messages = []
-    for message in params.messages:
-        texts = []
-        for block in message.content_as_list:
-            if block.type != "text":
-                raise ValueError(f"content of the type {block.type}")
-            texts.append(block.text)
-        messages.append((message.role, "\n\n".join(texts)))
-    if params.tools or not messages:
-        raise ValueError("with tools" if params.tools else "nothing")
-    return SampleQuestion(server, params.system_prompt or "", tuple(messages), max(1, params.max_tokens))
-
-
-def roots_of(config: ServerConfig) -> list[tuple[str, str]]:
-    """URI and name of each folder that a server is told to work in: the working directory, or those that are set."""
-    folders = [at_home(folder).absolute() for folder in config.roots] if config.roots is not None else [Path.cwd()]
-    return [(folder.as_uri(), folder.name or str(folder)) for folder in folders]
-
-
 def progress_text(done: float, total: float | None, message: str | None) -> str:
     """How far a tool is, for a person."""
     amount = f"{done:,.6g}" + (f"/{total:,.6g}" if total else "")
@@ -339,18 +311,6 @@ async def connect(
 
     from tui import __version__
 
-    kinds = (
-        types.ToolListChangedNotification,
-        types.PromptListChangedNotification,
-        types.ResourceListChangedNotification,
-    )
-
-    async def heard(message: object) -> None:
-        if isinstance(message, kinds):
-            hear("changed")
-        elif isinstance(message, types.ResourceUpdatedNotification):
-            updated(message.params.uri)
-
     async with contextlib.AsyncExitStack() as stack:
         auth = None
         if config.transport != "stdio":
@@ -359,61 +319,20 @@ async def connect(
             )
         transport = open_transport(config, launch, log, status, auth)
         normalizer = Normalizer()
-        folders = roots_of(config)
-
-        async def list_roots(context: ClientRequestContext) -> types.ListRootsResult:
-            del context
-            roots = [{"uri": uri, "name": name} for uri, name in folders]
-            return types.ListRootsResult.model_validate({"roots": roots})
-
-        connection: Connection | None = None
-
-        async def elicit(
-            context: ClientRequestContext, params: types.ElicitRequestParams
-        ) -> types.ElicitResult | types.ErrorData:
-            del context
-            try:
-                question = question_of(config.name, params)
-            except ValueError as error:
-                return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx can't ask for {error}")
-            if ask is None or connection is None:
-                return types.ElicitResult(action="cancel")
-            with connection.unhurried():
-                reply = await ask(question)
-            content = None if reply.content is None else dict(reply.content)
-            return types.ElicitResult.model_validate({"action": reply.action, "content": content})
-
-        async def sample(
-            context: ClientRequestContext, params: types.CreateMessageRequestParams
-        ) -> types.CreateMessageResult | types.ErrorData:
-            del context
-            try:
-                question = sample_of(config.name, params)
-            except ValueError as error:
-                return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx can't sample {error}")
-            if ask is None or connection is None:
-                return types.ErrorData(code=REJECTED, message="nobody can be asked now")
-            with connection.unhurried():
-                reply = await ask(question)
-            if reply.sampled is None:
-                return types.ErrorData(code=REJECTED, message=reply.problem or "the person did not allow it")
-            content = types.TextContent(type="text", text=reply.sampled.text)
-            return types.CreateMessageResult(
-                role="assistant", content=content, model=reply.sampled.model, stop_reason=reply.sampled.stop_reason
-            )
-
+        requests = ServerRequests(config, ask)
+        notified = Notifications(lambda: hear("changed"), updated)
         client = Client(
             watched(transport, normalizer, lambda: hear("gone")),
-            message_handler=heard,
-            list_roots_callback=list_roots if folders else None,
-            elicitation_callback=elicit if ask is not None else None,
-            sampling_callback=sample if ask is not None and config.sampling else None,
+            message_handler=notified.message,
+            list_roots_callback=requests.list_roots if requests.roots else None,
+            elicitation_callback=requests.elicit if ask is not None else None,
+            sampling_callback=requests.sample if ask is not None and config.sampling else None,
             client_info=types.Implementation(name="chatctx", version=__version__),
             cache=None,
         )
         async with asyncio.timeout(START_WAIT if sign_in is None else SIGN_IN_WAIT):
             await stack.enter_async_context(client)
-        connection = Connection(client, normalizer, config.timeout)
+        requests.connection = connection = Connection(client, normalizer, requests, config.timeout)
         yield connection
 
 

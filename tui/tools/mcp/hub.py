@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tui.tools.mcp.config import ServerConfig
-from tui.tools.mcp.log import ServerLog
-from tui.tools.mcp.names import log_name
+from tui.tools.mcp.log import ServerLog, log_name
 from tui.tools.mcp.questions import Ask, Question, Reply
 from tui.tools.mcp.results import NOTHING_CACHED, CachedOffer
 from tui.tools.mcp.server import McpServer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 import re
@@ -61,6 +62,13 @@ def reason_of(lines: Sequence[str]) -> str:
         if matching := [line for line in telling if pattern.search(line)]:
             return matching[-1]
     return next(reversed(telling or candidates), "")
+
+
+def log_name(server: str) -> str:
+    """The name of a server's log file: the server's own name may not be one of a file."""
+    clean = re.sub(r"[^a-zA-Z0-9_.-]", "_", server)
+    mark = "" if clean == server else "-" + hashlib.sha256(server.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"mcp-{clean}{mark}.log"
 
 
 class ServerLog:

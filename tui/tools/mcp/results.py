@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import inspect
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,12 @@ from tui.tools.base import ToolImage, ToolOutput
 
 if TYPE_CHECKING:
     import mcp.types as types
+
+
+LONGEST_NAME = 64
+"""Characters: OpenAI and Anthropic take `^[a-zA-Z0-9_-]{1,64}$`."""
+
+SEPARATOR = "__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +219,21 @@ def _add_binary(texts: list[str], images: list[ToolImage], data: str, media_type
         images.append(ToolImage(media_type, content))
     else:
         texts.append(f"[{what}: {media_type or 'unknown type'}, {len(content):,} bytes, left out]")
+
+
+def offered_names(server: str, tools: Sequence[str]) -> list[str]:
+    """A name for each of `tools`, in order.
+
+    A name that had to be changed to be valid or short ends in six letters of the original's hash: so it depends on
+    nothing but the server's and the tool's own name.
+    """
+    return [_name(server, tool) for tool in tools]
+
+
+def _name(server: str, tool: str) -> str:
+    plain = f"{server}{SEPARATOR}{tool}"
+    clean = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
+    if clean == plain and len(plain) <= LONGEST_NAME and SEPARATOR not in f"{server}_" and tool:
+        return plain
+    mark = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{clean[: LONGEST_NAME - 7]}_{mark}"

@@ -17,7 +17,6 @@ from tui.tools.base import Tool, ToolError, ToolOutput, progress
 from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
 from tui.tools.mcp.connection import Connection, connect
 from tui.tools.mcp.log import ServerLog
-from tui.tools.mcp.names import offered_names
 from tui.tools.mcp.normalize import CLOSED
 from tui.tools.mcp.patterns import Gap
 from tui.tools.mcp.questions import Ask
@@ -27,6 +26,7 @@ from tui.tools.mcp.results import (
     Content,
     ServerTool,
     error_output,
+    offered_names,
     output_of,
     prompt_text,
     resource_content,

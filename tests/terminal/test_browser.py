@@ -1,0 +1,37 @@
+"""A browser is opened where it has a window of its own, and only there."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+
+import pytest
+
+from tui.terminal.browser import open_in_browser
+
+
+@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="a window is always there")
+@pytest.mark.parametrize(
+    ("environ", "opened"),
+    [({}, False), ({"DISPLAY": ":0"}, True), ({"WAYLAND_DISPLAY": "wayland-0"}, True), ({"BROWSER": "links"}, True)],
+)
+def test_no_browser_draws_into_this_terminal(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, *, opened: bool
+) -> None:
+    addresses: list[str] = []
+
+    def note(url: str) -> bool:
+        addresses.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", note)
+    assert open_in_browser("https://x.example", environ) is opened
+    assert addresses == (["https://x.example"] if opened else [])
+
+
+def test_a_browser_that_fails_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(url: str) -> bool:
+        raise webbrowser.Error(url)
+
+    monkeypatch.setattr(webbrowser, "open", fail)
+    assert not open_in_browser("https://x.example", {"DISPLAY": ":0"})
