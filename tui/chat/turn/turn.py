@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -109,7 +110,7 @@ class Turn:
         Raises `TurnError`, `ContextOverflowError`, `ProviderError` and `StoreError`.
         """
         try:
-            await self._services.windows.find(self._conversation.target.provider, self._conversation.target.model)
+            await self._prepare()
             await self._tools.wait_until_started()
             while calls := await self._answer():
                 await self._run_tools(calls)
@@ -118,6 +119,24 @@ class Turn:
         except asyncio.CancelledError:
             self._tell_cancelled()
             raise
+
+    async def _prepare(self) -> None:
+        """Ask the server for what the request depends on; meanwhile load what sends it.
+
+        Raises `ProviderError` where there is no such provider.
+        """
+        target = self._conversation.target
+        provider = self._services.provider(target.provider)
+
+        async def load() -> None:
+            with suppress(ProviderError):  # sending raises it again
+                await provider.prepare()
+
+        await asyncio.gather(
+            self._services.windows.find(target.provider, target.model),
+            self._tools.box.support.find(provider, target.model),
+            load(),
+        )
 
     def _tell_cancelled(self) -> None:
         if self._steps:

@@ -35,7 +35,6 @@ from tui.chat.usage_report import cost_of
 from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain, streams
 from tui.cli.streams import on_interrupt
-from tui.commands.registry import all_commands
 from tui.config.paths import TooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
@@ -191,6 +190,8 @@ class Outcome:
 
 def _outside(text: str) -> str:
     """The error text; if it suggests a command or a key of the chat, also how to open the chat."""
+    from tui.commands.registry import all_commands
+
     names = "|".join(command.name for command in all_commands())
     suggestion = re.search(rf"(?<![\w/.:])(/({names})|f[89])\b(?!/|\.\w)", text)
     return f"{text} (in the chat: chatctx --continue)" if suggestion else text
