@@ -38,16 +38,17 @@ from tui.providers.base import Capabilities, ModelInfo, Provider, StreamEnd, Str
 from tui.providers.usage_reading import read_usage
 
 Dialect: TypeAlias = Literal["chat", "responses", "anthropic"]
-WindowKind: TypeAlias = Literal["known", "unknown", "wrong", "set"]
+WindowKind: TypeAlias = Literal["known", "unknown", "wrong", "set", "small"]
 
 DIALECTS: tuple[Dialect, ...] = ("chat", "responses", "anthropic")
-WINDOW_KINDS: tuple[WindowKind, ...] = ("known", "unknown", "wrong", "set")
+WINDOW_KINDS: tuple[WindowKind, ...] = ("known", "unknown", "wrong", "set", "small")
 CLIENT_ERRORS = (-0.15, -0.08, -0.02, 0.0, 0.02, 0.08, 0.15)
 HISTORIES = ((0, 1), (0, 6), (1, 2), (3, 4), (12, 20), (30, 30))  # honest turns before the lies, turns with lies
 AFTER = 4  # honest turns after them
 WINDOW = 100_000
 SMALL = 4_096  # of the servers that cut
 SET = 64_000
+TIGHT = 16_000  # so that a lie by a factor would refuse what fits
 TOLERANCE, SLACK = 0.05, 24  # of the truth, tokens
 HIDDEN = 4_096  # tokens that a gateway says it adds to every request: there is no telling that it doesn't
 PROVED = 0.9  # of a request: what was read of it, when it is plain that the rest was cut
@@ -252,7 +253,13 @@ class Server(Provider):
     async def limits(self, model: str) -> ModelLimits | None:
         """The window, or what is claimed to be it."""
         real = SMALL if self.cuts else WINDOW
-        known = {"known": real, "unknown": None, "wrong": WINDOW if self.cuts else 2 * WINDOW, "set": real}
+        known = {
+            "known": real,
+            "unknown": None,
+            "wrong": WINDOW if self.cuts else 2 * WINDOW,
+            "set": real,
+            "small": SMALL if self.cuts else TIGHT,
+        }
         context = known[self.cell.window]
         return None if context is None else ModelLimits(context, source="probe")
 

@@ -16,6 +16,7 @@ VerdictKind: TypeAlias = Literal["believed", "hidden", "doubted", "cut"]
 ALLOWANCE = 2_048
 """Tokens that templates and providers silently add: default system prompts, tool preambles, dates."""
 
+UNCONFIRMED_ALLOWANCE = 512  # instead, beyond a report that nothing confirms: wrong ones may not creep up
 LEAST_SHARE = 0.35  # of the estimate of visible text: no vocabulary is that much better than the one used here
 PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much correct numbers for the same prefix may differ
 AGREEMENT_SHARE, AGREEMENT_SLACK, AGREEMENT_OF_TOTAL = 0.25, 16.0, 0.005  # of what was added, tokens, of the total
@@ -94,7 +95,8 @@ class Step:
     def ceiling(self) -> float:
         """The most that this request costs if that report was right."""
         slack = PROOF_SLACK + PROOF_SHARE * self.tokens + self.slack
-        return self.tokens + self.most + ALLOWANCE + slack
+        trusted = self.verdict.confirmed or self.verdict.kind == "hidden"
+        return self.tokens + self.most + (ALLOWANCE if trusted else UNCONFIRMED_ALLOWANCE) + slack
 
     def agrees(self, tokens: float) -> bool:
         """Whether `tokens` for this request is consistent with that report."""
@@ -111,6 +113,12 @@ class Step:
             for added in estimates
         )
 
+    def proportional(self, claim: Claim) -> bool:
+        """Whether both reports have the same ratio to the estimates from text alone: they are of one vocabulary."""
+        before = claim.scratch - self.plain
+        expected = self.tokens * claim.scratch / before if before > 0 else 0.0
+        return not self.repeats(claim.tokens) and abs(claim.tokens - expected) <= CONFIRMED_SHARE * expected
+
     def repeats(self, tokens: float) -> bool:
         """Whether `tokens` is the same number as in that report, although text was added."""
         return tokens == self.tokens and self.text >= ADDED_AT_LEAST
@@ -122,10 +130,11 @@ class Claim:
 
     `predicted` is the prediction made before the call; `scratch` the estimate from the text alone, before learning,
     plus the `hidden` tokens that the server is known to add; `taught` the same after learning, which may be off by
-    `margin`; `text` and `size` (bytes) the visible text without tools, which some templates leave out; `most` the upper
-    limit for all of it. `excesses` are the tokens of the first calls of other conversations beyond their text.
-    `recorded`: the request is from a recording, which may lack parts of what was sent, or have parts that were not:
-    nothing about it is certain. `disputed`: the server has contradicted its own confirmed numbers in this conversation.
+    `margin`; `text` and `size` (bytes) the visible text without tools, which some templates leave out; `plausible` the
+    upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte.
+    `excesses` are the tokens of the first calls of other conversations beyond their text. `recorded`: the request is
+    from a recording, which may lack parts of what was sent, or have parts that were not: nothing about it is certain.
+    `disputed`: the server has contradicted its own confirmed numbers in this conversation.
     """
 
     tokens: int
@@ -134,6 +143,7 @@ class Claim:
     taught: float
     text: float
     size: float
+    plausible: float
     most: float
     hidden: float = 0.0
     excesses: tuple[float, ...] = ()
@@ -168,7 +178,7 @@ def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
         return _doubted(claim, steps, _reason(claim, against[0]) if against else reason)
     if against:
         return _contradiction(claim, steps, against)
-    if claim.tokens > claim.most + claim.hidden + ALLOWANCE and not _explained(claim, steps):
+    if claim.tokens > claim.plausible + claim.hidden + ALLOWANCE and not _explained(claim, steps):
         return _excess(claim, steps)
     return _believed(claim, steps)
 
@@ -269,10 +279,14 @@ def _explained(claim: Claim, steps: Sequence[Step]) -> bool:
 
 def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
     """The verdict on more tokens than the request has bytes: the server adds a prompt, if a second call agrees."""
-    seconded = _seconded(claim, steps)
+    within_bytes = claim.tokens <= claim.most + claim.hidden + ALLOWANCE
+    if within_bytes and steps and not steps[0].verdict.believed and steps[0].proportional(claim):
+        return _alone(claim)  # another vocabulary than its name says
+    seconded = bool(steps) and not steps[0].verdict.believed and steps[0].agrees(claim.tokens)
     again = not steps and any(abs(claim.excess - other) <= claim.margin + EXCESS_SLACK for other in claim.excesses)
     if claim.excess > HIDDEN_SHARE * (claim.window or USUAL_WINDOW) or not (seconded or again):
-        return Verdict("doubted", f"{claim.tokens:,} tokens, and what was sent can have {claim.most:,.0f} at most")
+        most = claim.plausible if within_bytes else claim.most
+        return Verdict("doubted", f"{claim.tokens:,} tokens, and what was sent can have {most:,.0f} at most")
     hidden, reason = round(claim.excess), f"the server adds about {claim.excess:,.0f} tokens of its own"
     surely = seconded and abs(claim.tokens - steps[0].forecast) <= EXCESS_SLACK  # two random numbers seldom are
     return Verdict("hidden", reason, confirmed=surely, agreed=int(seconded), hidden=hidden)
@@ -280,7 +294,9 @@ def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
 
 def _seconded(claim: Claim, steps: Sequence[Step]) -> bool:
     """Whether the report just before was not believed and agrees with `claim`."""
-    return bool(steps) and not steps[0].verdict.believed and steps[0].agrees(claim.tokens)
+    if not steps or steps[0].verdict.believed:
+        return False
+    return steps[0].agrees(claim.tokens) or steps[0].proportional(claim)
 
 
 def _distance(tokens: float, scratch: float) -> float:

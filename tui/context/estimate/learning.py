@@ -7,9 +7,10 @@ from dataclasses import replace
 from tui.context.counting.costs import Cost
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.evidence import ALLOWANCE, Verdict
-from tui.context.estimate.prediction import Situation, learned
+from tui.context.estimate.prediction import Situation, judged_by_learning, learned
 
 PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # estimates are off by a tenth: a larger share can't be told apart
+TYPICAL = 0.08  # of a report: by how much it may be off from what was learned to teach more
 REFUSED_EXCESS = 0.1  # factor by which an estimate is raised after a refusal without a number
 REASONING_ENOUGH = 64  # tokens of reasoning in a reply; with less, or less than twice the new text, nothing is learned
 MEDIA_SHARE = 0.25  # share of the new content: with less, images and PDFs can't be told from the error of the text
@@ -26,7 +27,7 @@ def learn_report(
     first = situation.base.match.measurement is None
     taught = calibration
     if verdict.believed:
-        taught = _learn_believed(calibration, situation, actual, sure=verdict.confirmed)
+        taught = _learn_believed(calibration, situation, actual, verdict)
     if first and (opening or verdict.kind == "hidden"):
         excess = actual - situation.estimate.tokens + calibration.hidden
         if verdict.kind == "hidden":
@@ -40,10 +41,12 @@ def learn_report(
     return taught
 
 
-def _learn_believed(calibration: Calibration, situation: Situation, actual: int, *, sure: bool) -> Calibration:
-    """Return `calibration` after a believed report; `sure`: it is confirmed."""
+def _learn_believed(calibration: Calibration, situation: Situation, actual: int, verdict: Verdict) -> Calibration:
+    """Return `calibration` after a believed report."""
     base, account, estimate = situation.base, situation.account, situation.estimate
-    sure = sure and base.match.measurement is not None and base.match.measurement.confirmed
+    sure = verdict.confirmed and base.match.measurement is not None and base.match.measurement.confirmed
+    # Where enough calls were measured, a server that departs from them may have become another, or wrong.
+    typical = not judged_by_learning(account.ledger.model, calibration) or verdict.doubt <= TYPICAL * actual
     fresh = account.since(base.covered)
     if not base.measured:
         guess = learned(fresh, calibration)
@@ -68,7 +71,7 @@ def _learn_believed(calibration: Calibration, situation: Situation, actual: int,
             if fresh.media > MEDIA_SHARE * (fresh.media + text):
                 calibration = calibration.learn_media(fresh.media, rest - text)
         else:
-            calibration = calibration.learn(fresh.content, markup, rest, fresh.classes, sure=sure)
+            calibration = calibration.learn(fresh.content, markup, rest, fresh.classes, sure=sure and typical)
     elif situation.preamble.digest != base.match.measurement.preamble if base.match.measurement else False:
         calibration = _learn_preamble_change(calibration, situation, actual)
     return calibration.note(estimate.tokens, actual, estimate.margin) if sure else calibration

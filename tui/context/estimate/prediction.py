@@ -180,17 +180,23 @@ def judged_by_learning(model: str, calibration: Calibration) -> bool:
     return likely and calibration.calls >= ENOUGH_CALLS and get_tokenizer(model).how != "vocabulary"
 
 
-def text_margin(everything: Sums, preamble: Preamble, model: str, calibration: Calibration) -> float:
-    """By how much the estimate of a whole request may be off; `everything` are the sums of its messages."""
+def text_margin(sums: Sums, model: str, calibration: Calibration) -> float:
+    """By how much the estimate of messages from their text alone may be off."""
     taught, margins = judged_by_learning(model, calibration), margins_of(model)
-    margin = sum(preamble.sections) * (MARGIN_KNOWN if taught else margins[LATIN])
-    for kind, tokens in unpack(everything.all_classes):
-        margin += tokens * (MARGIN_KNOWN if taught and calibration.knows(kind) else margins[kind])
-    return margin + _tools_margin(preamble, calibration)
+    return sum(
+        tokens * (MARGIN_KNOWN if taught and calibration.knows(kind) else margins[kind])
+        for kind, tokens in unpack(sums.all_classes)
+    )
+
+
+def preamble_margin(preamble: Preamble, model: str, calibration: Calibration) -> float:
+    """By how much the estimate of system prompt and tools may be off."""
+    share = MARGIN_KNOWN if judged_by_learning(model, calibration) else margins_of(model)[LATIN]
+    return share * sum(preamble.sections) + _tools_margin(preamble, calibration)
 
 
 def _tools_margin(preamble: Preamble, calibration: Calibration) -> float:
-    """The share of `text_margin` that tools have; 0 where two calls agreed on what they cost."""
+    """The share of `preamble_margin` that tools have; 0 where two calls agreed on what they cost."""
     is_known = calibration.preambles.knows(preamble.digest.hex())
     return 0.0 if is_known else MARGIN_TOOLS * sum(preamble.tools)
 

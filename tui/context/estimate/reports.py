@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.evidence import Claim, Step, Verdict, weigh
-from tui.context.estimate.prediction import Situation, judged_by_learning, learned, text_margin
+from tui.context.estimate.ledger import Sums
+from tui.context.estimate.prediction import Situation, judged_by_learning, learned, preamble_margin, text_margin
 from tui.context.estimate.tracker import Measurement
 
+PLAUSIBLE_MARGINS = 3.0  # of a text's estimate: further off it never is, within a token for each byte
 HELD = 24  # reports of one session that are held as evidence
 UNMEASURED_PREAMBLE = 4.0  # how much larger than estimated the tools of an earlier run may be
 
@@ -103,7 +106,14 @@ def _step(report: Report, situation: Situation) -> Step:
     if report.preamble != preamble.digest:
         slack += report.preamble_most + preamble.most
     added = since.known + learned(since, situation.calibration)
-    return Step(report.tokens + change, report.verdict, added, since.text, since.most, since.plain, slack)
+    most = _plausible_most(since, account.ledger.model, situation.calibration)
+    return Step(report.tokens + change, report.verdict, added, since.text, most, since.plain, slack)
+
+
+def _plausible_most(sums: Sums, model: str, calibration: Calibration) -> float:
+    """The most that messages can cost if their text is not estimated quite wrongly; what is no text in full."""
+    text = sums.text * max(1.0, calibration.factor) + PLAUSIBLE_MARGINS * text_margin(sums, model, calibration)
+    return min(sums.size, text) + sums.most - sums.size
 
 
 def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: bool, disputed: bool) -> Claim:
@@ -111,14 +121,18 @@ def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: b
     everything, hidden = account.sums[len(account.messages)], calibration.hidden
     factor = calibration.factor if judged_by_learning(account.ledger.model, calibration) else 1.0
     fixed = calibration.preamble_tokens(preamble.digest.hex(), preamble.total)
+    model = account.ledger.model
+    prompt = preamble_margin(preamble, model, calibration)
+    prompt_text = min(preamble.size, sum(preamble.sections) + PLAUSIBLE_MARGINS * prompt)
     return Claim(
         tokens=tokens,
         predicted=situation.estimate.tokens,
         scratch=preamble.total + hidden + everything.plain,
         taught=fixed + hidden + everything.plain * factor,
-        margin=text_margin(everything, preamble, account.ledger.model, calibration),
+        margin=text_margin(everything, model, calibration) + prompt,
         text=everything.text + sum(preamble.sections),
         size=everything.size + preamble.size,
+        plausible=_plausible_most(everything, model, calibration) + preamble.most - preamble.size + prompt_text,
         most=everything.most + preamble.most,
         hidden=hidden,
         excesses=calibration.excesses,
