@@ -43,7 +43,10 @@ WINDOW = 1_800  # tokens: a few turns, then it is compacted
 SETTLED = 1.0  # seconds after which nothing that was typed or had arrived may be lost
 BEAT = 0.02  # seconds between two signs of life of the program, by which its time is told on a busy machine
 ACTIONS = 12  # of a person before they leave
-WAYS = ("enter",) * 8 + ("ctrl+c", "up", "down", "escape", "/new", "/compact", "/rename", "ctrl+n", "edit", "retry")
+WAYS = (
+    *("enter",) * 8,
+    *("ctrl+c", "up", "down", "escape", "ctrl+n", "edit", "retry", "/new", "/compact", "/rename", "/system"),
+)
 FILLER = "The keeper counts the boats in the harbour and writes the number into the book. " * 4
 
 Note = Callable[[str, str], None]
@@ -128,10 +131,13 @@ async def use(program: Program, chance: random.Random, words: Iterator[str], not
     await program.type(f" {word}" if area.text else word)
     note("typed", word)
     match chance.choice(WAYS):
-        case "/new" | "/compact" | "/rename" as command:
+        case "/new" | "/compact" | "/rename" | "/system" as command:
             await program.press("enter")
             if not program.chat.composer.value:  # else it was given back
-                await program.type(f"{command} {word}n" if command == "/rename" else command)
+                argument = f"{word}c" if command in ("/rename", "/system") else ""
+                await program.type(f"{command} {argument}".rstrip())
+                if argument:
+                    note("typed", argument)
                 await program.press("enter")
         case "edit":
             await program.press("enter", "alt+up", "e")
@@ -157,7 +163,8 @@ def stored_text(folder: Path) -> str:
         store.recover()
         sessions = [row[0] for row in store.query("SELECT id FROM sessions")]
         texts = [message.text for session in sessions for message in store.messages(session)]
-        texts += [row[0] for row in store.query("SELECT draft FROM sessions")]
+        texts += [text for row in store.query("SELECT draft, title FROM sessions") for text in row]
+        texts += [json.dumps(record.data) for session in sessions for record in store.records(session)]
         return "\n".join([*texts, *store.prompts(10_000)])
     finally:
         store.close()
