@@ -59,25 +59,25 @@ def test_unfolded_parts_stand_under_their_line(palette: Palette) -> None:
 
 
 def test_a_result_takes_the_place_of_its_call(palette: Palette) -> None:
-    answered = message_rows(Message("assistant", (CALL,)), 60, palette, View("", answered={"c1"}))
+    answered = message_rows(Message("assistant", (CALL,)), 60, palette, View("", answered={0}))
     assert texts(answered) == [""]
     result = Message("tool", (ToolResult("c1", "read_file", "a\n\x1b[31mb\x1b[0m\n"),))
-    view = View("", (2_100, "estimated"), calls={"c1": CALL})
+    view = View("", (2_100, "estimated"), calls={0: CALL})
     assert texts(message_rows(result, 60, palette, view)) == ["▸ read_file src/parser.py · 2 lines · ~2.1k tok"]
-    opened = View("", None, frozenset({0}), {"c1": CALL})
+    opened = View("", None, frozenset({0}), {0: CALL})
     assert rows_text(message_rows(result, 60, palette, opened)).strip() == "a\nb"
 
 
 def test_a_failed_call_says_so(palette: Palette) -> None:
     result = Message("tool", (ToolResult("c1", "read_file", "no such file", True),))
-    rows = message_rows(result, 80, palette, View("", calls={"c1": CALL}))
+    rows = message_rows(result, 80, palette, View("", calls={0: CALL}))
     assert texts(rows) == ["▸ read_file src/parser.py · failed: no such file"]
     assert rows[0].segments[0].style == palette.error
 
 
 def test_on_a_narrow_screen_the_outcome_stays_visible(palette: Palette) -> None:
     result = Message("tool", (ToolResult("c1", "read_file", "no such file", True),))
-    view = View("", (30, "estimated"), calls={"c1": CALL})
+    view = View("", (30, "estimated"), calls={0: CALL})
     assert message_rows(result, 44, palette, view)[0].text == "▸ read_file src/pars… · failed: no such file"
     assert message_rows(result, 30, palette, view)[0].text == "▸ read_file src… · failed: no…"
 

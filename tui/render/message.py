@@ -39,15 +39,15 @@ Count = tuple[int | None, str]
 class View:
     """What a message's rows depend on besides the message.
 
-    `label` "" continues the message above. `open` has the indexes of unfolded parts. `results` are the answers to this
-    message's tool calls from another message, `calls` the calls that a tool message answers.
+    `label` "" continues the message above. `open` has the indexes of unfolded parts, `answered` those of calls
+    whose results another message has; `calls` are the calls that the results of a tool message answer, by their index.
     """
 
     label: str = ""
     count: Count | None = None
     open: Set[int] = frozenset()
-    calls: Mapping[str, ToolCall] = field(default_factory=dict)
-    answered: Set[str] = frozenset()
+    calls: Mapping[int, ToolCall] = field(default_factory=dict)
+    answered: Set[int] = frozenset()
     not_sent: str = ""
     thought: float | None = None  # seconds
     divider: str = ""
@@ -141,13 +141,13 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
             return markdown_rows(text.strip("\n"), width, palette)
         case Reasoning():
             return _reasoning_rows(part, width, palette, view, opened)
-        case ToolCall(id=call_id) if call_id in view.answered:
+        case ToolCall() if index in view.answered:
             return []
         case ToolCall(name=name, arguments=arguments):
             line = fold_row([f"{clean_line(name)} {arguments_summary(arguments)}"], opened, width, palette.muted)
             return [line, *(_arguments_rows(arguments, width, palette) if opened else [])]
         case ToolResult():
-            return _result_rows(message, part, width, palette, view, opened)
+            return _result_rows(message, index, part, width, palette, view)
         case Attachment():
             return [text_row(shortened(attachment_text(part), width), palette.muted)]
         case Refusal(text, from_server=True):
@@ -213,10 +213,8 @@ def _arguments_rows(arguments: str, width: int, palette: Palette) -> list[Row]:
     return indented(code_rows(clean_text(arguments), "json", width - 2, palette), palette)
 
 
-def _result_rows(
-    message: Message, part: ToolResult, width: int, palette: Palette, view: View, opened: bool
-) -> list[Row]:
-    call = view.calls.get(part.call_id)
+def _result_rows(message: Message, index: int, part: ToolResult, width: int, palette: Palette, view: View) -> list[Row]:
+    call, opened = view.calls.get(index), index in view.open
     name = clean_line(part.name or (call.name if call else "") or "tool")
     about = arguments_summary(call.arguments) if call else ""
     single = sum(isinstance(other, ToolResult) for other in message.parts) == 1

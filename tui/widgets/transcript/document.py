@@ -58,8 +58,9 @@ class Document:
         self._counted = 0  # entries that were there when the counts came
         self._last_counts: dict[str, Count] = {}  # of what is not sent any more
         self._not_sent: Mapping[str, str] = {}
-        self._calls: dict[str, ToolCall] = {}
-        self._answered: set[str] = set()
+        self._calls: dict[str, dict[int, ToolCall]] = {}  # message id -> part -> the call that it answers
+        self._answered: dict[str, set[int]] = {}  # message id -> parts that are answered calls
+        self._open: tuple[str, dict[int, ToolCall]] = ("", {})  # the last message with calls: id, part -> open call
         self._dividers: dict[int, str] = {}
         self._drawn: set[int] = set()
         self._painted: deque[Row] = deque()  # rows with a strip, the oldest first
@@ -75,7 +76,7 @@ class Document:
     def set_messages(self, messages: Sequence[Message], not_sent: Mapping[str, str]) -> None:
         """Show these messages. Open folds stay open if the message is still there."""
         opened = {entry.message.id: entry for entry in self.entries if entry.message}
-        self.entries, self.index, self._calls, self._answered = [], {}, {}, set()
+        self.entries, self.index, self._calls, self._answered, self._open = [], {}, {}, {}, ("", {})
         self._drawn = set()
         for message in messages:
             old = opened.get(message.id)
@@ -88,24 +89,25 @@ class Document:
         self._estimate_all()
 
     def _register(self, message: Message, index: int) -> None:
+        """Note where a message is, and which calls its results answer: servers repeat ids, in one message and later."""
         self.index[message.id] = index
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                self._calls[part.id] = part
-            elif isinstance(part, ToolResult):
-                self._answered.add(part.call_id)
+        calls = {number: part for number, part in enumerate(message.parts) if isinstance(part, ToolCall)}
+        if calls:
+            self._open = message.id, calls
+        caller, waiting = self._open
+        for number, part in enumerate(message.parts):
+            if isinstance(part, ToolResult):
+                called = next((place for place, call in waiting.items() if call.id == part.call_id), None)
+                if called is not None:
+                    self._calls.setdefault(message.id, {})[number] = waiting.pop(called)
+                    self._answered.setdefault(caller, set()).add(called)
 
     def append(self, message: Message) -> None:
         """Add a message. A tool's results replace the calls they answer."""
         self._register(message, len(self.entries))
         self._add(Entry(message))
-        answers = {part.call_id for part in message.parts if isinstance(part, ToolResult)}
-        if answers:
-            for number in range(len(self.entries) - 2, max(-1, len(self.entries) - 12), -1):
-                before = self.entries[number].message
-                if before and any(isinstance(part, ToolCall) and part.id in answers for part in before.parts):
-                    self.redraw(number)
-                    break
+        if message.id in self._calls and (caller := self.index.get(self._open[0])) is not None:
+            self.redraw(caller)
 
     def add_notice(self, level: Level, text: str) -> None:
         """Add a notice, which is not a message and is removed by the next `set_messages`."""
@@ -210,8 +212,8 @@ class Document:
             label=entry_label(self.entries, index),
             count=self._count(index),
             open=entry.open,
-            calls=self._calls,
-            answered=self._answered,
+            calls=self._calls.get(self._id(index), {}),
+            answered=self._answered.get(self._id(index), frozenset()),
             not_sent=self._reason(index),
             thought=entry.thought,
             divider=self._dividers.get(index, ""),
