@@ -136,3 +136,37 @@ def test_a_rollback_sets_the_last_turns_aside(tmp_path: Path) -> None:
     recording = read_recording(rollout.write(tmp_path))
     request = build_request(recording.messages, fold_records(recording.records), Target("openai", "gpt-5.4"))
     assert [message.text for message in request.messages] == ["first", "about the first"]
+
+
+def test_what_agents_say_and_tools_that_are_loaded_are_context(tmp_path: Path) -> None:
+    rollout = Rollout()
+    rollout.user("look")
+    rollout.item("tool_search_call", call_id="c1", arguments={"query": "x"})
+    rollout.usage(1_000, 20)
+    rollout.item("tool_search_output", call_id="c1", tools=[{"name": "found", "parameters": {}}])
+    rollout.item("agent_message", author="/root/a", content=[{"type": "input_text", "text": "it is done"}])
+    rollout.answer("good")
+    rollout.usage(1_100, 9)
+    sealed = {"type": "encrypted_content", "encrypted_content": "x"}
+    rollout.item("agent_message", author="/root/a", content=[{"type": "input_text", "text": "and"}, sealed])
+    rollout.answer("thanks")
+    rollout.usage(1_200, 9)
+    recording = read_recording(rollout.write(tmp_path))
+    assert [(m.role, m.kind, m.text) for m in recording.messages[3:5]] == [
+        ("user", "injected", "it is done"),
+        ("assistant", "chat", "good"),
+    ]
+    assert recording.messages[2].parts == (
+        ToolResult("c1", "tool_search_call", '[{"name": "found", "parameters": {}}]'),
+    )
+    assert recording.unpredictable == {recording.messages[-1].id: "the file lacks what agents told each other"}
+
+
+def test_a_call_in_which_the_server_searched_is_not_scored(tmp_path: Path) -> None:
+    rollout = Rollout()
+    rollout.user("look it up")
+    rollout.item("web_search_call", id="w1", status="completed")
+    rollout.answer("here")
+    rollout.usage(9_000, 20)
+    recording = read_recording(rollout.write(tmp_path))
+    assert list(recording.unpredictable.values()) == ["the file lacks what the server read by itself"]

@@ -62,7 +62,7 @@ class Reader:
         self._calls: dict[str, str] = {}  # call id -> tool name
         self._results: list[Part] = []  # outputs of calls in `_answer`
         self._unpredictable: dict[str, str] = {}  # answer -> why
-        self._searched = False  # the server searched while it made the open answer
+        self._lacking = ""  # what the input of the open or next answer has that the file lacks
         self._start = 0  # position in `messages` where the context begins
 
     def recording(self, fallback: str) -> Recording:
@@ -130,8 +130,8 @@ class Reader:
             usage=usage if of_session else None,
         )  # fmt: skip
         self.messages.append(message)
-        if self._searched:
-            self._unpredictable[message.id], self._searched = "the file lacks what the server read by itself", False
+        if self._lacking:
+            self._unpredictable[message.id], self._lacking = f"the file lacks {self._lacking}", ""
         results, self._answer, self._results = self._results, [], []
         if results:
             self.messages.append(Message("tool", tuple(results), id=new_id(), created_at=self._at))
@@ -152,6 +152,10 @@ class Reader:
             self._call(item)
         elif kind in _OUTPUTS:
             self._output(item)
+        elif kind == "image_generation_call":
+            self._lacking = "pictures that the server made"
+        elif kind in ("agent_message", "additional_tools"):
+            self._injected(item)
 
     def _message(self, item: Mapping[str, Any]) -> None:
         parts = self._parts(item.get("content"))
@@ -164,6 +168,18 @@ class Reader:
         kind: MessageKind = "chat" if typed else "injected"
         self.messages.append(Message("user", tuple(parts), id=new_id(), kind=kind, created_at=self._at))
 
+    def _injected(self, item: Mapping[str, Any]) -> None:
+        """What other agents say, and schemas of tools that came later."""
+        self.close_answer(None)
+        content = item.get("content") or []
+        if any(piece.get("type") == "encrypted_content" for piece in content):
+            self._lacking = "what agents told each other"
+        parts = self._parts(content)
+        if item.get("tools"):
+            parts.append(Text(json.dumps(item["tools"], ensure_ascii=False)))
+        if parts:
+            self.messages.append(Message("user", tuple(parts), id=new_id(), kind="injected", created_at=self._at))
+
     def _call(self, item: Mapping[str, Any]) -> None:
         name = str(item.get("name") or item["type"])
         arguments = item.get("arguments", item.get("input", item.get("action", {})))
@@ -171,7 +187,7 @@ class Reader:
             arguments = json.dumps(arguments, ensure_ascii=False)
         ident = str(item.get("call_id") or item.get("id") or f"call-{len(self._calls)}")
         if item["type"] == "web_search_call":  # run by the server: what it read is in no line
-            self._searched = True
+            self._lacking = "what the server read by itself"
             return
         self._calls[ident] = name
         self._answer.append(ToolCall(ident, name, arguments))
@@ -179,7 +195,8 @@ class Reader:
     def _output(self, item: Mapping[str, Any]) -> None:
         """An output belongs to the request after the one that called, wherever its line stands."""
         ident = str(item.get("call_id") or "")
-        parts = self._parts(_content(item.get("output")))
+        tools = item.get("tools")  # that a search loaded
+        parts = self._parts(json.dumps(tools, ensure_ascii=False) if tools else _content(item.get("output")))
         text = "".join(part.text for part in parts if isinstance(part, Text))
         images = [part for part in parts if isinstance(part, Attachment)]
         output: list[Part] = [ToolResult(ident, self._calls.get(ident, ""), text), *images]
