@@ -116,9 +116,10 @@ async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
             raise RejectedError("The browser has not come back yet. Esc gives up.")
         return ""
 
+    shown = f"{address}\n\n" if ui.screen is not None else ""  # lines have it already; a panel covers it
     form = Form(
         f"Sign in to {name}",
-        f"{address}\n\nWaiting for the browser that opens this page. If it ends on one that can't be loaded, as on"
+        f"{shown}Waiting for the browser that opens this page. If it ends on one that can't be loaded, as on"
         " another machine, paste the address of that page here.",
         (Field("address", "address of the last page", hint="only if the page could not be loaded"),),
         "go on",

@@ -224,6 +224,21 @@ async def test_a_server_built_with_the_sdk_gets_its_answer_with_the_second_call(
     assert person.asked == [FORM]
 
 
+async def test_a_server_that_does_not_stop_asking_is_asked_for_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def called(_params: Json, say: Say) -> Json:
+        for number in range(9):
+            params = {"message": "Who?", "requestedSchema": SCHEMA}
+            say({"id": f"e{number}", "method": "elicitation/create", "params": params})
+        return {"content": []}
+
+    person, answers = Person(Reply("cancel")), list[Json]()
+    async with connected(monkeypatch, lambda: by_hand(offering(tools_call=called), answers), ask=person) as server:
+        await call(server, "echo")
+        await until(lambda: len(answers) == 9)
+    assert len(person.asked) == 5
+    assert all(answer["result"] == {"action": "cancel"} for answer in answers)
+
+
 NEEDED = [{"mode": "url", "message": "Pay", "url": "https://x.example/pay", "elicitationId": "1"}]
 
 

@@ -314,9 +314,10 @@ async def connect(
     async with contextlib.AsyncExitStack() as stack:
         auth = None
         if config.transport != "stdio":
-            auth = await stack.enter_async_context(
-                authorization(config, launch, TokenStore(tokens, launch.url), sign_in)
-            )
+            async with asyncio.timeout(START_WAIT):  # a keyring may wait for somebody who unlocks it
+                auth = await stack.enter_async_context(
+                    authorization(config, launch, TokenStore(tokens, launch.url), sign_in)
+                )
         transport = open_transport(config, launch, log, status, auth)
         normalizer = Normalizer()
         requests = ServerRequests(config, ask)

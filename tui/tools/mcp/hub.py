@@ -32,6 +32,7 @@ class McpHub:
         self._home: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self.servers: dict[str, McpServer] = {}
+        self._asking = asyncio.Lock()  # one question at a time, whichever server asks
         self.ask: Ask | None = None  # asks the person, on the program's own loop; set before the start
 
     def add(self, config: ServerConfig, cached: CachedOffer = NOTHING_CACHED, *, on: bool = True) -> McpServer:
@@ -102,7 +103,8 @@ class McpHub:
 
         async def asked(question: Question) -> Reply:
             async def on_home_loop() -> Reply:
-                return await ask(question)
+                async with self._asking:
+                    return await ask(question)
 
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(on_home_loop(), home))
 

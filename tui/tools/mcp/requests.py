@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 REJECTED = -1
 """The code that MCP has for sampling which the person did not allow."""
 
+MOST_TURNED_DOWN = 5
+"""Questions in a row that the person may turn down; then a server asks no more before it is started anew."""
+
 LONGEST_MESSAGE = 4_000  # characters of a question
 
 
@@ -34,12 +38,17 @@ class ServerRequests:
         self._ask = ask
         self.roots = roots_of(config)
         self.connection: Connection | None = None
+        self._turned_down = 0  # questions in a row
+        self._asking = asyncio.Lock()
 
     async def _answer(self, question: Question) -> Reply:
-        if self._ask is None or self.connection is None:
-            return Reply("cancel", problem="nobody can be asked now")
-        with self.connection.unhurried():
-            return await self._ask(question)
+        async with self._asking:
+            if self._ask is None or self.connection is None or self._turned_down >= MOST_TURNED_DOWN:
+                return Reply("cancel", problem="nobody can be asked now")
+            with self.connection.unhurried():
+                reply = await self._ask(question)
+            self._turned_down = 0 if reply.action == "accept" else self._turned_down + 1
+            return reply
 
     async def list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
         """The folders."""

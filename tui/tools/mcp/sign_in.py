@@ -38,6 +38,9 @@ PAGE = "<!doctype html><meta charset=utf-8><title>chatctx</title><p>{}</p>"
 class SignInNeededError(Exception):
     """The server wants a person to sign in."""
 
+    def __init__(self) -> None:
+        super().__init__("it wants you to sign in")
+
 
 class SignInError(Exception):
     """Signing in did not work. `str()` is one line: why."""
