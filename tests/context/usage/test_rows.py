@@ -266,6 +266,14 @@ def test_the_parts_that_a_provider_counts_are_shown_as_counted(talk: tuple[Messa
     assert rows(known, replace(asked, session="another"))["tools"].tokens == TRUE_TOOLS
 
 
+def test_a_default_prompt_of_the_template_is_no_part_of_what_replaces_it() -> None:
+    known = estimator()
+    asked = request(user("hello"), system=SYSTEM)
+    counts = [real(step) + 40 * (not step.system) for step in preamble_steps(asked)]
+    known.note_parts(asked, counts)
+    assert rows(known, asked)["system"].tokens == pytest.approx(TRUE_SYSTEM, abs=3)
+
+
 def test_with_the_rest_counted_the_only_estimated_row_is_a_difference() -> None:
     known = estimator()
     asked = request(user("hello there"), tools=TOOLS)

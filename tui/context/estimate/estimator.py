@@ -30,6 +30,7 @@ from tui.messages import Message, Reasoning, Request, Usage
 
 log = logging.getLogger("chatctx.context")
 
+DEFAULT_PROMPT = 12  # tokens; a template's own system prompt has more
 SESSIONS = 32  # ledgers kept in memory; the least recently used is dropped first
 
 
@@ -200,13 +201,23 @@ class HybridTokenEstimator:
         with self._lock:
             self._learned += 1
             request = self._filed(request)
-            bare, *rest = counts
+            steps = preamble_steps(request)
+            # A template's default system prompt is counted with the bare message, but replaced by a person's own.
+            bare, estimate = counts[0], round(self._bare_estimate(steps[0]))
+            least = estimate if bare - estimate >= DEFAULT_PROMPT else bare
             costs = {
-                preamble_digest(step.system, step.tools): Cost(max(0, count - bare), 0, "counted")
-                for step, count in zip(preamble_steps(request)[1:], rest, strict=True)
+                preamble_digest(step.system, step.tools): Cost(
+                    max(0, count - (least if step.system else bare)), 0, "counted"
+                )
+                for step, count in zip(steps[1:], counts[1:], strict=True)
             }
             self.costs.put(request.provider, request.model, costs)
             self._preambles.clear()
+
+    def _bare_estimate(self, request: Request) -> float:
+        """The tokens of a request with one short message alone."""
+        own = sum(self.counter.count_message(message, request.model).size for message in request.messages)
+        return own + estimate_preamble(request, self.counter).total
 
     def counted_parts(self, request: Request) -> CountedParts | None:
         """The provider's counts of the parts of `request`'s preamble; None before `note_parts`."""
