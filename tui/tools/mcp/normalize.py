@@ -88,8 +88,9 @@ class Normalizer:
         message = item.message
         if not isinstance(message, JSONRPCRequest):
             return
-        if len(self._pending) < _MOST_PENDING:
-            self._pending[message.id] = message.method
+        self._pending[message.id] = message.method
+        if len(self._pending) > _MOST_PENDING:  # of cancelled requests, which nobody answers
+            del self._pending[next(iter(self._pending))]
         if message.method in _LISTS and not (message.params or {}).get("cursor"):
             self._issues[message.method] = []
             if message.method == "tools/list":

@@ -157,7 +157,8 @@ class McpServer:
 
     async def wait_until_current(self) -> None:
         """Wait until the tools that it has said are new are read; at most `CURRENT_WAIT` seconds."""
-        if self.status.state == "ready":
+        connection = self._connection
+        if connection is not None and (connection.stale or self._listing is not None):
             await self._thread.run(self._wait_until_current())
 
     async def read(self, uri: str) -> Content:
