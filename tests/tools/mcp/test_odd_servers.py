@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.mcp.in_memory import TOOL, Answer, Json, Say, by_hand, connected, offering
+from tests.tools.mcp.in_memory import TOOL, Answer, Json, Say, by_hand, connected, initialized, offering
 from tests.tools.mcp.mcp_running import call, until
 from tui.tools.base import ToolError
 from tui.tools.mcp.normalize import Normalizer
@@ -83,6 +83,25 @@ async def test_odd_names_are_offered_under_names_that_providers_take(monkeypatch
     assert len(schemas) == len(names) + 1
     assert all(len(name) <= 64 and name.isascii() for name in schemas)
     assert issues == []
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"instructions": None},
+        {"instructions": ["Be", "brief"]},
+        {"serverInfo": None},
+        {"serverInfo": {"name": "x"}},
+        {"serverInfo": "x"},
+        {"capabilities": None},
+        {"capabilities": []},
+    ],
+)
+async def test_an_odd_introduction_keeps_no_server_from_working(monkeypatch: pytest.MonkeyPatch, odd: Json) -> None:
+    answers = offering(initialize=lambda params, _: initialized(params) | odd)
+    async with connected(monkeypatch, lambda: by_hand(answers)) as server:
+        assert server.status.state == "ready", server.status.reason
+        assert [tool.schema.name for tool in server.tools()] == ["s__echo"]
 
 
 async def test_lists_that_are_none_are_empty_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,17 +120,23 @@ class Normalizer:
         match method:
             case "initialize":
                 self._version = str(result.get("protocolVersion", self._version))
+                message.result = _introduction(result)
             case "server/discover":
                 self._version = "2026-07-28"
             case "tools/call":
                 message.result = _call_result(result)
             case "prompts/get" if isinstance(result.get("messages"), list):
                 message.result = result | {"messages": [_prompt_message(each) for each in result["messages"]]}
-            case _ if (key := _LISTS.get(method)) and not isinstance(result.get(key), list):
-                message.result = result | {key: []}
-                self._complain(method, f"{method} was answered without a list of {key}")
-            case _ if key:
-                message.result = result | {key: self._usable(method, key, result[key])}
+            case _ if method in _LISTS:
+                message.result = self._list(method, result)
+
+    def _list(self, method: str, result: dict[str, Any]) -> dict[str, Any]:
+        key = _LISTS[method]
+        items = result.get(key)
+        if not isinstance(items, list):
+            self._complain(method, f"{method} was answered without a list of {key}")
+            items = []
+        return result | {key: self._usable(method, key, items)}
 
     def _usable(self, method: str, key: str, items: Sequence[object]) -> list[object]:
         """The items of a list that the SDK takes."""
@@ -169,6 +175,19 @@ class Normalizer:
     def _complain(self, method: str, text: str, *, fault: bool = True) -> None:
         if len(issues := self._issues.setdefault(method, [])) < _MOST_ISSUES:
             issues.append(Issue(text, fault))
+
+
+def _introduction(result: dict[str, Any]) -> dict[str, Any]:
+    """The answer to `initialize` without what is of the wrong kind: none of it is needed to call a tool."""
+    info, capabilities = result.get("serverInfo"), result.get("capabilities")
+    named = isinstance(info, dict) and isinstance(info.get("name"), str)
+    whole = result | {
+        "serverInfo": {"version": "", **info} if isinstance(info, dict) and named else {"name": "", "version": ""},
+        "capabilities": capabilities if isinstance(capabilities, dict) else {"tools": {}},
+    }
+    if not isinstance(whole.get("instructions", ""), str):
+        del whole["instructions"]
+    return whole
 
 
 def _name(item: object) -> str:
