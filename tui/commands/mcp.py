@@ -152,6 +152,7 @@ def _start_project(project: ProjectFile) -> Question:
             Option("never", "Never", "not for this content of the file"),
         ),
         "Nothing of it was started: nobody can be asked here.",
+        must_read=("yes",),
     )
 
 

@@ -44,7 +44,7 @@ def _refusals(detail: str) -> tuple[view.Option, view.Option]:
 
 async def _confirmed(ui: UI, question: FormQuestion, label: str) -> Reply:
     answers = (*_refusals("nothing is sent"), view.Option("yes", label))
-    answer = await ui.confirm(view.Question(_title(question), question.message, answers, NOBODY))
+    answer = await ui.confirm(view.Question(_title(question), question.message, answers, NOBODY, must_read=("yes",)))
     return {"yes": Reply("accept", {}), "decline": DECLINE}.get(answer or "", CANCEL)
 
 
@@ -105,7 +105,7 @@ async def _sampled(ui: UI, chat: Chat, question: SampleQuestion) -> Reply:
     parts = [("system", question.system)] if question.system.strip() else []
     text = "\n\n".join([head, *(f"{role}: {words}" for role, words in (*parts, *question.messages))])
     answers = (*_refusals("nothing is sent"), view.Option("send", "Send it", "once"))
-    answer = await ui.confirm(view.Question(_title(question), text, answers, NOBODY))
+    answer = await ui.confirm(view.Question(_title(question), text, answers, NOBODY, must_read=("send",)))
     if answer != "send":
         return DECLINE if answer == "decline" else CANCEL
     try:
@@ -123,7 +123,7 @@ async def _opened(ui: UI, question: LinkQuestion) -> Reply:
         "What you enter there goes to that page. chatctx does not see it."
     )
     answers = (*_refusals("nothing is opened"), view.Option("open", "Open it"), view.Option("done", "I have opened it"))
-    answer = await ui.confirm(view.Question(_title(question), text, answers, NOBODY))
+    answer = await ui.confirm(view.Question(_title(question), text, answers, NOBODY, must_read=("open",)))
     if answer == "open" and not await asyncio.to_thread(open_in_browser, question.url):
         await ui.refuse(f"No browser could be opened here. The address: {question.url}")
     if answer in ("open", "done"):

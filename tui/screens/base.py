@@ -12,8 +12,10 @@ from textual import events, on
 from textual.actions import SkipAction
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Offset
+from textual.reactive import var
 from textual.screen import ModalScreen, Screen
 from textual.style import Style
 from textual.widget import Widget
@@ -112,6 +114,37 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
 
     def follow(self) -> None:
         """The session has changed; panels that show it redraw themselves."""
+
+
+class LongText(VerticalScroll, can_focus=False):
+    """A text above answers. `read` is set once its end has been on screen: what was not seen is not agreed to."""
+
+    read = var(False)
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Note whether that was the end."""
+        super().watch_scroll_y(old_value, new_value)
+        self._look()
+
+    def on_resize(self) -> None:
+        """The end may be visible from the beginning."""
+        self.call_after_refresh(self._look)
+
+    def _look(self) -> None:
+        self.read = self.read or (self.size.height > 0 and self.scroll_offset.y >= self.max_scroll_y)
+
+    def page(self, pages: int) -> None:
+        """Scroll by so many heights, with a line in common."""
+        self.scroll_relative(y=pages * max(1, self.size.height - 1), animate=False)
+
+    @property
+    def hint(self) -> str:
+        """What to press to read on, in front of a panel's keys."""
+        if not self.read:
+            return "page down first   "
+        return "page down more   " if self.max_scroll_y else ""
 
 
 class CopyingApp(App[None]):

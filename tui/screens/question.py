@@ -7,12 +7,12 @@ from typing import ClassVar
 from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import Panel, clickable
+from tui.screens.base import LongText, Panel, clickable
 from tui.text.cells import pad, plain
 from tui.views.view import Option as Answer
 from tui.views.view import Question
@@ -27,8 +27,8 @@ class QuestionPanel(Panel[str]):
     max_width = 84
 
     DEFAULT_CSS = """
-    QuestionPanel VerticalScroll { height: auto; max-height: 60vh; scrollbar-size-vertical: 1; }
-    QuestionPanel.-short VerticalScroll { max-height: 40vh; }
+    QuestionPanel LongText { height: auto; max-height: 60vh; scrollbar-size-vertical: 1; }
+    QuestionPanel.-short LongText { max-height: 40vh; }
     QuestionPanel Static { height: auto; color: $foreground; }
     QuestionPanel OptionList { height: auto; border: none; padding: 0; background: transparent; margin-top: 1; }
     """
@@ -46,8 +46,7 @@ class QuestionPanel(Panel[str]):
         """The text, then the answers."""
         with Vertical(classes="panel") as panel:
             panel.border_title = plain(self.question.title)
-            panel.border_subtitle = clickable(self, ("enter", "choose", "choose"), ("esc", "cancel", "close"))
-            with VerticalScroll(can_focus=False):
+            with LongText():
                 yield Static("\n".join(map(plain, self.question.text.split("\n"))), markup=False)
             yield OptionList(*(Option(self._line(item)) for item in self.question.answers), compact=True)
 
@@ -56,11 +55,16 @@ class QuestionPanel(Panel[str]):
         options = self.query_one(OptionList)
         options.focus()
         options.highlighted = 0
+        self.watch(self.query_one(LongText), "read", self._say_keys)
+
+    def _say_keys(self) -> None:
+        keys = clickable(self, ("enter", "choose", "choose"), ("esc", "cancel", "close"))
+        hint = self.query_one(LongText).hint if self.question.must_read else ""
+        self.query_one(".panel").border_subtitle = f"{hint}{keys}"
 
     def action_scroll(self, pages: int) -> None:
         """Scroll the text."""
-        text = self.query_one(VerticalScroll)
-        text.scroll_relative(y=pages * max(1, text.size.height - 1), animate=False)
+        self.query_one(LongText).page(pages)
 
     def _line(self, item: Answer) -> Content:
         label = plain(item.label)
@@ -73,6 +77,10 @@ class QuestionPanel(Panel[str]):
         self.query_one(OptionList).action_select()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """An answer was chosen."""
+        """An answer was chosen. What agrees to the text counts only once its end was on screen."""
         event.stop()
-        self.dismiss(self.question.answers[event.option_index].key)
+        key = self.question.answers[event.option_index].key
+        if key in self.question.must_read and not self.query_one(LongText).read:
+            self.app.bell()
+        else:
+            self.dismiss(key)

@@ -25,7 +25,7 @@ _UNSEEN = re.compile(
 )
 
 
-def _seen(text: str) -> str:
+def visible(text: str) -> str:
     """`text` without control characters, and with a mark for characters that would be invisible."""
     return _UNSEEN.sub("\ufffd", clean_text(text))
 
@@ -42,8 +42,8 @@ def readable_arguments(arguments: Mapping[str, Any]) -> Content:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         if not isinstance(value, str) and len(text) > LONG_VALUE:
             text = json.dumps(value, ensure_ascii=False, indent=2)
-        rows = _seen(text).split("\n")
-        label = f"{_seen(clean_line(str(name)))}: "
+        rows = visible(text).split("\n")
+        label = f"{visible(clean_line(str(name)))}: "
         if len(rows) == 1:
             lines.append((label, rows[0] or '""'))
         else:

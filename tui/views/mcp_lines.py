@@ -12,6 +12,7 @@ from textual.content import Content
 
 from tui.text.cells import clip, pad, plain
 from tui.text.numbers import approx, tokens_exact, tokens_short
+from tui.views.call_text import visible
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
@@ -247,7 +248,7 @@ def project_text(project: ProjectFile) -> str:
         lines += [f"    sets {name}={value}" for name, value in server.env.items()]
         lines += [f"    sends {name}: {value}" for name, value in server.headers.items()]
     lines += ["", "What you say holds for this content of the file: when it changes you are asked again."]
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -65,13 +65,17 @@ class Menu:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with a few answers. If nobody can be asked `otherwise` is shown, and nothing is done."""
+    """A question with a few answers. If nobody can be asked `otherwise` is shown, and nothing is done.
+
+    The answers in `must_read` agree to the text: they can be chosen only once its end was on screen.
+    """
 
     title: str
     text: str
     answers: Sequence[Option]
     otherwise: str = ""
     default: str | None = None  # the answer if nobody can be asked
+    must_read: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import SHORT, Hint, Panel, clickable, key_now
+from tui.screens.base import SHORT, Hint, LongText, Panel, clickable, key_now
 from tui.text.cells import plain
 from tui.views.call_text import readable_arguments, said_of_itself
 
@@ -37,8 +37,8 @@ class ApprovalPanel(Panel["Decision"]):
     ApprovalPanel Static { height: auto; }
     ApprovalPanel .about { color: $text-muted; }
     ApprovalPanel .why { color: $text-warning; margin-top: 1; }
-    ApprovalPanel VerticalScroll { height: auto; margin-top: 1; scrollbar-size-vertical: 1; }
-    ApprovalPanel.-short .why, ApprovalPanel.-short VerticalScroll, ApprovalPanel.-short OptionList { margin-top: 0; }
+    ApprovalPanel LongText { height: auto; margin-top: 1; scrollbar-size-vertical: 1; }
+    ApprovalPanel.-short .why, ApprovalPanel.-short LongText, ApprovalPanel.-short OptionList { margin-top: 0; }
     ApprovalPanel.-short .about { max-height: 2; }
     ApprovalPanel OptionList { height: auto; border: none; padding: 0; background: transparent; margin-top: 1; }
     """
@@ -59,7 +59,6 @@ class ApprovalPanel(Panel["Decision"]):
         self._typed = typed
         self._clock = clock
         self._last_key = clock()
-        self._read = False  # the end of the arguments has been on screen
         self.answers: list[tuple[Decision, str, str]] = [("once", "y", "run it, once")]
         if not asked.why:  # a call with a special reason asks each time
             self.answers += [("session", "s", "run it, in this conversation")]
@@ -79,7 +78,7 @@ class ApprovalPanel(Panel["Decision"]):
                 yield Static(plain(about), classes="about", markup=False)
             if self.asked.why:
                 yield Static(plain(self.asked.why), classes="why", markup=False)
-            with VerticalScroll(can_focus=False):
+            with LongText():
                 yield Static(readable_arguments(self.asked.arguments), markup=False)
             yield OptionList(*(Option(self._line(*answer)) for answer in self.answers), compact=True)
 
@@ -88,21 +87,16 @@ class ApprovalPanel(Panel["Decision"]):
         options = self.query_one(OptionList)
         options.focus()
         options.highlighted = None
-        self.watch(self.query_one(VerticalScroll), "scroll_y", self._scrolled, init=False)
+        self.watch(self.query_one(LongText), "read", self._say_keys, init=False)
 
     def on_resize(self, _event: events.Resize) -> None:
         """The arguments get the remaining height; they scroll if that is not enough."""
         others = len(self.answers) + (6 if self.app.size.height < SHORT else 14)
-        self.query_one(VerticalScroll).styles.max_height = max(2, self.app.size.height - others)
-        self.call_after_refresh(self._scrolled)
+        self.query_one(LongText).styles.max_height = max(2, self.app.size.height - others)
+        self.call_after_refresh(self._say_keys)
 
-    def _scrolled(self) -> None:
-        """Keep whether the end was on screen, and say how to get there."""
-        body = self.query_one(VerticalScroll)
-        self._read = self._read or (body.size.height > 0 and body.scroll_offset.y >= body.max_scroll_y)
-        more = "page down more   " if body.max_scroll_y else ""
-        hint = more if self._read else "page down first   "
-        self.query_one(".panel").border_subtitle = f"{hint}{clickable(self, STOP)}"
+    def _say_keys(self) -> None:
+        self.query_one(".panel").border_subtitle = f"{self.query_one(LongText).hint}{clickable(self, STOP)}"
 
     def _line(self, decision: str, key: str, words: str) -> Content:
         key = key_now(self, key, f"decide('{decision}')")
@@ -137,12 +131,11 @@ class ApprovalPanel(Panel["Decision"]):
         """Answer with this decision, if offered."""
         if not self.ready or all(decision != answer for answer, _, _ in self.answers):
             return
-        if self._read or decision in ("no", "never"):
+        if self.query_one(LongText).read or decision in ("no", "never"):
             self.dismiss(decision)
         else:
             self.app.bell()
 
     def action_scroll(self, pages: int) -> None:
         """Scroll long arguments."""
-        body = self.query_one(VerticalScroll)
-        body.scroll_relative(y=pages * max(1, body.size.height - 1), animate=False)
+        self.query_one(LongText).page(pages)
