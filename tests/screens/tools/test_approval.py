@@ -93,6 +93,7 @@ async def test_what_is_typed_for_the_prompt_answers_nothing_and_is_kept() -> Non
     turn = Asking(asked())
     async with running(turn.talk()) as run:
         panel = await asking(run, turn)
+        panel._clock = lambda: panel._last_key  # no time passes
         await run.type("yes, sand")
         await run.press("enter")
         panel.on_paste(Paste(" pasted"))
