@@ -193,6 +193,22 @@ async def test_an_exact_count_makes_the_rows_exact_and_is_asked_for_once(tmp_pat
         assert rows["system"][1] != "counted"
 
 
+@pytest.mark.parametrize("begun", [True, False], ids=["begun", "new"])
+async def test_a_count_that_cannot_be_is_said_and_not_used(tmp_path: Path, begun: bool) -> None:
+    class Constant(ScriptedProvider):
+        async def count_tokens(self, request: Request) -> int | None:
+            return 7
+
+    async with open_workspace(tmp_path, Constant(able=Capabilities(count_endpoint=True)), tools=Tools()) as workspace:
+        session = await workspace.new_session()
+        if begun:
+            await drain(session.send(LONG))
+        before = await session.refresh_usage()
+        with pytest.raises(ProviderError, match="not believed" if begun else "do not fit"):
+            await session.count_exactly()
+        assert (await session.refresh_usage()).total == before.total
+
+
 async def test_an_answer_without_usage_is_priced_by_its_estimate_and_says_so(tmp_path: Path) -> None:
     provider = ScriptedProvider(name="openai", report_usage=False)
     async with open_workspace(tmp_path, provider) as workspace:

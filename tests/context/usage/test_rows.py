@@ -266,6 +266,22 @@ def test_the_parts_that_a_provider_counts_are_shown_as_counted(talk: tuple[Messa
     assert rows(known, replace(asked, session="another"))["tools"].tokens == TRUE_TOOLS
 
 
+@pytest.mark.parametrize(
+    "counts",
+    [
+        pytest.param([9, 9, 9, 9, 9], id="always the same"),
+        pytest.param([9, 80, 80, 80, 60], id="less with tools than without"),
+        pytest.param([9, 80, 80, 80, 90_000], id="more than bytes"),
+    ],
+)
+def test_counts_that_do_not_fit_the_text_are_not_used(counts: list[int]) -> None:
+    known = estimator()
+    asked = request(user("hello"), system=SYSTEM, tools=TOOLS)
+    before = rows(known, asked)
+    assert not known.note_parts(asked, counts)
+    assert rows(known, asked) == before
+
+
 def test_a_default_prompt_of_the_template_is_no_part_of_what_replaces_it() -> None:
     known = estimator()
     asked = request(user("hello"), system=SYSTEM)

@@ -168,7 +168,9 @@ class Meter:
             return None
         tokens = await self._counted(request)
         if tokens:
-            await asyncio.to_thread(self._services.estimator.note_count, request, tokens, at=time.time())
+            verdict = await asyncio.to_thread(self._services.estimator.note_count, request, tokens, at=time.time())
+            if not verdict.believed:
+                raise ProviderError("protocol", f"its count is not believed: {verdict.reason}")
         return tokens
 
     async def ask_counts(self) -> int | None:
@@ -201,7 +203,8 @@ class Meter:
             if count is None:
                 return False
             counts[step] = count
-        await asyncio.to_thread(estimator.note_parts, request, [counts[step] for step in steps])
+        if not await asyncio.to_thread(estimator.note_parts, request, [counts[step] for step in steps]):
+            raise ProviderError("protocol", "its counts do not fit the text")
         return True
 
     async def _counted(self, request: Request) -> int | None:

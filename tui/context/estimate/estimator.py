@@ -18,7 +18,7 @@ from tui.context.counting.digests import MessageDigest, chain, message_digest, p
 from tui.context.counting.model_names import shared_name
 from tui.context.estimate.bases import Anchored, Base, borrowed, corrected, trimmed
 from tui.context.estimate.calibration import Calibration, CalibrationBook
-from tui.context.estimate.evidence import Verdict
+from tui.context.estimate.evidence import ALLOWANCE, Verdict
 from tui.context.estimate.learning import derive_costs, learn_refusal, learn_report
 from tui.context.estimate.ledger import Account, Ledger, make_entry
 from tui.context.estimate.preamble import CountedParts, Preamble, estimate_preamble, preamble_steps
@@ -30,6 +30,7 @@ from tui.messages import Message, Reasoning, Request, Usage
 
 log = logging.getLogger("chatctx.context")
 
+LEAST_COUNTED = 0.25  # of the estimate: some servers count without the tools
 DEFAULT_PROMPT = 12  # tokens; a template's own system prompt has more
 SESSIONS = 32  # ledgers kept in memory; the least recently used is dropped first
 
@@ -196,23 +197,24 @@ class HybridTokenEstimator:
                 self._anchor(request, session, situation, nothing, usage, tokens, at, verdict, counted=True)
         return verdict
 
-    def note_parts(self, request: Request, counts: Sequence[int]) -> None:
-        """Use the provider's counts of `preamble_steps(request)`, in tokens and in that order."""
+    def note_parts(self, request: Request, counts: Sequence[int]) -> bool:
+        """Use the provider's counts of `preamble_steps(request)`, in tokens and in that order. False if implausible."""
         with self._lock:
             self._learned += 1
             request = self._filed(request)
-            steps = preamble_steps(request)
+            steps, preamble = preamble_steps(request), self._preamble(request)
             # A template's default system prompt is counted with the bare message, but replaced by a person's own.
             bare, estimate = counts[0], round(self._bare_estimate(steps[0]))
             least = estimate if bare - estimate >= DEFAULT_PROMPT else bare
-            costs = {
-                preamble_digest(step.system, step.tools): Cost(
-                    max(0, count - (least if step.system else bare)), 0, "counted"
-                )
-                for step, count in zip(steps[1:], counts[1:], strict=True)
-            }
+            sizes = [count - (least if step.system else bare) for step, count in zip(steps, counts, strict=True)][1:]
+            parts = preamble.total - preamble.per_request
+            if sizes != sorted(sizes) or not LEAST_COUNTED * parts <= sizes[-1] <= preamble.most + ALLOWANCE:
+                return False
+            digests = [preamble_digest(step.system, step.tools) for step in steps[1:]]
+            costs = {digest: Cost(max(0, size), 0, "counted") for digest, size in zip(digests, sizes, strict=True)}
             self.costs.put(request.provider, request.model, costs)
             self._preambles.clear()
+        return True
 
     def _bare_estimate(self, request: Request) -> float:
         """The tokens of a request with one short message alone."""
