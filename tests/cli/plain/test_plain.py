@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -38,6 +39,7 @@ from tui.cli.plain.lines import Lines
 from tui.cli.plain.plain import PlainChat
 from tui.cli.plain.turn import Speaker
 from tui.messages import Message, Text, ToolCall
+from tui.tools.mcp.questions import Field, FormQuestion, Reply
 
 
 @pytest.mark.slow
@@ -222,7 +224,7 @@ async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFix
         yield TurnFailed("It did not work. /retry asks again.")
 
     tools = SimpleNamespace(approve=lambda ask_id, decision: decided.append((ask_id, decision)))
-    chat = SimpleNamespace(talks=True, ask=ask, session=SimpleNamespace(usage=make_usage(52_100), tools=tools))
+    chat = SimpleNamespace(talks=True, ask_alone=ask, session=SimpleNamespace(usage=make_usage(52_100), tools=tools))
     await Speaker(cast("PlainChat", chat)).turn(events())
     said = capsys.readouterr()
     assert said.out == "model-x:\nhi ␛[31mred\n(52,100 of 200,000 tokens, 26 %)\n"
@@ -255,3 +257,18 @@ async def test_leaving_writes_what_a_full_disk_kept_back(tmp_path: Path) -> None
         lines = cast("Lines", SimpleNamespace(message=end))
         assert await PlainChat(workspace, session, lines, talks=False).talk() == 0
         assert workspace.store.messages(session.id)[-1].text == "kept back"
+
+
+async def test_a_question_of_a_server_is_asked_during_a_turn_and_cancelled_between_turns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = FormQuestion("crm", "Sure?", (Field("sure", "Sure?", "boolean", required=True),))
+    async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
+        session = await workspace.new_session()
+        lines = cast("Lines", SimpleNamespace(fresh=lambda read: read(), next=AsyncMock(return_value="yes")))
+        chat = PlainChat(workspace, session, lines, talks=True)
+        assert await chat.answer_server(question) == Reply("cancel")
+        assert "the MCP server crm asked something outside of an answer" in capsys.readouterr().err
+        monkeypatch.setattr(type(session), "running", True)
+        assert await chat.answer_server(question) == Reply("accept", {"sure": True})
+        assert "yes: Yes" in capsys.readouterr().out
