@@ -78,7 +78,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "66": ("context/usage/test_limits::test_budgets",),
     "67": (
         "chat/test_known_failures::test_an_answer_is_shorter_where_the_input_may_be_larger_than_thought",
-        "context/estimate/test_calibration::test_fixed_margins_until_there_are_enough_calls_then_the_models_own_errors",
+        "context/estimate/test_calibration::test_a_wide_spread_until_there_are_enough_calls_then_the_models_own_errors",
     ),
     "68": (
         "context/counting/test_tokenizers::test_the_heuristic_knows_wide_characters",

@@ -182,7 +182,7 @@ COMMAND = Command(
     "MCP servers: their state, what their tools cost",
     run,
     "tools",
-    args="[restart|on|off|login|logout NAME]",
+    args="[on|off|restart|login NAME]",
     complete=complete,
     local_only=True,
 )

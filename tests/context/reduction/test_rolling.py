@@ -233,7 +233,7 @@ def test_a_message_larger_than_the_window_is_refused_with_sizes_and_what_to_do()
         build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(3_000))
     assert caught.value.max_tokens == 3_000
     assert caught.value.current_tokens >= 5_000
-    assert "as short as it can be made" in str(caught.value)
+    assert "shortened as much as possible" in str(caught.value)
     assert "3,000" in str(caught.value)
     assert "/model" in str(caught.value)
     assert "\n" not in str(caught.value)
