@@ -248,17 +248,23 @@ class _Taught:
 
     def __init__(self, stored: StoredCalibrations) -> None:
         self._stored = CalibrationBook(stored)
-        self.learned: dict[tuple[str, str], Calibration] = {}
+        self._learned: dict[tuple[str, str], Mapping[str, object]] = {}
 
     def load(self, provider: str, model: str) -> Mapping[str, object]:
         """What is known of a model."""
         return replace(self._stored.get(provider, model), preambles=PreambleCosts()).to_json()
 
     def save(self, provider: str, model: str, data: Mapping[str, object]) -> None:
-        """Keep it, with what this store knows about system prompts: those of other programs don't apply here."""
-        before = self._stored.get(provider, model)
-        taught = Calibration.from_json(data)
-        self.learned[provider, model] = replace(taught, preambles=before.preambles)
+        """Keep it."""
+        self._learned[provider, model] = data
+
+    @property
+    def learned(self) -> Mapping[tuple[str, str], Calibration]:
+        """The new ones, with what this store knows about system prompts: those of other programs don't apply here."""
+        return {
+            name: replace(Calibration.from_json(data), preambles=self._stored.get(*name).preambles)
+            for name, data in self._learned.items()
+        }
 
 
 class _Reader:

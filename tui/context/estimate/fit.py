@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import mul
 from typing import NamedTuple
 
 FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # learned factors stay within these
 ROUNDS = 25
+SETTLED = 1e-7  # of a factor: smaller steps change no number
 ALIKE = 1.25  # largest ratio between the factors of two observations that agree
 
 # Standard deviations of the prior around 1, and of one observation, for the fit below.
@@ -39,28 +41,35 @@ def fit(observations: Sequence[Observation], sigma: float = SIGMA_FACTOR) -> tup
         sum w (actual - sum f_c content_c - g markup)^2 / s^2
         + sum ((f_c - 1) / sigma)^2 + ((g - 1) / SIGMA_MARKUP)^2
     """
-    columns: dict[int, list[tuple[int, float]]] = {}  # class: observation and its tokens; markup is class -1
+    columns: dict[int, tuple[list[int], list[float]]] = {}  # class: observations and their tokens; markup is class -1
     for index, seen in enumerate(observations):
         for kind, tokens in (*seen.classes, (-1, seen.markup)):
-            columns.setdefault(kind, []).append((index, tokens))
+            indices, sizes = columns.setdefault(kind, ([], []))
+            indices.append(index)
+            sizes.append(tokens)
     factors = dict.fromkeys(columns, 1.0)
     errors = [seen.actual - sum(tokens for _, tokens in seen.classes) - seen.markup for seen in observations]
     spreads = [SIGMA_TOKENS + SIGMA_CONTENT * seen.content for seen in observations]
+    limits, largest_weights = [1.5 * spread for spread in spreads], [spread**-2 for spread in spreads]
     for _ in range(ROUNDS):
         weights = [
-            min(1.0, 1.5 * spread / abs(error) if error else 1.0) / spread**2
-            for error, spread in zip(errors, spreads, strict=True)
+            most if -limit <= error <= limit else most * limit / abs(error)
+            for error, limit, most in zip(errors, limits, largest_weights, strict=True)
         ]
-        for kind, column in columns.items():
+        largest_step = 0.0
+        for kind, (indices, sizes) in columns.items():
             before = factors[kind]
-            below = above = 1 / SIGMA_MARKUP**2 if kind < 0 else _prior_weight(before, sigma)
-            for index, tokens in column:
-                below += weights[index] * tokens**2
-                above += weights[index] * tokens * (errors[index] + before * tokens)
-            factors[kind] = min(max(above / below, FACTOR_LOW), FACTOR_HIGH)
+            prior = 1 / SIGMA_MARKUP**2 if kind < 0 else _prior_weight(before, sigma)
+            weighted = list(map(mul, map(weights.__getitem__, indices), sizes))
+            pull = prior * (1 - before) + sum(map(mul, weighted, map(errors.__getitem__, indices)))
+            step = pull / (prior + sum(map(mul, weighted, sizes)))
+            factors[kind] = min(max(before + step, FACTOR_LOW), FACTOR_HIGH)
             step = factors[kind] - before
-            for index, tokens in column:
+            largest_step = max(largest_step, abs(step))
+            for index, tokens in zip(indices, sizes, strict=True):
                 errors[index] -= step * tokens
+        if largest_step < SETTLED:
+            break
     return factors, factors.pop(-1, 1.0)
 
 
