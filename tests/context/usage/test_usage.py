@@ -283,3 +283,11 @@ def test_rows_add_up_whatever_was_learned_and_counted(
         check(usage)
         assert all(isfinite(row.tokens) for row in usage.rows)
         assert {row.key for row in usage.rows} <= set(ROW_NAMES)
+
+
+def test_the_text_of_a_number_makes_no_items() -> None:
+    """asyncio makes a text of every result: with thousands of messages that took longer than the number."""
+    usage = usage_of(request(user("one two"), answer("three")))
+    assert "LazyItems()" in repr(usage)
+    assert len(next(row.items for row in usage.rows if row.key == "user")) == 1
+    assert "one two" in repr(usage)

@@ -57,7 +57,7 @@ class LazyItems(Sequence[UsageItem]):
         return hash(self._all())
 
     def __repr__(self) -> str:
-        return repr(self._all())
+        return "LazyItems()" if self._items is None else repr(self._items)  # asyncio makes texts of results
 
 
 @dataclass(frozen=True, slots=True)
