@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.chat.interchange.foreign.test_codex import Rollout
-from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line
-from tui.chat.interchange import tail
+from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, pi_answer
+from tui.chat.interchange import following, tail
 from tui.chat.interchange.following import Followed, Follower, newest_session
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.replay import replay
@@ -119,6 +119,27 @@ def test_as_much_is_read_as_a_context_of_so_many_tokens_can_take(
     reader = Tail()
     assert reader.appended(path)
     assert path.stat().st_size - reader.skipped == 2 * last.input_total
+
+
+def test_of_a_large_file_with_branches_the_header_and_the_end_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "TAIL_BYTES", 2_000)
+    path = tmp_path / "s.jsonl"
+    append(path, {"type": "session", "version": 3, "id": "x"})
+
+    def entry(number: int) -> dict[str, Any]:
+        answer = pi_answer([{"type": "text", "text": f"answer {number}"}], total=1_000 + number)
+        return answer | {"id": f"e{number}", "parentId": f"e{number - 1}"}
+
+    append(path, *(entry(number) for number in range(1, 41)))
+    follower = Follower(path)
+    first = state(follower)
+    assert 2 <= first.calls < 20
+    assert first.usage.basis.last_input == 1_040
+    append(path, entry(41))
+    assert state(follower).calls == first.calls + 1
+    assert first.cost_today is None
 
 
 def test_a_session_in_opencodes_database_is_followed(tmp_path: Path) -> None:

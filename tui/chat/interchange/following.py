@@ -17,7 +17,7 @@ from tui.chat.interchange.foreign.locations import SessionFile, session_files
 from tui.chat.interchange.foreign.source import SQLITE_MAGIC, SourceFile
 from tui.chat.interchange.recording import NoMessagesError, Recording, RecordingError
 from tui.chat.interchange.replay import recorded_calls, target_of
-from tui.chat.interchange.tail import Tail
+from tui.chat.interchange.tail import TAIL_BYTES, Tail
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
@@ -116,6 +116,7 @@ class Follower:
 
     def _restart(self) -> None:
         self._tail = Tail()
+        self._start = 0  # bytes of the file that are skipped
         self._estimator = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
         self._projection = Projection()
         self._measured = -1  # calls fed to the estimator; -1 before the first
@@ -143,13 +144,16 @@ class Follower:
         if database and self._session:
             self._recording = opencode.read_session(SourceFile(self.path), self._session)
             return
-        if size < self._tail.read:
+        if size < max(self._tail.read, self._start):
             self._restart()
         if not database and self._tail.appended(self.path):
             self._recording = self._tail.recording(self.path.stem)
-        else:  # the program rewrites its file
+        else:  # the program rewrites its file, or goes back in it
+            if self._measured < 0 and self.path.suffix == ".jsonl":
+                self._start = max(0, size - TAIL_BYTES)
             try:
-                self._recording = max(read_recordings(self.path), key=lambda one: one.messages[-1].created_at)
+                recordings = read_recordings(self.path, self._start)
+                self._recording = max(recordings, key=lambda one: one.messages[-1].created_at)
             except NoMessagesError:
                 self._recording = None
 
@@ -231,7 +235,7 @@ class Follower:
 
     def _cost(self, recording: Recording, since: float) -> float | None:
         """US dollars of the calls from `since` on; None if a price or the beginning of the day is unknown."""
-        if self._tail.skipped and recording.messages[0].created_at >= since:
+        if (self._tail.skipped or self._start) and recording.messages[0].created_at >= since:
             return None
         total = 0.0
         for message in recording.messages:

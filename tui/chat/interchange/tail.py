@@ -13,6 +13,7 @@ from tui.chat.interchange.recording import MALFORMED, Recording
 
 TAIL_BYTES = 4_000_000  # of a large file that are read at least
 BYTES_PER_TOKEN = 12  # in a session file: the text, what JSON adds to it, and copies for the screen
+MOST_WAITING = 100  # lines after which the file is no program's that appends
 HEAD_BYTES = 64_000  # with the words a conversation begins with, and what a rollout says of itself
 
 
@@ -86,7 +87,8 @@ class Tail:
 
     def _add(self, line: Line) -> None:
         if self._reader is None:
-            self._waiting.append(line)
+            if len(self._waiting) < MOST_WAITING:
+                self._waiting.append(line)
             if "payload" in line and line.get("type") in ("session_meta", "response_item"):
                 self._reader = codex.Reader()
             elif "sessionId" in line and "uuid" in line and "parts" not in (line.get("message") or {}):

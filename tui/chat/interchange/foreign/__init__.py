@@ -36,9 +36,9 @@ FORMATS = (codex, pi, kimi, qwen, gemini, claude, opencode, crush, goose, llm, w
 """In the order they are tried: stricter ones first."""
 
 
-def read_recordings(path: Path) -> list[Recording]:
-    """Every conversation in `path`, at least one. Raises `RecordingError`."""
-    file = SourceFile(path)
+def read_recordings(path: Path, start: int = 0) -> list[Recording]:
+    """Every conversation in `path`, at least one; `start` as in `SourceFile`. Raises `RecordingError`."""
+    file = SourceFile(path, start)
     try:
         recordings = _read(file)
     except MALFORMED as error:

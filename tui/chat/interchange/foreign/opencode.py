@@ -220,7 +220,8 @@ def _answered(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], conte
             if usage is not None and thought and not usage.reasoning:
                 usage = replace(usage, reasoning=None)  # not reported
                 after_results = bool(context.messages) and context.messages[-1].role == "tool"
-                if provider == "github-copilot" and after_results and usage.input_cached:
+                claude = provider == "github-copilot" and model.startswith("claude")
+                if claude and after_results and usage.input_cached:
                     context.counted_twice.add(ident)
             context.messages.append(
                 Message(

@@ -17,6 +17,7 @@ from tui.config.paths import TooLargeError, read_all
 from tui.text.numbers import size_text
 
 MAX_BYTES = 500_000_000  # bytes; larger files are not read
+MOST_HEADER = 1_000_000  # of its first line
 SQLITE_MAGIC = b"SQLite format 3\0"
 MOST_NAMED = 3  # damaged lines listed individually
 
@@ -24,10 +25,14 @@ Line = dict[str, Any]
 
 
 class SourceFile:
-    """One file or task folder. Every form is computed on first use and then cached."""
+    """One file or task folder. Every form is computed on first use and then cached.
 
-    def __init__(self, path: Path) -> None:
+    Of a file of lines only the first and those after `start` bytes are read.
+    """
+
+    def __init__(self, path: Path, start: int = 0) -> None:
         self.path = path
+        self._start = start
         self.name = path.name
         self.stem = path.stem
         self._damaged: list[int] = []
@@ -38,6 +43,12 @@ class SourceFile:
         if self.path.is_dir():
             return b""
         try:
+            if self._start:
+                with self.path.open("rb") as stream:
+                    first = stream.readline(MOST_HEADER)
+                    stream.seek(max(self._start, len(first)) - 1)
+                    stream.readline()  # the rest of a line that was begun before
+                    return first + stream.read(MAX_BYTES)
             return read_all(self.path, MAX_BYTES)
         except TooLargeError:
             raise RecordingError(f"{self.name}: larger than {size_text(MAX_BYTES)}, not read") from None
