@@ -136,7 +136,17 @@ class Normalizer:
         if not isinstance(items, list):
             self._complain(method, f"{method} was answered without a list of {key}")
             items = []
-        return result | {key: self._usable(method, key, items)}
+        cursor = result.get("nextCursor")
+        return {
+            key: self._usable(method, key, items),
+            **({"nextCursor": cursor} if isinstance(cursor, str) else {}),
+            **self._uncached,
+        }
+
+    @property
+    def _uncached(self) -> dict[str, Any]:
+        """What the newest protocol wants beside a list. Nothing is cached here."""
+        return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if self._version >= "2026" else {}
 
     def _usable(self, method: str, key: str, items: Sequence[object]) -> list[object]:
         """The items of a list that the SDK takes."""
@@ -163,9 +173,8 @@ class Normalizer:
         from mcp_types.methods import validate_server_result
         from pydantic import ValidationError
 
-        cached = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if self._version >= "2026" else {}
         try:
-            validate_server_result(method, self._version, {key: [item], **cached})
+            validate_server_result(method, self._version, {key: [item], **self._uncached})
         except ValidationError as error:
             return _first(error, skip=2)
         except KeyError:
@@ -223,8 +232,8 @@ def _plain_tool(tool: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 def _call_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """A tool's result whose blocks the SDK knows; what it does not know is named in a text."""
-    whole = dict(result)
-    if result.get("resultType", "complete") != "complete":
+    whole = {"resultType": "complete", **result}  # which the newest protocol wants
+    if whole["resultType"] != "complete":
         return whole
     match result.get("content"):
         case list() as blocks:
@@ -241,6 +250,8 @@ def _call_result(result: Mapping[str, Any]) -> dict[str, Any]:
     structured = result.get("structuredContent")
     if structured is not None and not isinstance(structured, dict):  # only the newest protocol has such
         whole["structuredContent"] = {"result": structured}
+    if not isinstance(result.get("_meta", {}), dict):
+        del whole["_meta"]
     if not isinstance(result.get("isError", False), bool):
         whole["isError"] = bool(result["isError"])
     return whole
