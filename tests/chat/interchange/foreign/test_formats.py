@@ -431,6 +431,10 @@ def test_what_is_no_conversation_is_named_for_what_it_is(tmp_path: Path) -> None
     db.close()
     with pytest.raises(RecordingError, match="a SQLite database of no program"):
         read_recording(database)
+    packed = tmp_path / "rollout.jsonl.zst"
+    packed.write_bytes(b"\x28\xb5\x2f\xfd rest")
+    with pytest.raises(RecordingError, match=r"compressed.*zstd -d"):
+        read_recording(packed)
     pretty = tmp_path / "x.json"
     pretty.write_text(json.dumps({"a": 1}, indent=2), encoding="utf-8")
     with pytest.raises(RecordingError, match="JSON, but not a conversation"):

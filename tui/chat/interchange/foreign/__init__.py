@@ -35,6 +35,8 @@ from tui.chat.store.store import Record, SessionInfo
 FORMATS = (codex, pi, kimi, qwen, gemini, claude, opencode, crush, goose, llm, web_chats, cline, aider)
 """In the order they are tried: stricter ones first."""
 
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
 
 def read_recordings(path: Path, start: int = 0) -> list[Recording]:
     """Every conversation in `path`, at least one; `start` as in `SourceFile`. Raises `RecordingError`."""
@@ -57,6 +59,8 @@ def _read(file: SourceFile) -> list[Recording]:
         if reader.detect(file):
             recordings: list[Recording] = reader.read(file)
             return recordings
+    if file.data.startswith(ZSTD_MAGIC):
+        raise RecordingError(f"{file.name}: compressed, as Codex does with old sessions: unpack it with zstd -d first")
     names = ", ".join(reader.NAME for reader in FORMATS)
     if file.is_database:
         raise RecordingError(f"{file.name}: a SQLite database of no program that is known here ({names})")
