@@ -248,3 +248,14 @@ def test_the_newest_session_of_the_folder_is_found(tmp_path: Path) -> None:
     assert found is not None
     assert found.path.name == "a.jsonl"
     assert newest_session({}, home, tmp_path / "nowhere") is None
+
+
+def test_a_line_that_is_nested_too_deeply_costs_itself(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    append(path, *lines(2))
+    follower = Follower(path)
+    state(follower)
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"message": ' + "[" * 100_000 + "\n")
+    append(path, *lines(3)[4:])
+    assert state(follower).calls == 3

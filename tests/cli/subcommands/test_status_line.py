@@ -37,10 +37,14 @@ def test_window_pace_cache_and_cost_in_one_line(tmp_path: Path) -> None:
 
 def test_without_a_call_or_a_window_it_says_what_it_knows(tmp_path: Path) -> None:
     assert status_line.status_line({}) == "no call yet"
-    assert status_line.status_line({"transcript_path": transcript(tmp_path, 1_020)}) == "1k/? · 98 % cached"
+    path = transcript(tmp_path, 1_020)
+    assert status_line.status_line({"transcript_path": path}) == "1k/? · 98 % cached"
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.write('{"usage": ' + "[" * 100_000 + "\n")  # too deep for Python's parser
+    assert status_line.status_line({"transcript_path": path}) == "1k/? · 98 % cached"
 
 
-@pytest.mark.parametrize("text", ["[]", "nonsense", '{"context_window": 3}'])
+@pytest.mark.parametrize("text", ["[]", "nonsense", "[" * 100_000, '{"context_window": 3}'])
 def test_other_input_is_refused_in_one_line(
     text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,7 +110,7 @@ def _parsed(texts: list[bytes]) -> Iterator[Line]:
     for text in texts:
         try:
             line = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(line, dict):
             yield line

@@ -33,7 +33,7 @@ def run(path: str | None = None) -> int | None:
     text = "" if path else _piped()
     try:
         line = status_line(json.loads(text)) if text else _session_line(path or _newest(os.getcwd()))  # noqa: PTH109
-    except (ValueError, AttributeError, TypeError, LookupError):
+    except (ValueError, AttributeError, TypeError, LookupError, RecursionError):
         sys.stderr.write("chatctx: standard input is not the status that Claude Code gives to a statusLine command\n")
         return 2
     if line is None:
@@ -108,7 +108,7 @@ class _Calls:
             if b'"isSidechain":true' not in line and (b'"usage"' in line or b'"last_token_usage"' in line):
                 try:
                     self._add(json.loads(line))
-                except (ValueError, LookupError, TypeError):
+                except (ValueError, LookupError, TypeError, RecursionError):
                     continue  # not a call
 
     def _add(self, line: Mapping[str, Any]) -> None:

@@ -27,6 +27,7 @@ from tui.providers.http.sse import ServerSentEvent, SSEDecoder
 from tui.providers.http.unstreamed import is_page, page_error, whole_answer
 from tui.providers.keys import redact
 from tui.providers.wire import Json, whole_texts
+from tui.text.json_text import parse_json
 
 if TYPE_CHECKING:
     import httpx2
@@ -141,8 +142,8 @@ def _json_event(sent: ServerSentEvent, provider: str) -> Json | None:
     if sent.name == "ping" or not sent.data.strip():
         return None
     try:
-        value: object = json.loads(sent.data)
-    except (ValueError, RecursionError):
+        value: object = parse_json(sent.data)
+    except ValueError:
         if sent.name == "error":
             raise classify_error(None, sent.data, provider=provider) from None
         if _OWN_NAMES.fullmatch(sent.name):

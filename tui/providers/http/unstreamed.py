@@ -6,7 +6,6 @@ address other than the API's (a login page, a site's front page) answers with HT
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from tui.providers.base import ProviderError
 from tui.providers.http.error_text import body_message, one_line
 from tui.providers.http.errors import classify_error
 from tui.providers.wire import Json
+from tui.text.json_text import parse_json
 
 _CHECK = {True: "Check base_url.", False: "Check base_url; most end in /v1."}  # whether it does
 
@@ -37,7 +37,7 @@ def whole_answer(text: str, provider: str, where: str) -> list[Json]:
     """The events of a whole answer in any dialect, from its body. Raises `ProviderError` if it is none."""
     if is_page(text):
         raise page_error(text, provider, where)
-    body: Any = json.loads(text)
+    body: Any = parse_json(text)
     match body:
         case {"choices": [_, *_]}:
             return [body]

@@ -409,19 +409,21 @@ def damaged(lines: list[str], how: str) -> str:
             return "\ufeff" + "\n".join(lines)
         case "cut":
             return "\n".join([lines[0], lines[1][: len(lines[1]) // 2], *lines[1:]])
+        case "deep":
+            return "\n".join([lines[0], '{"message": ' + "[" * 100_000, *lines[1:]])
         case "no record":
             return "\n".join([lines[0], '{"type": "user", "sessionId": "x", "message": {"content": 7}}', *lines[1:]])
     raise AssertionError(how)
 
 
-@pytest.mark.parametrize("how", ["nuls", "glued", "byte order mark", "cut", "no record"])
+@pytest.mark.parametrize("how", ["nuls", "glued", "byte order mark", "cut", "deep", "no record"])
 def test_damage_costs_only_itself(tmp_path: Path, how: str) -> None:
     lines = [json.dumps(claude_line("user", text)) for text in ("one", "two", "three")]
     path = tmp_path / "a.jsonl"
     path.write_text(damaged(lines, how), encoding="utf-8")
     recording = read_recording(path)
     assert [message.text for message in recording.messages] == ["one", "two", "three"]
-    assert bool(recording.skipped) == (how in ("cut", "no record"))
+    assert bool(recording.skipped) == (how in ("cut", "deep", "no record"))
 
 
 def test_what_is_no_conversation_is_named_for_what_it_is(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ class SourceFile:
             return None
         try:
             return json.loads(self.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     @cached_property
@@ -89,7 +89,7 @@ class SourceFile:
             while text:
                 try:
                     value, end = decoder.raw_decode(text)
-                except ValueError:
+                except (ValueError, RecursionError):
                     self._damaged.append(number)
                     break
                 if isinstance(value, dict):
