@@ -18,7 +18,7 @@ from tui.chat.servers import ServerLine
 from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolSchema
 from tui.screens.chat.mentions import pattern_offers, resource_offers
-from tui.tools.mcp.config import ServerConfig
+from tui.tools.mcp.config import OAuthConfig, ServerConfig
 from tui.tools.mcp.patterns import Gap, ServerPattern
 from tui.tools.mcp.results import PromptArgument, ServerPrompt, ServerResource
 from tui.tools.mcp.status import ServerStatus, State
@@ -91,6 +91,19 @@ async def test_the_panel_lists_servers_their_tools_and_what_is_not_sent() -> Non
         await run.shows("switched off")
         await run.press("escape")
         assert len(run.app.screen_stack) == 1
+
+
+async def test_a_server_that_wants_a_sign_in_has_a_key_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = tooling()
+    failed = line("docs", "failed", "it wants you to sign in: /mcp login docs")
+    given.servers = [replace(failed, config=replace(failed.config, oauth=OAuthConfig()))]
+    async with running(given.talk()) as run:
+        await run.command("/mcp")
+        await run.shows("✗ docs", "s sign in")
+        run_commands: list[str] = []
+        monkeypatch.setattr(run.app.screen, "command", run_commands.append)
+        await run.press("s")
+        await run.until(lambda: run_commands == ["mcp login docs"])
 
 
 async def test_the_panel_follows_a_server_and_fits_a_narrow_screen() -> None:

@@ -100,8 +100,8 @@ class ScreenUI:
             case "ToolsView":
                 await self._push("tui.screens.tools.tools", "ToolsPanel", view, changed)
             case "McpView":
-                ask = lambda: self.chat.action_command("mcp project")  # noqa: E731
-                await self._push("tui.screens.tools.mcp", "McpPanel", view, ask=ask, changed=self.chat.recount_soon)
+                run, changed = self.chat.action_command, self.chat.recount_soon
+                await self._push("tui.screens.tools.mcp", "McpPanel", view, command=run, changed=changed)
             case "UsageView":
                 await self._push("tui.screens.usage", "UsagePanel", view)
             case "HelpView":

@@ -24,7 +24,7 @@ from tui.text.cells import clip
 from tui.text.names import MESSAGE_ROWS
 from tui.text.numbers import tokens_exact
 from tui.views.context.picture import picture_lines
-from tui.views.context.table import Line, basis_lines, deferred_hint, headline, table_lines
+from tui.views.context.table import Line, basis_lines, headline, row_hints, table_lines
 
 if TYPE_CHECKING:
     from tui.context.usage.rows import UsageItem
@@ -137,7 +137,7 @@ class ContextPanel(Panel[str]):
 
     def _hints(self, usage: ContextUsage) -> dict[str, str]:
         """The possible actions for each row."""
-        hints = {"messages": "m  list messages", **deferred_hint(self.session)}
+        hints = {"messages": "m  list messages", **row_hints(self.session)}
         rolling = self.session.rolling
         if usage.compaction_buffer:
             hints["buffer"] = "kept free; c compacts now"

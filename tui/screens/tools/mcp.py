@@ -32,11 +32,13 @@ HINTS: Mapping[str, Sequence[Hint]] = {
 }
 """Keys for the highlighted line."""
 
+SIGN_IN: Hint = ("s", "sign in", "sign_in")
+
 
 class McpPanel(Panel[None]):
     """Lists the servers; a server unfolds to its tools and its log.
 
-    `ask` shows the project's file and asks; `changed` is called when the request may have changed.
+    `command` runs a slash command on top of it; `changed` is called when the request may have changed.
     """
 
     DEFAULT_CSS = """
@@ -53,6 +55,7 @@ class McpPanel(Panel[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o,space", "switch", "on or off", id="mcp.switch"),
         Binding("r", "restart", "restart", id="mcp.restart"),
+        Binding("s", "sign_in", "sign in", id="mcp.sign_in"),
         Binding("right,l", "unfold(True)", "unfold", id="mcp.unfold", show=False),
         Binding("left", "unfold(False)", "fold", id="mcp.fold", show=False),
         Binding("q", "close", "close", id="mcp.close", show=False),
@@ -62,13 +65,13 @@ class McpPanel(Panel[None]):
         self,
         view: McpView,
         *,
-        ask: Callable[[], None] = lambda: None,
+        command: Callable[[str], None] = lambda _command: None,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__()
         self.servers = view.servers
         self.session = view.session
-        self.ask = ask
+        self.command = command
         self.changed = changed
         self.expanded: frozenset[str] = frozenset()
         self._tools: list[ToolLine] = []
@@ -156,8 +159,9 @@ class McpPanel(Panel[None]):
         return kind, name
 
     def _keys(self) -> None:
-        kind, _ = self._chosen()
-        keys = key_line(self, [*HINTS.get(kind, ()), CLOSE], self.list_width)
+        kind, name = self._chosen()
+        hints = [*HINTS.get(kind, ()), *([SIGN_IN] if kind == "server" and self._wants_sign_in(name) else []), CLOSE]
+        keys = key_line(self, hints, self.list_width)
         self.query_one(".mcp-keys", Static).update(
             Content.styled(plain(self._note), "$text-muted") if self._note else keys
         )
@@ -177,7 +181,7 @@ class McpPanel(Panel[None]):
         kind, name = self._chosen()
         match kind:
             case "project":
-                self.ask()
+                self.command("mcp project")
             case "server":
                 self.expanded = self.expanded ^ {name}
                 self.redraw()
@@ -200,6 +204,17 @@ class McpPanel(Panel[None]):
         kind, name = self._chosen()
         if kind == "server":
             self._change(kind, name, restart=True)
+
+    def _wants_sign_in(self, name: str) -> bool:
+        """Whether a server failed that one can sign in to."""
+        lines = (line for line in self.servers.lines if line.status.name == name)
+        return any(line.status.state == "failed" and line.config.oauth is not None for line in lines)
+
+    def action_sign_in(self) -> None:
+        """Sign in to the highlighted server."""
+        kind, name = self._chosen()
+        if kind == "server" and self._wants_sign_in(name):
+            self.command(f"mcp login {name}")
 
     @work(group="mcp-change", exit_on_error=False)
     async def _change(self, kind: str, name: str, *, restart: bool) -> None:

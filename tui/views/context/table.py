@@ -58,7 +58,7 @@ class ContextView:
     async def lines(self, width: int) -> Sequence[Content]:
         """Everything except the picture, measured now."""
         usage = await self.session.refresh_usage()
-        rows = table_lines(usage, width, expanded={"messages"}, hints=deferred_hint(self.session))
+        rows = table_lines(usage, width, expanded={"messages"}, hints=row_hints(self.session))
         table = (row.content for row in rows)
         return [*headline(usage, width), *table, *deferred_lines(self.session, width), *basis_lines(usage, width)]
 
@@ -74,10 +74,11 @@ def deferred_lines(session: ChatSession, width: int) -> list[Content]:
     return [Content(line) for line in wrapped(text, width)]
 
 
-def deferred_hint(session: ChatSession) -> dict[str, str]:
-    """The hint in the tools row about tools that are not sent."""
+def row_hints(session: ChatSession) -> dict[str, str]:
+    """What can be done about rows of servers, and which tools are not sent."""
     plan = session.tools.plan
-    return {"tools": deferred_words(len(plan.deferred), plan.tokens)} if plan.deferred else {}
+    hints = {"instructions": "/mcp instructions off NAME"}
+    return hints | ({"tools": deferred_words(len(plan.deferred), plan.tokens)} if plan.deferred else {})
 
 
 def context_lines(
