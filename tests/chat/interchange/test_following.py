@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
@@ -247,6 +248,12 @@ def test_the_newest_session_of_the_folder_is_found(tmp_path: Path) -> None:
     found = newest_session({}, home, work)
     assert found is not None
     assert found.path.name == "a.jsonl"
+    chat = home / ".gemini" / "tmp" / "work" / "chats" / "session-1.json"
+    chat.parent.mkdir(parents=True)
+    chat.write_text(json.dumps({"projectHash": hashlib.sha256(str(work).encode()).hexdigest()}), "utf-8")
+    found = newest_session({}, home, work)
+    assert found is not None
+    assert found.path == chat
     assert newest_session({}, home, tmp_path / "nowhere") is None
 
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +76,7 @@ PI_USAGE = {"input": 10, "cacheRead": 40_000, "cacheWrite": 0, "output": 20}
             "~64k/258k 25 % · 50 % cached",
         ),
         (of({"message": {"role": "assistant", "usage": PI_USAGE}}), "~40k/? · 100 % cached"),
+        (of({"type": "gemini", "tokens": {"input": 9_000, "output": 500, "cached": 4_500}}), "~10k/? · 50 % cached"),
     ],
 )
 def test_a_session_file_of_each_program(
@@ -86,8 +89,8 @@ def test_a_session_file_of_each_program(
 
 
 def test_what_cannot_be_read_at_once_is_left_to_watch(tmp_path: Path) -> None:
-    path = tmp_path / "session.json"
-    path.write_text('{"sessionId": "x", "messages": []}', "utf-8")
+    path = tmp_path / "ui_messages.json"
+    path.write_text('[{"say": "text"}]', "utf-8")
     assert status_line.run(str(path)) is None
     assert status_line.run(str(tmp_path / "none")) is None
 
@@ -114,11 +117,25 @@ def test_the_newest_session_of_the_folder_without_a_status(
     (claude / "s.jsonl").write_text(of({"message": {"usage": CLAUDE_USAGE}}), "utf-8")
     os.utime(day / "rollout-1.jsonl", (1, 1))
     assert (status_line.run(), capsys.readouterr().out[:6]) == (0, "~221k/")
-    database = home / ".local" / "share" / "opencode" / "opencode.db"
-    database.parent.mkdir(parents=True)
-    database.touch()
     os.utime(claude / "s.jsonl", (2, 2))
-    assert status_line.run() is None
+    chat = home / ".gemini" / "tmp" / "my-work" / "chats" / "session-1.json"
+    chat.parent.mkdir(parents=True)
+    digest = hashlib.sha256(str(work).encode()).hexdigest()
+    message = {"type": "gemini", "tokens": {"input": 7_000, "output": 100, "cached": 0}}
+    chat.write_text(json.dumps({"projectHash": digest, "messages": [message]}), "utf-8")
+    assert (status_line.run(), capsys.readouterr().out[:4]) == (0, "~7k/")
+    os.utime(chat, (3, 3))
+    path = home / ".local" / "share" / "opencode" / "opencode.db"
+    path.parent.mkdir(parents=True)
+    database = sqlite3.connect(path)
+    database.execute("CREATE TABLE session (id TEXT, parent_id TEXT, directory TEXT, time_updated INTEGER)")
+    database.execute("CREATE TABLE message (id TEXT, session_id TEXT, data TEXT)")
+    database.execute("INSERT INTO session VALUES ('s', NULL, ?, 1)", (str(work),))
+    tokens = {"input": 1_000, "output": 0, "cache": {"read": 4_000, "write": 0}}
+    database.execute("INSERT INTO message VALUES ('m', 's', ?)", (json.dumps({"tokens": tokens}),))
+    database.commit()
+    database.close()
+    assert (status_line.run(), capsys.readouterr().out) == (0, "~5k/? · 80 % cached\n")
 
 
 def test_it_loads_neither_a_command_line_parser_nor_anything_of_the_chat() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -96,7 +97,9 @@ def _is_in(file: SessionFile, folder: Path) -> bool:
             head = stream.read(HEAD_BYTES).decode("utf-8", "replace")
     except OSError:
         return False
-    return json.dumps(str(folder)) in head or str(folder).replace("/", "-") == file.path.parent.name.replace("--", "-")
+    if json.dumps(str(folder)) in head or hashlib.sha256(str(folder).encode()).hexdigest() in head:  # Gemini's hash
+        return True
+    return str(folder).replace("/", "-") == file.path.parent.name.replace("--", "-")
 
 
 class Follower:

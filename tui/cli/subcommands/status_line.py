@@ -22,7 +22,9 @@ SMALL_WINDOW, LARGE_WINDOW = 200_000, 1_000_000  # tokens, as in `chatctx watch`
 MOST_INPUT = 1_000_000  # bytes of standard input
 PIPE_SECONDS = 0.2  # how long a pipe is waited for
 HEAD_BYTES = 64_000  # of a rollout, in which its folder stands
-CODEX_DAYS, CODEX_FILES = 3, 20  # newest folders and rollouts that are looked at
+CODEX_DAYS, CODEX_FILES, CHATS = 3, 20, 20  # newest folders, rollouts and chats of Gemini CLI that are looked at
+MOST_JSON = 20_000_000  # bytes of a file that is one JSON value
+LAST_MESSAGES = 40  # of a session in a database
 
 
 def run(path: str | None = None) -> int | None:
@@ -53,7 +55,7 @@ def _piped() -> str:
 
 
 def _session_line(path: str) -> str | None:
-    """The line for a session file of Claude Code, Codex or pi; None for any other."""
+    """The line for the newest session in a file of Claude Code, Codex, Gemini CLI, opencode or pi; None for others."""
     calls = _Calls(path)
     if not calls.inputs:
         return None
@@ -104,12 +106,11 @@ class _Calls:
         self.output = 0
         self.window: int | None = None
         self.claude = False
-        for line in _tail(path):
-            if b'"isSidechain":true' not in line and (b'"usage"' in line or b'"last_token_usage"' in line):
-                try:
-                    self._add(json.loads(line))
-                except (ValueError, LookupError, TypeError, RecursionError):
-                    continue  # not a call
+        for line in _database(path) if path.endswith(".db") else _tail(path):
+            try:
+                self._add(json.loads(line))
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                continue  # not a call
 
     def _add(self, line: Mapping[str, Any]) -> None:
         if "payload" in line:  # Codex
@@ -117,6 +118,12 @@ class _Calls:
             usage = info["last_token_usage"]
             total, cached, output = usage["input_tokens"], usage["cached_input_tokens"], usage["output_tokens"]
             self.window = info.get("model_context_window") or self.window
+        elif "tokens" in line:  # Gemini CLI, opencode
+            usage = line["tokens"]
+            total, cached, output = usage["input"], usage.get("cached") or 0, usage["output"]
+            if "cache" in usage:  # opencode: beside the input
+                cached = usage["cache"]["read"]
+                total += cached + usage["cache"]["write"]
         else:
             usage = line["message"]["usage"]
             self.claude = "input_tokens" in usage
@@ -135,18 +142,40 @@ class _Calls:
             self.inputs.append(total)
 
 
-def _tail(path: str) -> list[bytes]:
+def _tail(path: str) -> list[bytes | str]:
+    """The last lines that may be calls; of a whole JSON file (Gemini CLI) its messages."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib would take a fifth of the available time
+            if path.endswith(".json"):
+                return [json.dumps(message) for message in json.loads(file.read(MOST_JSON))["messages"]]
             file.seek(0, 2)
             file.seek(max(0, file.tell() - TAIL_BYTES))
-            return file.read().split(b"\n")
-    except OSError:
+            lines = file.read().split(b"\n")
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return []
+    marks = (b'"usage"', b'"last_token_usage"', b'"tokens"')
+    return [line for line in lines if b'"isSidechain":true' not in line and any(mark in line for mark in marks)]
+
+
+def _database(path: str) -> list[bytes | str]:
+    """The last messages of opencode's newest session in this folder."""
+    import sqlite3
+
+    session = "SELECT id FROM session WHERE directory = ? AND parent_id IS NULL ORDER BY time_updated DESC LIMIT 1"
+    messages = f"SELECT data FROM message WHERE session_id = ({session}) ORDER BY id DESC LIMIT {LAST_MESSAGES}"
+    try:
+        database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        try:
+            rows = database.execute(messages, (os.getcwd(),)).fetchall()  # noqa: PTH109 - as above
+        finally:
+            database.close()
+    except sqlite3.Error:
+        return []
+    return [row[0] for row in reversed(rows)]
 
 
 def _newest(folder: str) -> str:
-    """The session of Claude Code, Codex or pi that was written last in `folder`; "" if another program's is newer."""
+    """The session file that was written last in `folder`, "" without one."""
     home = os.path.expanduser("~")  # noqa: PTH111 - as above
     claude = os.environ.get("CLAUDE_CONFIG_DIR") or f"{home}/.claude"
     named = "".join(c if c.isascii() and c.isalnum() else "-" for c in folder)
@@ -157,13 +186,18 @@ def _newest(folder: str) -> str:
         days = [f"{day}/{name}" for day in days for name in sorted(_names(day))[-CODEX_DAYS:]]
     here = json.dumps(folder).encode()
     rollouts = sorted((file for day in days for file in _files(day)), reverse=True)[:CODEX_FILES]
-    files += [next(((changed, path) for changed, path in rollouts if here in _head(path)), (0.0, ""))]
-    data = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
-    others = _files(f"{data}/opencode", ".db") + _files(f"{data}/opencode", ".db-wal")
+    files += [file for file in rollouts if here in _head(file[1])][:1]
     gemini = f"{home}/.gemini/tmp"
-    others += [file for name in _names(gemini) for file in _files(f"{gemini}/{name}/chats", "")]
-    newest = max(files)
-    return "" if others and max(others) > newest else newest[1]
+    chats = [file for name in _names(gemini) for file in _files(f"{gemini}/{name}/chats", (".json", ".jsonl"))]
+    if chats:
+        import hashlib
+
+        digest = hashlib.sha256(folder.encode()).hexdigest().encode()
+        files += [file for file in sorted(chats, reverse=True)[:CHATS] if digest in _head(file[1])][:1]
+    data = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
+    changed = {path.removesuffix("-wal"): time for time, path in sorted(_files(f"{data}/opencode", (".db", ".db-wal")))}
+    files += [(time, path) for path, time in changed.items() if _database(path)]
+    return max(files, default=(0.0, ""))[1]
 
 
 def _names(folder: str) -> list[str]:
@@ -173,7 +207,7 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def _files(folder: str, ending: str = ".jsonl") -> list[tuple[float, str]]:
+def _files(folder: str, ending: str | tuple[str, ...] = ".jsonl") -> list[tuple[float, str]]:
     """Time of the last change and path of the files in `folder`."""
     try:
         with os.scandir(folder) as entries:
