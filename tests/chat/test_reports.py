@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.chat.fakes import ScriptedProvider, answer, drain, of, open_workspace, real_tokens, tokens_of
-from tui.chat.conversation.events import ContextTrimmed, TurnFailed
+from tui.chat.conversation.events import ContextTrimmed, Notice, TurnFailed
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import ModelSettings
 from tui.messages import Request, Usage
@@ -108,6 +108,11 @@ async def test_no_number_overrides_the_window_that_the_person_set(tmp_path: Path
             assert session.usage is not None
             assert (session.usage.limits.context, session.usage.limits.source) == (6_000, "setting")
             assert session.usage.total < 500
+        server.said = lambda sizes: Usage(sizes[-1], 9_000)  # it wrote beyond that window
+        events = await turn(session, "and at length?")
+        assert [event.text for event in of(Notice, events) if "window" in event.text]
+        stored = workspace.services.windows.limits("scripted", "m")
+        assert (stored.context, stored.source) == (6_000, "setting")
 
 
 async def test_totals_of_all_calls_so_far_refuse_no_turn(tmp_path: Path) -> None:

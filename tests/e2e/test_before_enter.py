@@ -53,7 +53,12 @@ def counted(body: Any) -> int:
     return sum(tokens_of(text) for text in texts(read)) + 4 * len(body["messages"])
 
 
-def chat_answer(size: int, calls: bool, named: bool) -> Answer:
+def silent_answer(size: int, calls: bool, named: bool) -> Answer:
+    """An answer in Chat Completions, whose reasoning is billed and not shown."""
+    return chat_answer(size, calls, named, shown=False)
+
+
+def chat_answer(size: int, calls: bool, named: bool, *, shown: bool = True) -> Answer:
     """An answer in Chat Completions."""
     call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "list_files", "arguments": "{}"}}
     thought = tokens_of(THOUGHT)
@@ -62,7 +67,7 @@ def chat_answer(size: int, calls: bool, named: bool) -> Answer:
     if named:
         usage["completion_tokens_details"] = {"reasoning_tokens": thought}
     deltas: list[dict[str, Any]] = [
-        {"reasoning_content": THOUGHT},
+        {"reasoning_content": THOUGHT if shown else None},
         {"tool_calls": [call]} if calls else {"content": ANSWER},
     ]
     end = "tool_calls" if calls else "stop"
@@ -118,6 +123,7 @@ def respond(reply: Reply, named: bool, sizes: list[int]) -> Callable[[Asked], An
 
 KINDS: list[tuple[str, str, ReasoningReturn, Reply]] = [
     ("box", "thinker", "never", chat_answer),
+    ("box", "silent thinker", "never", silent_answer),
     ("moonshot", "kimi-k2.6", "tool_loop", chat_answer),
     ("moonshot", "kimi-k3", "always", chat_answer),
     ("anthropic", "claude-haiku-4-5", "tool_loop", messages_answer),

@@ -201,6 +201,16 @@ def test_costs_between_two_calls_are_derived_and_shared_out() -> None:
     assert entries[2].cost > entries[3].cost
 
 
+def test_no_message_costs_more_than_its_bytes_can() -> None:
+    """What a call had beyond them came from elsewhere."""
+    known = estimator()
+    known.record(request(user("q")), REPLY, Usage(1_000, 200), at=0.0)
+    talk = (user("q"), REPLY, user("fifteen bytes!!"))
+    known.record(request(*talk), answer("b"), Usage(1_200 + 3_456, 5), at=1.0)
+    account = known.situation(request(*talk)).account
+    assert account.entries[2].cost < 100
+
+
 def test_a_changed_system_prompt_keeps_the_measurement_corrected() -> None:
     known = estimator()
     sent = request(user("q"), system="be kind")
