@@ -168,6 +168,20 @@ def test_a_prompt_cut_in_small_steps_is_seen_and_gives_the_window_away(known: Hy
     assert seen == [3_000, 3_000, 3_000]  # 3,000 again tells it at once
 
 
+def test_two_cuts_that_differ_by_what_was_added_overrule_nothing(known: HybridTokenEstimator) -> None:
+    """A server that drops whole messages: what it read grows by chance as the request did."""
+    talk = Talk(known)
+    for _ in range(4):
+        talk.honest(900)
+    talk.next(200)
+    talk.report(2_000)
+    talk.next(200)
+    verdict = talk.report(2_000 + 34 + 204).verdict
+    assert verdict is not None
+    assert verdict.kind == "cut"
+    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
+
+
 def test_a_cut_prompt_teaches_nothing_and_the_last_measurement_stays(known: HybridTokenEstimator) -> None:
     talk = Talk(known)
     for _ in range(4):

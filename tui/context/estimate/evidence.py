@@ -217,9 +217,13 @@ def _contradicts(claim: Claim, step: Step) -> bool:
 
 
 def _contradiction(claim: Claim, steps: Sequence[Step], against: Sequence[Step]) -> Verdict:
-    """Decide whether `claim` or the measurements `against` it are wrong: two reports in a row outweigh them."""
-    unsure = not any(step.verdict.confirmed for step in against)
-    if _seconded(claim, steps) or (unsure and _nearer(claim, against)):
+    """Decide whether `claim` or the measurements `against` it are wrong.
+
+    Two reports in a row outweigh confirmed ones, but not against the text: a prompt may be cut twice at the same place.
+    """
+    unsure, nearer = not any(step.verdict.confirmed for step in against), _nearer(claim, against)
+    likely = nearer or min(_distance(claim.tokens, claim.scratch - extra) for extra in (0, claim.hidden)) <= LIKELY
+    if (likely and _seconded(claim, steps)) or (unsure and nearer):
         alone = _alone(claim)
         return replace(alone, confirmed=alone.confirmed and unsure, overrules=True)
     return _doubted(claim, steps, _reason(claim, against[0]))

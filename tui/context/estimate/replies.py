@@ -29,7 +29,8 @@ class ReplyCost(NamedTuple):
 
 def cost_of_reply(reply: Message, count: MessageCount, usage: Usage, factor: float) -> ReplyCost:
     """The cost of `reply`, estimated as `count`; `factor` is what the model's estimates are multiplied by."""
-    visible = (count.size - count.split.get("reasoning", 0.0)) * factor
+    # A factor below 1 may come from wrong reports: too little text would make an honest output unexplained.
+    visible = (count.size - count.split.get("reasoning", 0.0)) * max(1.0, factor)
     output = _output(reply, count, usage, factor)
     reasoning, known = _reasoning(reply, count, usage, None if output is None else round(output - visible))
     if output is None:
