@@ -53,6 +53,7 @@ FILE = {"type": "text", "file": {"filePath": "/a.py", "content": "one\ntwo", "st
         (attachment("already_read_file", filename="/a.py", content=FILE), None),
         (attachment("prompt_snapshot", systemPrompt=["You are"]), None),
         (attachment("a_kind_of_tomorrow", text="words"), "words"),
+        (attachment("plan_mode", reminderType="sparse", planFilePath="/plan.md"), None),
     ],
 )  # fmt: skip
 def test_an_attachment_goes_out_as_what_the_model_reads_of_it(
@@ -61,6 +62,7 @@ def test_an_attachment_goes_out_as_what_the_model_reads_of_it(
     recording = read(tmp_path, line)
     assert [m.text for m in recording.messages[1:]] == ([] if sent is None else [sent])
     assert all(m.kind == "injected" for m in recording.messages[1:])
+    assert not read(tmp_path, line, claude_answer(text("hi"), "r1", 9)).unpredictable
 
 
 def test_a_picture_named_with_at_is_a_picture(tmp_path: Path) -> None:

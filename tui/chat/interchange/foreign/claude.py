@@ -161,7 +161,8 @@ class Reader:
                 kind_here: MessageKind = "chat" if typed else "injected"
                 self.messages.append(Message("user", parts, id=new_id(), kind=kind_here, created_at=at))
         elif kind in _NOT_IN_FILE:
-            self._lacking = _NOT_IN_FILE[kind]
+            if data.get("reminderType") != "sparse":  # which is a sentence
+                self._lacking = _NOT_IN_FILE[kind]
         elif kind not in _NOT_SENT and (reminder := self._reminder(data)):
             self.messages.append(Message("user", tuple(reminder), id=new_id(), kind="injected", created_at=at))
 
