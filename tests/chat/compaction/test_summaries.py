@@ -13,6 +13,7 @@ from tui.chat.compaction.summarize import HEADER, SummaryFailedError
 from tui.chat.turn.session import ChatSession
 from tui.context.reduction.compaction_rules import CompactionRefusedError
 from tui.messages import Request
+from tui.providers.base import TextDelta
 
 LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
 
@@ -127,6 +128,23 @@ async def test_a_draft_can_be_cancelled_and_of_nothing_there_is_none(tmp_path: P
             await draft
         assert [*running, session.running] == [True, False]
         assert provider.closed == len(provider.requests)
+
+
+async def test_a_summary_that_was_stopped_is_priced_by_what_arrived(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await talked(workspace)
+        provider.script = [[TextDelta("A summary that begins well"), 30.0]]
+        provider.asked.clear()
+        draft = asyncio.create_task(session.summaries.draft())
+        await provider.asked.wait()
+        session.cancel()
+        with pytest.raises(SummaryFailedError, match="cancelled"):
+            await draft
+        row = workspace.services.calls.rows(session.id)[-1]
+        assert (row.kind, row.usage_source, row.status) == ("compaction", "estimated", "failed")
+        assert row.input_total == pytest.approx(real_tokens(provider.requests[-1]), rel=0.1)
+        assert row.output_total == 5
 
 
 async def test_a_draft_cancelled_before_the_call_makes_none(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
-from tui.chat.conversation.completion import billed, complete_with
+from tui.chat.conversation.completion import billed
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.meter import Meter, answer_tokens
 from tui.chat.runtime.services import Services
@@ -70,7 +70,7 @@ class Sampling:
         """The model's answer. Raises `ProviderError`."""
         request = prepared.request
         provider = self._services.provider(request.provider)
-        completion = await billed(complete_with(provider), self._services, "sampling")(request)
+        completion = await billed(provider, self._services, "sampling")(request)
         if not completion.complete and not completion.cut:
             raise ProviderError("protocol", "the answer broke off")
         return Sampled(completion.text, request.model, "maxTokens" if completion.cut else "endTurn")

@@ -13,7 +13,7 @@ from tui.chat.compaction.summarize import (
     Summary,
     summarise,
 )
-from tui.chat.conversation.completion import billed, complete_with
+from tui.chat.conversation.completion import billed
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Emit, Notice
 from tui.chat.conversation.history import RecordKind
@@ -149,7 +149,7 @@ class Compactor:
         if fits and trigger != "overflow":
             prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
         return await summarise(
-            billed(complete_with(self._services.provider(sent.provider)), self._services, "compaction"),
+            billed(self._services.provider(sent.provider), self._services, "compaction"),
             plan.source,
             base=replace(sent, messages=()),
             budget=budget,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tui.chat.attachments import with_bytes
@@ -13,7 +14,7 @@ from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.calls import CallKind, billed_model
 from tui.messages import Request, Usage
-from tui.providers.base import ModelNamed, Provider, ProviderError, StreamEnd, TextDelta, UsageUpdate
+from tui.providers.base import ModelNamed, Provider, ProviderError, StreamEnd, StreamEvent, TextDelta, UsageUpdate
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,62 +41,80 @@ class Completion:
 Complete: TypeAlias = Callable[[Request], Awaitable[Completion]]
 
 
-def complete_with(provider: Provider) -> Complete:
-    """`Complete` by a provider: the answer's text and usage. A stream without an end marker is incomplete.
+class _Answer:
+    """What has arrived of an answer: also when it breaks off or is cancelled."""
 
-    So is one that ended at its output limit, since a summary ends with open questions and the next step.
-    """
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._usage: Usage | None = None
+        self._ended = self._cut = False
+        self._answered_by = ""
 
-    async def complete(request: Request) -> Completion:
-        texts: list[str] = []
-        usage: Usage | None = None
-        ended = cut = False
-        answered_by = ""
-        stream = provider.stream(request)
-        try:
+    async def read(self, stream: AsyncGenerator[StreamEvent, None]) -> None:
+        """Read `stream` to its end. Raises `ProviderError`."""
+        async with aclosing(stream):
             async for event in stream:
                 match event:
                     case TextDelta(text):
-                        texts.append(text)
-                    case UsageUpdate(latest):
-                        usage = latest
+                        self._texts.append(text)
+                    case UsageUpdate(usage):
+                        self._usage = usage
                     case ModelNamed(model):
-                        answered_by = model
+                        self._answered_by = model
                     case StreamEnd(kind):
-                        ended, cut = kind in ("stop", "other"), kind == "length"
+                        self._ended, self._cut = kind in ("stop", "other"), kind == "length"
                     case _:
                         pass
-        finally:
-            await stream.aclose()
-        return Completion("".join(texts), usage, ended, cut, answered_by)
+
+    def completion(self) -> Completion:
+        """What has arrived. Without an end marker it is incomplete.
+
+        So is an answer that ended at its output limit, since a summary ends with open questions and the next step.
+        """
+        return Completion("".join(self._texts), self._usage, self._ended, self._cut, self._answered_by)
+
+
+def complete_with(provider: Provider) -> Complete:
+    """`Complete` by a provider."""
+
+    async def complete(request: Request) -> Completion:
+        answer = _Answer()
+        await answer.read(provider.stream(request))
+        return answer.completion()
 
     return complete
 
 
-def billed(complete: Complete, services: Services, kind: CallKind) -> Complete:
-    """`complete` with a row in the call log: it is billed, but does not measure the conversation."""
+def billed(provider: Provider, services: Services, kind: CallKind) -> Complete:
+    """`Complete` by a provider with a row in the call log: it is billed, but does not measure the conversation."""
 
-    def finish(call: str, request: Request, answer: Completion | None, seconds: float, problem: str | None) -> None:
-        usage, answered_by = (answer.usage, answer.answered_by) if answer is not None else (None, "")
-        model = billed_model(request.model, answered_by)
+    def finish(call: str, request: Request, arrived: Completion, seconds: float, problem: str | None) -> None:
+        usage = arrived.usage
+        if arrived.text and (usage is None or not usage.input_total):  # as for any answer that was stopped
+            asked = services.estimator.estimate(replace(request, session="")).tokens
+            usage = Usage(asked, services.counter.count_text(arrived.text, request.model), source="estimated")
+        model = billed_model(request.model, arrived.answered_by)
         cost = services.price(usage, request.provider, model) if usage else None
-        services.calls.finish(call, usage=usage, seconds=seconds, error=problem, cost=cost, answered_by=answered_by)
+        services.calls.finish(
+            call, usage=usage, seconds=seconds, error=problem, cost=cost, answered_by=arrived.answered_by
+        )
 
     async def complete_billed(request: Request) -> Completion:
         started = time.monotonic()
         begin = asyncio.to_thread(services.calls.begin, request, None, message=None, kind=kind)
         call = await uninterrupted(begin)
-        answer: Completion | None = None
+        answer = _Answer()
         problem: str | None = "cancelled"
         try:
-            answer = await complete(await asyncio.to_thread(with_bytes, request, services.store.blob))
-            problem = None if answer.cut else answer.problem or None  # as for any answer: being cut is not a failure
+            await answer.read(provider.stream(await asyncio.to_thread(with_bytes, request, services.store.blob)))
+            arrived = answer.completion()
+            problem = None if arrived.cut else arrived.problem or None  # as for any answer: being cut is not a failure
         except ProviderError as error:
             problem = str(error)
             raise
         finally:
-            seconds = time.monotonic() - started
-            await uninterrupted(asyncio.to_thread(finish, call, request, answer, seconds, problem))
-        return answer
+            arrived, seconds = answer.completion(), time.monotonic() - started
+            await uninterrupted(asyncio.to_thread(finish, call, request, arrived, seconds, problem))
+        return arrived
 
     return complete_billed
