@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from tui import __version__
 from tui.providers.config import MAX_RESPONSE
+from tui.providers.http.body import BodyEncoder
 from tui.providers.http.route import client_options, no_client, split_query
 from tui.providers.wire import Json
 
@@ -49,6 +50,7 @@ class Client:
         make_sdk: Callable[[httpx2.AsyncClient], SDK],
     ) -> None:
         self.base_url = base_url
+        self.encoder = BodyEncoder()
         self.key = key
         self._http = http
         self._query = query

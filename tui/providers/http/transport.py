@@ -84,8 +84,9 @@ async def _raw_events(client: Client, path: str, body: Json, config: ProviderCon
         from openai import AsyncStream as OpenAIStream
 
         kind = OpenAIStream[object]
-    stream: Any = await _post(
-        lambda sent: sdk.post(path, cast_to=object, body=sent, options=patience, stream=True, stream_cls=kind), body
+    data = await asyncio.to_thread(client.encoder.encode, body)
+    stream: Any = await _again_if_hung_up(
+        lambda: sdk.post(path, cast_to=object, content=data, options=patience, stream=True, stream_cls=kind)
     )
     response = stream.response
     try:
