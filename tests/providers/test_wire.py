@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.providers.wire_values import GONE, IMAGE, NOTE, PDF, request
-from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
+from tui.messages import Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema
 from tui.providers.anthropic import wire as anthropic_wire
 from tui.providers.config import AnthropicStyle, ChatStyle, ResponsesStyle
 from tui.providers.openai_chat import wire as chat_wire
@@ -71,3 +73,15 @@ def test_any_history_becomes_json_without_empty_content(
         block["id"] for message in anthropic["messages"] for block in message["content"] if block["type"] == "tool_use"
     ]
     assert len(calls) == len(set(calls))
+
+
+@pytest.mark.parametrize("text", ["words", " ", ""])
+@pytest.mark.parametrize("needs_reasoning", [True, False])
+def test_a_message_of_one_text_is_written_as_any_other(text: str, needs_reasoning: bool) -> None:
+    style = replace(ChatStyle(), needs_reasoning=needs_reasoning)
+    for tools in ((), (ToolSchema("f", "does", "{}"),)):
+        alone, beside = (
+            Request("p", "m", (Message("user", parts), Message("assistant", parts)), tools=tools)
+            for parts in ((Text(text),), (Text(text), Text("")))
+        )
+        assert chat_wire.to_wire(alone, style) == chat_wire.to_wire(beside, style)

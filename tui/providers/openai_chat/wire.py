@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tui.messages import Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
 from tui.providers.config import ChatStyle
 from tui.providers.tool_schemas import tool_description, tool_parameters
 from tui.providers.wire import (
@@ -105,6 +105,8 @@ def _effort(request: Request, style: ChatStyle) -> Json:
 
 
 def _message(message: Message, request: Request, style: ChatStyle, ids: ToolIds) -> list[Json]:
+    if len(message.parts) == 1 and isinstance(message.parts[0], Text) and message.role != "tool":
+        return _text_alone(message.role, message.parts[0].text, request, style)  # most messages: not the long way
     match message.role:
         case "assistant":
             return _assistant(message, request, style, ids)
@@ -128,6 +130,13 @@ def _result_files(message: Message, request: Request) -> list[Json]:
         if files:
             pieces += [{"type": "text", "text": f"[from the result of {part.name}]"}, *files]
     return pieces
+
+
+def _text_alone(role: str, text: str, request: Request, style: ChatStyle) -> list[Json]:
+    wire: Json = {"role": role, "content": text}
+    if role == "assistant" and style.needs_reasoning and request.tools:
+        wire[style.reasoning_field] = NO_THOUGHT
+    return [wire] if text else []
 
 
 def _content(message: Message, request: Request) -> str | list[Json]:
