@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from sys import intern
 from typing import Any
 
 from tui.chat.store import codec, search
@@ -197,7 +198,10 @@ class SessionStore(Database):
         """The whole history, oldest first. A message streaming in another program comes with what has arrived."""
         columns = "role, kind, status, created_at, provider, model, parts, usage, finish_reason, error"
         rows = self.readable(Rows("messages", "id", columns, "session = :session"), {"session": session})
-        messages = [self._message(session, row) for row in rows]
+        rows.reverse()
+        messages = []
+        while rows:  # each row is freed as it is read: the text of a long history is not in memory twice
+            messages.append(self._message(session, rows.pop()))
         return [self._grown(session, m) if m.status == "streaming" else m for m in messages]
 
     def message_ids(self, session: str) -> list[str]:
@@ -350,19 +354,23 @@ def damaged_message(ident: str, role: Role, kind: MessageKind) -> Message:
     return Message(role, (Text(DAMAGED),), ident, kind, "failed", error="damaged in the database")
 
 
+_shared: Callable[[Any], Any] = intern
+"""One string for the same word of all messages, which SQLite gives one by one."""
+
+
 def message_of(row: Sequence[Any]) -> Message:
     """A row of the table as a message. Raises ValueError or TypeError if it is damaged."""
     ident, role, kind, status, created_at, provider, model, parts, usage, finish_reason, error = row
     return Message(
-        role,
+        _shared(role),
         codec.load_parts(parts),
         ident,
-        kind,
-        status,
+        _shared(kind),
+        _shared(status),
         created_at,
-        provider,
-        model,
-        finish_reason,
+        _shared(provider),
+        _shared(model),
+        None if finish_reason is None else _shared(finish_reason),
         codec.load_usage(usage),
         error,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from tui.messages import Message, ToolCall, ToolResult
@@ -386,7 +387,7 @@ class Document:
         """The parts of entry `index` that can be folded."""
         return foldable(self.entries[index])
 
-    def fold(self, index: int, open_parts: set[int]) -> None:
+    def fold(self, index: int, open_parts: AbstractSet[int]) -> None:
         """Unfold exactly these parts of an entry."""
         if self.entries[index].open != open_parts:
             self.entries[index].open = open_parts

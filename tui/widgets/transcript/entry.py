@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
@@ -30,7 +31,7 @@ class Entry:
     message: Message | None = None
     live: LiveReply | None = None
     notice: tuple[Level, str] | None = None
-    open: set[int] = field(default_factory=set)
+    open: AbstractSet[int] = frozenset()
     thought: float | None = None
     rows: list[Row] | None = None
     before: list[Row] | None = None
