@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from textual.content import Content
+
 from tests.screens.conftest import running
 from tests.screens.talks import Talk
+from tui.screens.base import Panel, clickable
+from tui.screens.form import FormPanel
+from tui.screens.pager import Pager
+from tui.screens.picker import Picker
 from tui.screens.question import QuestionPanel
-from tui.views.view import Option, Question
+from tui.views.view import Field, Form, Menu, Option, Question
 
 ANSWERS = (Option("", "Not now"), Option("yes", "Start them"))
 
@@ -22,6 +32,34 @@ async def test_nothing_is_agreed_to_before_the_end_of_its_text_was_on_screen() -
             await run.press("pagedown")
         await run.press("enter")
         await run.until(lambda: answers == ["yes"])
+
+
+MARKUP = "[b]x[/b] [@click=app.quit]y[/] [/] [$z \\[ ["
+
+
+async def nothing(_query: str) -> Sequence[Option]:
+    return ()
+
+
+async def test_names_on_the_edge_of_a_panel_are_no_markup() -> None:
+    panels: tuple[Panel[Any], ...] = (
+        QuestionPanel(Question(MARKUP, MARKUP, (Option("", MARKUP, MARKUP),))),
+        FormPanel(Form(MARKUP, MARKUP, (Field("a", MARKUP, MARKUP, MARKUP),), "send", "")),
+        Picker(Menu(MARKUP, nothing, "")),
+        Pager(((MARKUP, MARKUP),)),
+    )
+    async with running(Talk(), size=(100, 30)) as run:
+        for panel in panels:
+            run.app.push_screen(panel)
+            await run.shows(MARKUP)
+            assert run.text.split("\n")[0].count(MARKUP) or run.text.split("\n")[2].count(MARKUP)
+            await run.press("escape")
+
+
+def test_a_key_on_the_edge_of_a_panel_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.screens.base.key_now", lambda _screen, key, _action: key)
+    edge = clickable(cast("Any", None), ("[", "open", "open"), ("]", "close", "close"))
+    assert Content.from_markup(edge).plain == "[ open   ] close"
 
 
 async def test_a_short_text_is_answered_at_once_and_no_text_has_to_be_read_to_decline() -> None:

@@ -23,6 +23,7 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
+from tui.text.cells import plain
 
 Result = TypeVar("Result")
 
@@ -116,6 +117,11 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
         """The session has changed; panels that show it redraw themselves."""
 
 
+def set_title(panel: Widget, text: str) -> None:
+    """Write `text` on the upper edge of a panel. Names in it are untrusted: Textual reads a string there as markup."""
+    panel.border_title = Content(plain(text))
+
+
 class LongText(VerticalScroll, can_focus=False):
     """A text above answers. `read` is set once its end has been on screen: what was not seen is not agreed to."""
 
@@ -200,10 +206,9 @@ def key_now(screen: Screen[Any], key: str, action: str) -> str:
 
 
 def clickable(screen: Screen[Any], *hints: Hint) -> str:
-    """`enter open   esc close` for a panel's edge; clicking one has the same effect."""
-    return "   ".join(
-        f"[@click={_full(action)}]{key_now(screen, key, action)} {word}[/]" for key, word, action in hints
-    )
+    """`enter open   esc close` for a panel's edge, as markup; clicking one has the same effect."""
+    keys = [(key_now(screen, key, action).replace("[", "\\["), word, action) for key, word, action in hints]
+    return "   ".join(f"[@click={_full(action)}]{key} {word}[/]" for key, word, action in keys)
 
 
 def key_line(screen: Screen[Any], hints: Sequence[Hint], width: int) -> Content:

@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from tui.screens.base import CLOSE, Hint, Panel, clickable
+from tui.screens.base import CLOSE, Hint, Panel, clickable, set_title
 from tui.text.cells import plain
 from tui.views.view import Field, Form, RejectedError
 
@@ -46,7 +46,7 @@ class FormPanel(Panel[dict[str, str]]):
         several: list[Hint] = [("tab", "next", "app.focus_next")] if len(self.form.fields) > 1 else []
         with VerticalScroll(classes="panel") as panel:
             panel.can_focus = False
-            panel.border_title = plain(self.form.title)
+            set_title(panel, self.form.title)
             panel.border_subtitle = clickable(self, ("enter", self.form.action, "submit"), *several, CLOSE)
             if self.form.text:
                 yield Static("\n".join(map(plain, self.form.text.split("\n"))), markup=False)

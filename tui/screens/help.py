@@ -14,7 +14,7 @@ from textual.dom import DOMNode
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 from textual.widgets import Static
 
-from tui.screens.base import CLOSE, Panel, clickable
+from tui.screens.base import CLOSE, Panel, clickable, set_title
 from tui.views.help_lines import HelpView, Key, help_lines
 
 MODIFIERS = frozenset({"ctrl", "alt", "shift", "meta", "super", "hyper"})
@@ -39,7 +39,7 @@ class HelpPanel(Panel[None]):
     def compose(self) -> ComposeResult:
         """One text."""
         with Vertical(classes="panel") as panel:
-            panel.border_title = self.view.title
+            set_title(panel, self.view.title)
             panel.border_subtitle = clickable(self, CLOSE)
             with VerticalScroll():
                 yield Static("", markup=False)

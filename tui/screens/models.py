@@ -11,7 +11,7 @@ from textual import work
 from textual.containers import Vertical
 from textual.widgets import Input, OptionList, Static
 
-from tui.screens.base import CLOSE, clickable
+from tui.screens.base import CLOSE, clickable, set_title
 from tui.screens.picker import Picker
 from tui.text.cells import plain
 from tui.text.numbers import age
@@ -70,7 +70,7 @@ class ModelPicker(Picker):
             self.notify("\n".join(plain(line) for line in fresh.problems), severity="warning", markup=False)
 
     def _title_says(self, text: str) -> None:
-        self.query_one(".panel", Vertical).border_title = text
+        set_title(self.query_one(".panel", Vertical), text)
 
     async def options(self, query: str) -> Sequence[Option]:
         """The models of the last known or the current list."""

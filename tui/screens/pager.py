@@ -18,8 +18,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.render.wrap import plain_rows
-from tui.screens.base import CLOSE, PANEL_WIDTH, Panel, clickable
-from tui.text.cells import clip, plain
+from tui.screens.base import CLOSE, PANEL_WIDTH, Panel, clickable, set_title
+from tui.text.cells import clip
 from tui.text.clean import TAB_SIZE, clean_line, clean_output
 from tui.text.numbers import plural
 
@@ -133,7 +133,7 @@ class Pager(Panel[None]):
         self.query_one(TextLines).show(lines, await asyncio.to_thread(widest, lines))
         names = ", ".join(dict.fromkeys(clean_line(name) for name, _ in self._texts))
         about = f" · {self._note}" if self._note else f": {plural(len(lines), 'line')}"
-        self.query_one(".panel").border_title = plain(clip(names + about, width))
+        set_title(self.query_one(".panel"), clip(names + about, width))
 
     def action_copy(self) -> None:
         """Copy all of it to the clipboard."""

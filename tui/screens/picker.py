@@ -17,7 +17,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import WorkerError
 
-from tui.screens.base import CLOSE, Panel, clickable
+from tui.screens.base import CLOSE, Panel, clickable, set_title
 from tui.text.cells import clip, pad, plain
 from tui.views.view import Menu
 from tui.views.view import Option as Choosable
@@ -67,7 +67,7 @@ class Picker(Panel[str]):
     def compose(self) -> ComposeResult:
         """Search field, list, or a line that says why there is no list."""
         with Vertical(classes="panel") as panel:
-            panel.border_title = self.heading
+            set_title(panel, self.heading)
             panel.border_subtitle = clickable(self, ("enter", "choose", "choose"), CLOSE)
             yield Input(placeholder=self.menu.placeholder, compact=True, select_on_focus=False)
             yield Static("looking …", classes="empty", markup=False)

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import LongText, Panel, clickable
+from tui.screens.base import LongText, Panel, clickable, set_title
 from tui.text.cells import pad, plain
 from tui.views.view import Option as Answer
 from tui.views.view import Question
@@ -45,7 +45,7 @@ class QuestionPanel(Panel[str]):
     def compose(self) -> ComposeResult:
         """The text, then the answers."""
         with Vertical(classes="panel") as panel:
-            panel.border_title = plain(self.question.title)
+            set_title(panel, self.question.title)
             with LongText():
                 yield Static("\n".join(map(plain, self.question.text.split("\n"))), markup=False)
             yield OptionList(*(Option(self._line(item)) for item in self.question.answers), compact=True)

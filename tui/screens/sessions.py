@@ -8,7 +8,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, OptionList
 
-from tui.screens.base import BACK, CLOSE, clickable
+from tui.screens.base import BACK, CLOSE, clickable, set_title
 from tui.screens.picker import Picker
 from tui.views.conversations import FORK, SessionMenu
 from tui.views.view import Option
@@ -45,7 +45,7 @@ class SessionPicker(Picker):
             panel.border_title = "New title"
             panel.border_subtitle = clickable(self, ("enter", "rename", "choose"), BACK)
             return
-        panel.border_title = self.heading
+        set_title(panel, self.heading)
         keys = [("enter", "open", "choose"), ("^r", "rename", "rename"), ("^d", "delete", "delete")]
         keys += [("^z", "bring back", "undelete")] if self._deleted else []
         narrow = self.app.size.width < 60

@@ -15,7 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static, TextArea
 
-from tui.screens.base import Hint, KeyLine, Panel, key_line, run_quietly
+from tui.screens.base import Hint, KeyLine, Panel, key_line, run_quietly, set_title
 from tui.text.cells import plain
 from tui.text.clean import clean_text
 from tui.views.summary_text import figures_line
@@ -69,7 +69,7 @@ class SummaryPanel(Panel[bool]):
     def compose(self) -> ComposeResult:
         """Figures, text, the field for asking again, keys."""
         with Vertical(classes="panel") as panel:
-            panel.border_title = self.subject.title
+            set_title(panel, self.subject.title)
             yield Static("", classes="summary-head", markup=False)
             yield TextArea(compact=True, highlight_cursor_line=False, tab_behavior="focus")
             yield Input(placeholder="instructions for another summary; enter asks, esc goes back", compact=True)

@@ -12,7 +12,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.screens.base import CLOSE, Panel, clickable
+from tui.screens.base import CLOSE, Panel, clickable, set_title
 from tui.text.cells import plain
 from tui.views.usage_table import UsageFigures, UsageView
 
@@ -37,7 +37,7 @@ class UsagePanel(Panel[None]):
     def compose(self) -> ComposeResult:
         """One text."""
         with Vertical(classes="panel") as panel:
-            panel.border_title = self.view.title
+            set_title(panel, self.view.title)
             panel.border_subtitle = clickable(self, CLOSE)
             with VerticalScroll():
                 yield Static("adding up …", markup=False)

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
-from tui.screens.base import BACK, Panel, clickable
+from tui.screens.base import BACK, Panel, clickable, set_title
 from tui.views.context.messages import MessageLine, listed, message_line, message_lines, why_not
 from tui.widgets.line_list import LineList
 
@@ -70,7 +70,7 @@ class MessagesPanel(Panel[str]):
         cursor = chosen_at if at is None else at % max(1, len(shown))
         rows.show(len(shown), lambda index, width: message_line(shown[index], width, now), cursor)
         panel = self.query_one(".panel")
-        panel.border_title = f"Messages · {listed(self.lines)}"
+        set_title(panel, f"Messages · {listed(self.lines)}")
         wide = self.app.size.width >= 70
         order = "in order" if self.by_size else "biggest first"
         pin = ("p", "pin", "pin")

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import SHORT, Hint, LongText, Panel, clickable, key_now
+from tui.screens.base import SHORT, Hint, LongText, Panel, clickable, key_now, set_title
 from tui.text.cells import plain
 from tui.views.call_text import readable_arguments, said_of_itself
 
@@ -71,7 +71,7 @@ class ApprovalPanel(Panel["Decision"]):
         """What asks, with what; then the answers."""
         call = self.asked.call
         with Vertical(classes="panel") as panel:
-            panel.border_title = plain(f"Run {call.name}?")
+            set_title(panel, f"Run {call.name}?")
             panel.border_subtitle = clickable(self, STOP)
             if self.asked.origin != "built-in":
                 about = said_of_itself(f"MCP server {self.asked.origin}", self.asked.description, 240)
