@@ -96,6 +96,7 @@ async def test_signing_in_opens_the_page_and_waits_for_the_browser(
         return comes_back
 
     monkeypatch.setattr("tui.commands.mcp.open_in_browser", open_it)
+    monkeypatch.setattr("tui.commands.mcp.has_browser", lambda: True)
     async with (
         guarded_server(Authority()) as url,
         open_workspace(tmp_path / "data", provider, mcp_servers={"g": {"url": url}}) as workspace,
@@ -109,6 +110,51 @@ async def test_signing_in_opens_the_page_and_waits_for_the_browser(
         assert (ui.said[1:], ui.refused) == (
             (["g is ready."], []) if comes_back else ([], ["g is not ready: signing in did not work: it was given up"])
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("answer", "said", "refused"),
+    [
+        (None, [], ["The sign-in to g was given up.", "g is not ready: it wants you to sign in: /mcp login g"]),
+        ("wait", ["g is ready."], []),
+    ],
+)
+async def test_without_a_browser_a_code_is_entered_on_another_device(
+    tmp_path: Path,
+    provider: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str | None,
+    said: list[str],
+    refused: list[str],
+) -> None:
+    pytest.importorskip("mcp")
+    from tests.tools.mcp.guarded import Authority, Devices, guarded_server
+
+    class Elsewhere(ScriptedUI):
+        async def confirm(self, question: Question) -> str | None:
+            self.asked.append(question)
+            if answer == "wait":
+                devices.entered = True
+                await asyncio.Event().wait()
+            return answer
+
+    monkeypatch.setattr("tui.tools.mcp.sign_in._keyring", lambda: None)
+    monkeypatch.setattr("tui.commands.mcp.has_browser", lambda: False)
+    authority = Authority()
+    devices = Devices(authority)
+    async with (
+        guarded_server(authority, devices) as url,
+        open_workspace(tmp_path / "data", provider, mcp_servers={"g": {"url": url}}) as workspace,
+    ):
+        workspace.servers.start()
+        await workspace.servers.until("g", lambda status: status.state == "failed")
+        ui = Elsewhere()
+        ui.chat = chat = Chat(workspace, await workspace.new_session())
+        await mcp.COMMAND.run(ui, chat, "login g")
+        (question,) = ui.asked
+        assert isinstance(question, Question) and "enter the code WDJB-MJHT" in question.text
+        assert (ui.said, ui.refused) == (said, refused)
 
 
 async def test_nobody_signs_in_to_a_program(servers: Commands) -> None:

@@ -24,6 +24,7 @@ from tui.text.mentions import mention_of
 from tui.tools.base import ToolError
 from tui.tools.capping import cap_text
 from tui.tools.mcp.config import ServerConfig, content_hash
+from tui.tools.mcp.device import DeviceSignIn
 from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.patterns import Gap, ServerPattern
 from tui.tools.mcp.questions import Ask
@@ -190,12 +191,22 @@ class Servers:
 
     async def sign_in(self, name: str) -> SignIn:
         """Let the person sign in to a server. Raises `ToolError` where that is not to be done."""
-        self._find(name)
-        server = self._hub.servers[name]
-        if server.config.transport == "stdio" or server.config.oauth is None:
-            raise ToolError(f"Nobody signs in to {name}: that is for servers with a url and without a header for it.")
+        self._check_sign_in(name)
         attempt = SignIn()
         await self._hub.sign_in(name, attempt)
+        return attempt
+
+    def _check_sign_in(self, name: str) -> None:
+        self._find(name)
+        config = self._hub.servers[name].config
+        if config.transport == "stdio" or config.oauth is None or config.error:
+            raise ToolError(f"Nobody signs in to {name}: that is for servers with a url and without a header for it.")
+
+    def sign_in_by_code(self, name: str) -> DeviceSignIn:
+        """Let the person sign in on another device; `restart` uses what comes of it. Raises `ToolError`."""
+        self._check_sign_in(name)
+        attempt = DeviceSignIn()
+        self._later(self._hub.servers[name].sign_in_by_code(attempt))
         return attempt
 
     async def sign_out(self, name: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from tui.commands.ui import UI, Chat, Command
-from tui.terminal.browser import open_in_browser
+from tui.terminal.browser import has_browser, open_in_browser
 from tui.text.cells import plain
 from tui.tools.mcp.sign_in import SignIn, SignInError
 from tui.views.view import Choice, Field, Form, Option, Question, RejectedError
@@ -67,6 +68,45 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
+    """Sign in to a server: with the browser of this machine, by a code where it has none, or from another machine."""
+    if has_browser() or not await _by_code(ui, servers, name):
+        await _by_browser(ui, servers, name)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(ADDRESS_WAIT):
+            await servers.until(name, lambda status: status.state != "starting")
+    status = servers.status(name)
+    if status.state == "ready":
+        await ui.changed()
+        await ui.say(f"{plain(name)} is ready.")
+    else:
+        await ui.refuse(f"{plain(name)} is not ready: {status.reason or 'it is still starting'}")
+
+
+async def _by_code(ui: UI, servers: Servers, name: str) -> bool:
+    """Sign in with a code that is entered on another device; False where the server has no such sign-in."""
+    attempt = servers.sign_in_by_code(name)
+    try:
+        async with asyncio.timeout(ADDRESS_WAIT):
+            code = await asyncio.wrap_future(attempt.code)
+        if code is None:
+            return False
+        text = f"Open this page on any device and enter the code {code.code}\n\n{code.address}"
+        waiting = Question(f"Sign in to {name}", text, (Option("give up", "Give up"),), "Nobody can sign in here.")
+        await _first(ui.confirm(waiting), attempt.done)
+        if attempt.done.done():
+            attempt.done.result()
+            await servers.restart(name)
+        else:
+            await ui.refuse(f"The sign-in to {plain(name)} was given up.")
+    except (SignInError, TimeoutError) as error:
+        why = str(error) or "it gave no answer in time"
+        await ui.refuse(f"Signing in to {plain(name)} did not work: {plain(why)}.")
+    finally:
+        attempt.give_up()
+    return True
+
+
+async def _by_browser(ui: UI, servers: Servers, name: str) -> None:
     """Open the page to sign in at, and wait for the browser to come back, here or from another machine."""
     attempt = await servers.sign_in(name)
     try:
@@ -79,15 +119,6 @@ async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
             await _came_back(ui, name, address, attempt)
     finally:
         attempt.give_up()
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(ADDRESS_WAIT):
-            await servers.until(name, lambda status: status.state != "starting")
-    status = servers.status(name)
-    if status.state == "ready":
-        await ui.changed()
-        await ui.say(f"{plain(name)} is ready.")
-    else:
-        await ui.refuse(f"{plain(name)} is not ready: {status.reason or 'it is still starting'}")
 
 
 async def _address(servers: Servers, name: str, attempt: SignIn) -> str | None:
@@ -126,17 +157,22 @@ async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
         "Nobody can sign in here.",
         paste,
     )
+    await _first(ui.ask(form), attempt.done)
+
+
+async def _first(asked: Awaitable[Any], done: Future[Any]) -> None:
+    """Wait until the person has answered, or it is done without that. Raises what the interface does."""
     came, loop = asyncio.Event(), asyncio.get_running_loop()
-    attempt.done.add_done_callback(lambda _done: loop.call_soon_threadsafe(came.set))
-    asking, back = asyncio.ensure_future(ui.ask(form)), asyncio.ensure_future(came.wait())
+    done.add_done_callback(lambda _done: loop.call_soon_threadsafe(came.set))
+    asking, back = asyncio.ensure_future(asked), asyncio.ensure_future(came.wait())
     try:
-        done, _ = await asyncio.wait([asking, back], return_when=asyncio.FIRST_COMPLETED)
+        finished, _ = await asyncio.wait([asking, back], return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in (asking, back):
             task.cancel()
         await asyncio.wait([asking, back])
-    if asking in done:
-        asking.result()  # raises what the interface did
+    if asking in finished:
+        asking.result()
 
 
 def _start_project(project: ProjectFile) -> Question:

@@ -8,12 +8,16 @@ import webbrowser
 from collections.abc import Mapping
 
 
-def open_in_browser(url: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Open `url`; whether a browser was started. Those that would draw in this terminal are not. Blocks."""
-    graphical = sys.platform in ("darwin", "win32") or any(
+def has_browser(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a browser may have a window of its own here."""
+    return sys.platform in ("darwin", "win32") or any(
         environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
     )
+
+
+def open_in_browser(url: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Open `url`; whether a browser was started. Those that would draw in this terminal are not. Blocks."""
     try:
-        return graphical and webbrowser.open(url)
+        return has_browser(environ) and webbrowser.open(url)
     except (OSError, webbrowser.Error):
         return False

@@ -22,6 +22,9 @@ from mcp.server.auth.provider import (
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from tests.tools.mcp.mcp_running import free_port, until
 
@@ -94,8 +97,57 @@ class Authority:
         raise NotImplementedError
 
 
+class Devices:
+    """Codes for other devices, beside `authority` (RFC 8628). The person enters one as soon as `entered` is set."""
+
+    def __init__(self, authority: Authority) -> None:
+        self.authority = authority
+        self.entered = False
+        self.asked: list[str] = []  # what each question for the token was answered with
+
+    def routes(self, origin: str) -> list[Route]:
+        """In place of what the SDK's server has there."""
+
+        async def metadata(_request: Request) -> Response:
+            return JSONResponse(
+                {
+                    "issuer": origin,
+                    "authorization_endpoint": f"{origin}/authorize",
+                    "token_endpoint": f"{origin}/device-token",
+                    "registration_endpoint": f"{origin}/device-register",
+                    "device_authorization_endpoint": f"{origin}/device",
+                    "response_types_supported": ["code"],
+                }
+            )
+
+        async def register(request: Request) -> Response:
+            client = {**await request.json(), "client_id": "device-client"}
+            self.authority.clients["device-client"] = OAuthClientInformationFull.model_validate(client)
+            return JSONResponse(client, 201)
+
+        async def device(_request: Request) -> Response:
+            page = {"verification_uri": f"{origin}/activate", "expires_in": 60, "interval": 0.01}
+            return JSONResponse({"device_code": "device-code", "user_code": "WDJB-MJHT", **page})
+
+        async def token(request: Request) -> Response:
+            form = await request.form()
+            refused = "access_denied" if self.authority.refuses else "" if self.entered else "authorization_pending"
+            self.asked.append(refused or str(form["grant_type"]))
+            if refused:
+                return JSONResponse({"error": refused}, 400)
+            issued = self.authority._issue(str(form["client_id"]), ["use"], str(form["resource"]))
+            return JSONResponse(issued.model_dump(mode="json", exclude_none=True))
+
+        return [
+            Route("/.well-known/oauth-authorization-server", metadata),
+            Route("/device-register", register, methods=["POST"]),
+            Route("/device", device, methods=["POST"]),
+            Route("/device-token", token, methods=["POST"]),
+        ]
+
+
 @asynccontextmanager
-async def guarded_server(authority: Authority) -> AsyncIterator[str]:
+async def guarded_server(authority: Authority, devices: Devices | None = None) -> AsyncIterator[str]:
     """Its address."""
     port = free_port()
     origin = f"http://127.0.0.1:{port}"
@@ -116,6 +168,7 @@ async def guarded_server(authority: Authority) -> AsyncIterator[str]:
         return "you"
 
     app = server.streamable_http_app()
+    app.router.routes[:0] = [] if devices is None else devices.routes(origin)
     web = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", lifespan="on"))
     task = asyncio.create_task(web.serve())
     await until(lambda: web.started)

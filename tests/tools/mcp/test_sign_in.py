@@ -16,11 +16,12 @@ import pytest
 
 pytest.importorskip("mcp")
 
-from tests.tools.mcp.guarded import Authority, browse, guarded_server, last_address
+from tests.tools.mcp.guarded import Authority, Devices, browse, guarded_server, last_address
 from tests.tools.mcp.mcp_running import START, call, until
 from tui.providers.keys import redact
 from tui.tools.mcp import sign_in
 from tui.tools.mcp.config import ServerConfig, servers_of_json
+from tui.tools.mcp.device import Code, DeviceSignIn
 from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.sign_in import Callback, SignIn, SignInError, TokenStore, read_callback
 
@@ -124,6 +125,63 @@ async def test_a_browser_on_another_machine_gives_the_address_that_it_ended_at(
         attempt.paste(f"  {await last_address(address)}\n")
         await hub.settle(START)
         assert hub.servers["g"].status.state == "ready"
+
+
+async def by_code(hub: McpHub) -> DeviceSignIn:
+    """An attempt on another device, under way."""
+    attempt = DeviceSignIn()
+    asyncio.get_running_loop().create_task(hub.servers["g"].sign_in_by_code(attempt))
+    return attempt
+
+
+@pytest.mark.slow
+async def test_a_code_is_entered_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+    authority = Authority()
+    devices = Devices(authority)
+    async with guarded_server(authority, devices) as url:
+        async with hub_for(url, tmp_path) as hub:
+            attempt = await by_code(hub)
+            code = await asyncio.wrap_future(attempt.code)
+            assert code == Code("WDJB-MJHT", url.replace("/mcp", "/activate"))
+            await until(lambda: len(devices.asked) >= 2)
+            assert set(devices.asked) == {"authorization_pending"}
+            devices.entered = True
+            await asyncio.wrap_future(attempt.done)
+            await hub.restart("g")
+            await hub.settle(START)
+            assert (await call(hub.servers["g"], "whoami")).text == "you"
+        (file,) = stored(tmp_path)
+        file.write_text(json.dumps({**json.loads(file.read_text()), "expires_at": 1.0}))
+        async with hub_for(url, tmp_path) as hub:  # the next run renews them at the same place
+            assert hub.servers["g"].status.state == "ready"
+        assert devices.asked[-1] == "refresh_token"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given_up", [True, False])
+async def test_a_code_that_is_refused_or_given_up_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, given_up: bool
+) -> None:
+    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+    authority = Authority()
+    devices = Devices(authority)
+    async with guarded_server(authority, devices) as url, hub_for(url, tmp_path) as hub:
+        attempt = await by_code(hub)
+        await asyncio.wrap_future(attempt.code)
+        if given_up:
+            attempt.give_up()
+        else:
+            authority.refuses = True
+        with pytest.raises(SignInError, match="given up" if given_up else "refused: access_denied"):
+            await asyncio.wrap_future(attempt.done)
+    assert stored(tmp_path) == []
+
+
+@pytest.mark.slow
+async def test_a_server_without_codes_says_so(tmp_path: Path) -> None:
+    async with guarded_server(Authority()) as url, hub_for(url, tmp_path) as hub:
+        assert await asyncio.wrap_future((await by_code(hub)).code) is None
 
 
 @pytest.mark.slow

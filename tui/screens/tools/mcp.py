@@ -160,7 +160,8 @@ class McpPanel(Panel[None]):
 
     def _keys(self) -> None:
         kind, name = self._chosen()
-        hints = [*HINTS.get(kind, ()), *([SIGN_IN] if kind == "server" and self._wants_sign_in(name) else []), CLOSE]
+        first = [SIGN_IN] if kind == "server" and self._wants_sign_in(name) else []
+        hints = [*first, *HINTS.get(kind, ()), CLOSE]
         keys = key_line(self, hints, self.list_width)
         self.query_one(".mcp-keys", Static).update(
             Content.styled(plain(self._note), "$text-muted") if self._note else keys

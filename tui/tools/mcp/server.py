@@ -31,13 +31,15 @@ from tui.tools.mcp.results import (
     prompt_text,
     resource_content,
 )
-from tui.tools.mcp.sign_in import SignIn, TokenStore
+from tui.tools.mcp.sign_in import SignIn, SignInError, TokenStore
 from tui.tools.mcp.status import ServerStatus, State, exceeded, exceeded_limit, leaf, line, ready_status, why, words
-from tui.tools.mcp.thread import LoopThread
 from tui.tools.mcp.transport import TransportStatus
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
+
+    from tui.tools.mcp.device import DeviceSignIn
+    from tui.tools.mcp.hub import LoopThread
 
 log = logging.getLogger(__name__)
 
@@ -144,6 +146,15 @@ class McpServer:
         await self.stop()
         self._sign_in = attempt
         await self.start()
+
+    async def sign_in_by_code(self, attempt: DeviceSignIn) -> None:
+        """Let the person sign in on another device; ends with that. Raises nothing: `attempt` says how it went."""
+        try:
+            launch = self.config.launch(start_environment())
+        except McpConfigError as error:
+            attempt.fail(SignInError(str(error)))
+            return
+        await self._thread.run(attempt.run(self.config, launch, TokenStore(self._tokens, launch.url)))
 
     async def sign_out(self) -> None:
         """Forget the person's sign-in, and start it anew. Raises `ToolError`, OSError."""

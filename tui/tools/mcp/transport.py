@@ -56,7 +56,7 @@ def open_transport(
         def client_of(
             headers: dict[str, str] | None = None, timeout: Timeout | None = None, auth: Auth | None = None
         ) -> AsyncClient:
-            options = _options(launch.url, config.max_response, elsewhere=auth is not None)
+            options = http_options(launch.url, config.max_response, elsewhere=auth is not None)
             return AsyncClient(headers=headers, timeout=timeout, auth=auth, **options)
 
         return sse_client(launch.url, headers=dict(launch.headers), httpx_client_factory=client_of, auth=auth)
@@ -65,7 +65,7 @@ def open_transport(
     return _http(launch, config.max_response, status, streamable_http_client, auth)
 
 
-def _options(url: str, limit: int, *, elsewhere: bool) -> dict[str, Any]:
+def http_options(url: str, limit: int, *, elsewhere: bool) -> dict[str, Any]:
     """Options of a client. With `elsewhere` it may also ask an authorization server, which is on another host.
 
     The SDK follows no redirect to another server either way.
@@ -108,7 +108,7 @@ async def _http(
         status.text = f"{code} {response.reason_phrase}".strip()
 
     limits = httpx2.Timeout(30.0, read=None)  # the call has its own timeout
-    options = _options(launch.url, limit, elsewhere=auth is not None)
+    options = http_options(launch.url, limit, elsewhere=auth is not None)
     options["event_hooks"]["response"] = [note]
     async with (
         httpx2.AsyncClient(headers=dict(launch.headers), timeout=limits, auth=auth, **options) as client,
