@@ -158,10 +158,11 @@ def test_a_session_in_opencodes_database_is_followed(tmp_path: Path) -> None:
     for ident, parent, updated in sessions:
         db.execute("INSERT INTO session VALUES (?, ?, ?, ?, NULL, ?)", (ident, parent, str(work), ident, updated))
 
-    def answer(number: int, input_: int) -> None:
+    def answer(number: int, input_: int, session: str = "new") -> None:
         tokens = {"input": input_, "output": 9, "reasoning": 0, "cache": {"read": 0, "write": 0}}
         info = {"role": "assistant", "providerID": "openai", "modelID": "gpt-5.4", "time": {"created": 1}}
-        db.execute("INSERT INTO message VALUES (?, 'new', ?)", (f"msg_{number}", json.dumps(info | {"tokens": tokens})))
+        data = json.dumps(info | {"tokens": tokens})
+        db.execute("INSERT INTO message VALUES (?, ?, ?)", (f"msg_{number}", session, data))
         part = {"type": "text", "text": f"answer {number}"}
         db.execute("INSERT INTO part VALUES (?, ?, ?)", (f"prt_{number}", f"msg_{number}", json.dumps(part)))
         db.commit()
@@ -173,7 +174,9 @@ def test_a_session_in_opencodes_database_is_followed(tmp_path: Path) -> None:
     follower = Follower(file.path, file.session)
     assert state(follower).usage.basis.last_input == 1_000
     answer(2, 1_100)
-    assert state(follower).usage.basis.last_input == 1_100
+    answer(3, 500, "helper")
+    found = state(follower)
+    assert (found.usage.basis.last_input, found.subagents, found.subagent_tokens) == (1_100, 1, 500)
     db.close()
     assert newest_session({}, home, tmp_path / "nowhere") is None
 
@@ -251,6 +254,12 @@ def test_the_newest_session_of_the_folder_is_found(tmp_path: Path) -> None:
     chat = home / ".gemini" / "tmp" / "work" / "chats" / "session-1.json"
     chat.parent.mkdir(parents=True)
     chat.write_text(json.dumps({"projectHash": hashlib.sha256(str(work).encode()).hexdigest()}), "utf-8")
+    found = newest_session({}, home, work)
+    assert found is not None
+    assert found.path == chat
+    agent = home / ".codex" / "sessions" / "2026" / "05" / "01" / "rollout-1.jsonl"
+    agent.parent.mkdir(parents=True)
+    append(agent, {"type": "session_meta", "payload": {"cwd": str(work), "source": {"subagent": "review"}}})
     found = newest_session({}, home, work)
     assert found is not None
     assert found.path == chat

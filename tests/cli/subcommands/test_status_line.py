@@ -113,7 +113,11 @@ def test_the_newest_session_of_the_folder_without_a_status(
     count = {"payload": {"info": CODEX_INFO}}
     (day / "rollout-1.jsonl").write_text(of({"payload": {"cwd": str(work)}}, count), "utf-8")
     (day / "rollout-2.jsonl").write_text(of({"payload": {"cwd": str(tmp_path)}}, count), "utf-8")
-    assert (status_line.run(), capsys.readouterr().out[:5]) == (0, "~64k/")
+    agent = {"payload": {"cwd": str(work), "source": {"subagent": "review"}}}
+    (day / "rollout-3.jsonl").write_text(
+        of(agent, {"payload": {"info": CODEX_INFO | {"model_context_window": 9}}}), "utf-8"
+    )
+    assert (status_line.run(), capsys.readouterr().out[:9]) == (0, "~64k/258k")
     (claude / "s.jsonl").write_text(of({"message": {"usage": CLAUDE_USAGE}}), "utf-8")
     os.utime(day / "rollout-1.jsonl", (1, 1))
     assert (status_line.run(), capsys.readouterr().out[:6]) == (0, "~221k/")

@@ -38,6 +38,7 @@ COMPACTS_AT: Mapping[str, float] = {"claude-code": 0.8, "codex": 0.9}
 """Share of the window at which a program compacts by default. Observed, so shown with `~`."""
 PROGRAMS = ("Claude Code", "Codex", "Gemini CLI", "opencode", "pi")
 HEAD_BYTES = 64_000  # bytes of a file that contain its folder
+SUBAGENT = '"source":{"subagent"'  # in the first line of a rollout
 SECONDS_A_DAY = 86_400
 
 
@@ -91,11 +92,16 @@ def newest_session(
 
 
 def _is_in(file: SessionFile, folder: Path) -> bool:
-    """Whether the session was held in `folder`, according to the beginning of the file or the name of its folder."""
+    """Whether the session was held in `folder`, according to the beginning of the file or the name of its folder.
+
+    Codex writes those of sub-agents beside the others: they are not meant.
+    """
     try:
         with file.path.open("rb") as stream:
             head = stream.read(HEAD_BYTES).decode("utf-8", "replace")
     except OSError:
+        return False
+    if SUBAGENT in head.replace(" ", ""):
         return False
     if json.dumps(str(folder)) in head or hashlib.sha256(str(folder).encode()).hexdigest() in head:  # Gemini's hash
         return True
@@ -228,7 +234,9 @@ class Follower:
         return estimator
 
     def _subagent_inputs(self) -> list[int]:
-        """The last input of each sub-agent of a Claude Code session, in tokens; each has its own context."""
+        """The last input of each sub-agent of Claude Code or opencode, in tokens; each has its own context."""
+        if self._session:
+            return opencode.subagent_inputs(SourceFile(self.path), self._session)
         last_inputs = []
         for file in sorted((self.path.with_suffix("") / "subagents").glob("agent-*.jsonl")):
             tail = self._subagents.setdefault(file, Tail())

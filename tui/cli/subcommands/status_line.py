@@ -23,6 +23,7 @@ MOST_INPUT = 1_000_000  # bytes of standard input
 PIPE_SECONDS = 0.2  # how long a pipe is waited for
 HEAD_BYTES = 64_000  # of a rollout, in which its folder stands
 CODEX_DAYS, CODEX_FILES, CHATS = 3, 20, 20  # newest folders, rollouts and chats of Gemini CLI that are looked at
+SUBAGENT = b'"source":{"subagent"'  # in the first line of a rollout
 MOST_JSON = 20_000_000  # bytes of a file that is one JSON value
 LAST_MESSAGES = 40  # of a session in a database
 
@@ -186,7 +187,8 @@ def _newest(folder: str) -> str:
         days = [f"{day}/{name}" for day in days for name in sorted(_names(day))[-CODEX_DAYS:]]
     here = json.dumps(folder).encode()
     rollouts = sorted((file for day in days for file in _files(day)), reverse=True)[:CODEX_FILES]
-    files += [file for file in rollouts if here in _head(file[1])][:1]
+    heads = ((file, _head(file[1])) for file in rollouts)
+    files += [file for file, head in heads if here in head and SUBAGENT not in head.replace(b" ", b"")][:1]
     gemini = f"{home}/.gemini/tmp"
     chats = [file for name in _names(gemini) for file in _files(f"{gemini}/{name}/chats", (".json", ".jsonl"))]
     if chats:

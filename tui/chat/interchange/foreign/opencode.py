@@ -58,6 +58,16 @@ def read_session(file: SourceFile, ident: str) -> Recording | None:
     return _session(_row(row), messages, ident) if messages else None
 
 
+def subagent_inputs(file: SourceFile, ident: str) -> list[int]:
+    """The last input, in tokens, of each sub-agent that a session of a database has started."""
+    inputs = []
+    for child in file.query("SELECT id FROM session WHERE parent_id = ?", (ident,)):
+        answers = file.query("SELECT * FROM message WHERE session_id = ? ORDER BY id DESC", (child["id"],))
+        usages = (_usage(_row(answer).get("tokens")) for answer in answers)
+        inputs += [usage.input_total for usage in usages if usage is not None and usage.input_total][:1]
+    return inputs
+
+
 def _database(file: SourceFile) -> list[Recording]:
     idents = [str(row["id"]) for row in file.query("SELECT id FROM session ORDER BY id")]
     recordings = (read_session(file, ident) for ident in idents)
