@@ -22,7 +22,7 @@ from tui.providers.base import ReasoningReturn
 
 THOUGHT = "The harbour map says one thing and the tide table another, so each of them has to be read again. " * 30
 ANSWER = "The boat leaves at six from the third pier, unless the wind turns before. "
-TABLE = "At high water the ferry for the island leaves from the first pier, at low water from the third one. " * 60
+TABLE = "At high water the ferry for the island leaves from the first pier, at low water from the third one. " * 25
 QUESTIONS = (
     TABLE + "When does the boat leave tomorrow, and from which of the piers?",
     "List the files in this folder, please, and say which of them is about boats.",

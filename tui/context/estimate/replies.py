@@ -32,10 +32,9 @@ def cost_of_reply(reply: Message, count: MessageCount, usage: Usage, factor: flo
     # A factor below 1 may come from wrong reports: too little text would make an honest output unexplained.
     visible = (count.size - count.split.get("reasoning", 0.0)) * max(1.0, factor)
     output = _output(reply, count, usage, factor)
-    reasoning, known = _reasoning(reply, count, usage, None if output is None else round(output - visible))
+    reasoning, known = _reasoning(reply, count, usage, visible, output)
     if output is None:
         return ReplyCost(None, reasoning, known)
-    reasoning = min(reasoning, output)
     rest = output - reasoning - visible
     unseen = round(rest) if rest > UNSEEN_SHARE * visible + UNSEEN_SLACK else 0
     return ReplyCost(output, reasoning, known, unseen, abs(rest - unseen))
@@ -51,18 +50,22 @@ def _output(reply: Message, count: MessageCount, usage: Usage, factor: float) ->
     return None if output - reasoning < STALE_OUTPUT * factor * shown - 4 else output
 
 
-def _reasoning(reply: Message, count: MessageCount, usage: Usage, rest: int | None) -> tuple[int, bool]:
-    """Reasoning tokens of a reply, and whether the provider reported them; `rest` is its output beyond visible text."""
+def _reasoning(
+    reply: Message, count: MessageCount, usage: Usage, visible: float, output: int | None
+) -> tuple[int, bool]:
+    """Reasoning tokens of a reply, and whether the provider reported them; `visible` are those of the rest."""
     if usage.reasoning is not None:
-        return usage.reasoning, True
+        return (usage.reasoning if output is None else min(usage.reasoning, output)), True
     blocks = [part for part in reply.parts if isinstance(part, Reasoning)]
-    if not blocks:
-        return 0, True
-    readable = round(count.split.get("reasoning", 0.0))
-    if rest is not None and any(_is_sealed(block) for block in blocks):
+    readable = count.split.get("reasoning", 0.0)
+    if not blocks or output is None:
+        return round(readable), not blocks or count.fixed > 0
+    if any(_is_sealed(block) for block in blocks):
         # What is readable is a summary: the whole goes back inside the signature, and costs what it was billed.
-        readable = max(readable, rest)
-    return readable, count.fixed > 0
+        readable = max(readable, output - visible)
+    # Both are estimated, and together they can't be more than the output.
+    share = min(1.0, output / (readable + visible)) if readable else 0.0
+    return round(share * readable), count.fixed > 0
 
 
 def _is_sealed(block: Reasoning) -> bool:
