@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
 from tests.chat.interchange.test_importing import claude_session
 from tests.chat.interchange.test_replay import recorded
 from tests.cli.conftest import Run, one_line
@@ -75,9 +77,21 @@ def test_replay_prints_a_table_or_json(tmp_path: Path, capsys: pytest.CaptureFix
     assert list(data["all"]) == [
         *("file", "calls", "predicted", "median_abs_error_percent", "p95_abs_error_percent", "p99_abs_error_percent"),
         *("bias_percent", "covered_by_upper_bound_percent", "median_upper_bound_width_percent"),
-        *("worst_underestimate_percent", "seconds"),
+        *("worst_underestimate_percent", "seconds", "not_scored"),
     ]
     assert (data["all"]["calls"], data["all"]["predicted"]) == (35, 33)
+
+
+def test_replay_says_which_calls_it_does_not_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    usage: Any = {"server_tool_use": {"web_search_requests": 1}}
+    answers = (claude_answer([{"type": "text", "text": "found"}], f"r{n}", 9, **usage) for n in range(2))
+    path = write(tmp_path / "a.jsonl", claude_line("user", "look"), *answers)
+    assert replay_files(Settings(), files=[path], method="hybrid", no_learning=False, as_json=True) == 0
+    shown = capsys.readouterr()
+    not_scored = {"the file lacks what the server read by itself": 2}
+    found = json.loads(shown.out)
+    assert found["files"][0]["not_scored"] == found["all"]["not_scored"] == not_scored
+    assert "a.jsonl: 2 calls not scored: the file lacks" in shown.err
 
 
 def test_replay_names_a_bad_file_and_scores_the_others(run: Run, tmp_path: Path) -> None:

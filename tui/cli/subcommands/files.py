@@ -187,9 +187,13 @@ def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, n
                 complain(f"{name}: {plural(count, 'call')} not scored: {reason}")
     if not results:
         return FAILED
-    rows = [summary(result.name, result.calls, result.scored, result.seconds) for result in results]
+    rows = [
+        summary(result.name, result.calls, result.scored, result.seconds) | {"not_scored": dict(result.unpredictable)}
+        for result in results
+    ]
     scored = [call for result in results for call in result.scored]
     total = summary("all", sum(r.calls for r in results), scored, sum(r.seconds for r in results))
+    total["not_scored"] = dict(sum((Counter(result.unpredictable) for result in results), Counter[str]()))
     if as_json:
         write(json.dumps({"files": rows, "all": total}, indent=2))
     else:
