@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui.chat.servers import Servers
 
 ADDRESS_WAIT = 60.0
-"""Seconds that a server gets to say where one signs in, and to be ready afterwards."""
+"""Seconds to wait for the address to sign in at, and for the server to be ready afterwards."""
 
 USAGE = (
     "/mcp lists the servers; /mcp restart NAME, /mcp on NAME and /mcp off NAME change one;"
@@ -32,7 +32,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """List the servers, change one, or ask whether those of this folder may be started."""
     servers = chat.workspace.servers
     word, _, name = args.strip().partition(" ")
-    name = name.strip()  # blanks in it are its own
+    name = name.strip()  # may contain blanks
     match word, name:
         case "", "":
             from tui.views.mcp_lines import McpView
@@ -68,7 +68,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
-    """Sign in to a server: with the browser of this machine, by a code where it has none, or from another machine."""
+    """Sign in to a server: with this machine's browser, with a code, or with a browser elsewhere."""
     if has_browser() or not await _by_code(ui, servers, name):
         await _by_browser(ui, servers, name)
     with contextlib.suppress(TimeoutError):
@@ -83,7 +83,7 @@ async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
 
 
 async def _by_code(ui: UI, servers: Servers, name: str) -> bool:
-    """Sign in with a code that is entered on another device; False where the server has no such sign-in."""
+    """Sign in with a code that is entered on another device. False if the server does not support that."""
     attempt = servers.sign_in_by_code(name)
     try:
         async with asyncio.timeout(ADDRESS_WAIT):
@@ -107,7 +107,7 @@ async def _by_code(ui: UI, servers: Servers, name: str) -> bool:
 
 
 async def _by_browser(ui: UI, servers: Servers, name: str) -> None:
-    """Open the page to sign in at, and wait for the browser to come back, here or from another machine."""
+    """Open the page to sign in at, and wait for the redirect."""
     attempt = await servers.sign_in(name)
     try:
         if (address := await _address(servers, name, attempt)) is not None:
@@ -122,7 +122,7 @@ async def _by_browser(ui: UI, servers: Servers, name: str) -> None:
 
 
 async def _address(servers: Servers, name: str, attempt: SignIn) -> str | None:
-    """The page to sign in at; None where it did not come to that."""
+    """The page to sign in at; None if the server failed before, or needs no sign-in."""
     address = asyncio.wrap_future(attempt.address)
     ended = asyncio.ensure_future(servers.until(name, lambda status: status.state in ("ready", "failed")))
     pending: list[asyncio.Future[Any]] = [address, ended]
@@ -135,7 +135,7 @@ async def _address(servers: Servers, name: str, attempt: SignIn) -> str | None:
 
 
 async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
-    """Wait for the browser, or for the address that one on another machine ended at."""
+    """Wait for the redirect, or for the address that a browser elsewhere was redirected to."""
 
     async def paste(values: Mapping[str, str]) -> str:
         if values["address"].strip():
@@ -147,7 +147,7 @@ async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
             raise RejectedError("The browser has not come back yet. Esc gives up.")
         return ""
 
-    shown = f"{address}\n\n" if ui.screen is not None else ""  # lines have it already; a panel covers it
+    shown = f"{address}\n\n" if ui.screen is not None else ""  # the panel covers the line above
     form = Form(
         f"Sign in to {name}",
         f"{shown}Waiting for the browser that opens this page. If it ends on one that can't be loaded, as on"
@@ -161,7 +161,7 @@ async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
 
 
 async def _first(asked: Awaitable[Any], done: Future[Any]) -> None:
-    """Wait until the person has answered, or it is done without that. Raises what the interface does."""
+    """Wait for the person's answer or for `done`. Raises errors of the interface."""
     came, loop = asyncio.Event(), asyncio.get_running_loop()
     done.add_done_callback(lambda _done: loop.call_soon_threadsafe(came.set))
     asking, back = asyncio.ensure_future(asked), asyncio.ensure_future(came.wait())

@@ -1,4 +1,4 @@
-"""What MCP servers ask the person, asked through the `UI` port: the same in every interface."""
+"""Questions of MCP servers, asked through the `UI` port: the same in every interface."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CANCEL, DECLINE = Reply("cancel"), Reply("decline")
 
 
 async def ask(ui: UI, chat: Chat, question: Question) -> Reply:
-    """Ask, and return the person's answer. Doing nothing is the first answer of each question."""
+    """Ask the person. The first answer to each question is to do nothing."""
     match question:
         case SampleQuestion():
             return await _sampled(ui, chat, question)
@@ -49,7 +49,7 @@ async def _confirmed(ui: UI, question: FormQuestion, label: str) -> Reply:
 
 
 def _answers(field: Field) -> Mapping[str, view.Option]:
-    """The options of a field that can be answered by choosing; keys are what a person types in lines."""
+    """The options of a field that is answered by choosing. In `--plain` their keys are typed."""
     if field.kind == "boolean" and not field.options:
         return {"yes": view.Option("yes", "Yes"), "no": view.Option("no", "No, and say so")}
     if field.many or not field.options:
@@ -68,7 +68,7 @@ async def _chosen(ui: UI, question: FormQuestion, field: Field, answers: Mapping
 
 
 async def _filled_in(ui: UI, question: FormQuestion) -> Reply:
-    """Whether to answer comes first: keys that were meant for the prompt fill in nothing."""
+    """Ask first whether to answer, so that keys meant for the prompt fill in nothing."""
     labels = "\n".join(f"- {field.label}" for field in question.fields)
     text = f"{question.message}\n\n{labels}\n\n{CAUTION}"
     answers = (*_refusals("nothing is sent"), view.Option("answer", "Answer", "fill it in"))
@@ -90,7 +90,7 @@ async def _filled_in(ui: UI, question: FormQuestion) -> Reply:
 
 
 async def _sampled(ui: UI, chat: Chat, question: SampleQuestion) -> Reply:
-    """What would be sent is shown whole, with its cost; nothing of the conversation goes along."""
+    """Show the whole request with its cost. Nothing of the conversation is sent."""
     sampling = chat.session.sampling
     prepared = await sampling.prepare(question)
     request = prepared.request
@@ -116,7 +116,7 @@ async def _sampled(ui: UI, chat: Chat, question: SampleQuestion) -> Reply:
 
 
 async def _opened(ui: UI, question: LinkQuestion) -> Reply:
-    """The address is shown whole, with the host by itself: a person decides by that."""
+    """Show the whole address, and its host separately."""
     host = urlsplit(question.url).hostname or "an address without a host"
     text = (
         f"{question.message}\n\nIt wants you to open a page of {host}:\n{question.url}\n\n"

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 
 def has_browser(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a browser may have a window of its own here."""
+    """Whether a graphical browser may be available."""
     return sys.platform in ("darwin", "win32") or any(
         environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
     )
 
 
 def open_in_browser(url: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Open `url`; whether a browser was started. Those that would draw in this terminal are not. Blocks."""
+    """Open `url` unless the browser would run in this terminal. Returns whether one was started. Blocks."""
     try:
         return has_browser(environ) and webbrowser.open(url)
     except (OSError, webbrowser.Error):

@@ -1,4 +1,4 @@
-"""Sampling: an MCP server wants the model to answer something. It costs the person money, so it asks first."""
+"""Sampling: completions for MCP servers. They cost the person money, so they need approval."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tui.tools.mcp.questions import Sampled, SampleQuestion
 
 @dataclass(frozen=True, slots=True)
 class PreparedSample:
-    """A request for a server, and what it costs at most: tokens and US dollars, None where the price is unknown.
+    """A request for a server, and its maximal cost in tokens and US dollars, None if the price is unknown.
 
-    `problem` says why it can't be sent, "" if it can.
+    `problem` says why it must not be sent, "" if it may.
     """
 
     request: Request
@@ -29,7 +29,7 @@ class PreparedSample:
 
 
 class Sampling:
-    """Answers servers with the model of a conversation, of which nothing is sent along."""
+    """Uses the current model of a conversation; nothing of the conversation is sent."""
 
     def __init__(self, conversation: Conversation, services: Services) -> None:
         self._conversation = conversation
@@ -37,7 +37,7 @@ class Sampling:
         self._meter = Meter(conversation, services)
 
     async def prepare(self, question: SampleQuestion) -> PreparedSample:
-        """What would be sent, measured."""
+        """The request, measured."""
         target = self._conversation.target
         await self._services.windows.find(target.provider, target.model)
         most = answer_tokens(self._meter.limits(), self._meter.budget_settings()) or question.most_tokens
@@ -56,7 +56,7 @@ class Sampling:
         return await asyncio.to_thread(self._measured, request)
 
     def _measured(self, request: Request) -> PreparedSample:
-        apart = replace(request, session=f"{request.session} sampling")  # what is counted of the conversation stays
+        apart = replace(request, session=f"{request.session} sampling")  # so that the conversation's ledger is kept
         usage = self._meter.measure(apart)
         limit = usage.budget.max_input
         most = Usage(usage.upper_bound, request.max_output or 0, source="estimated")

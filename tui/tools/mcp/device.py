@@ -1,6 +1,6 @@
-"""Signing in by a code that is entered on another device (RFC 8628): for a machine without a browser.
+"""The OAuth device flow (RFC 8628), for machines without a browser.
 
-The SDK finds the authorization server and registers this program; this grant it does not have.
+Discovery and client registration are the SDK's; it does not implement this grant.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from mcp.client.auth.oauth2 import OAuthContext
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
-INTERVAL = 5.0  # seconds between two questions, unless the server says another number (RFC 8628, section 3.5)
+INTERVAL = 5.0  # seconds between polls unless the server sets another (RFC 8628, section 3.5)
 LONGEST_CODE = 64  # characters
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What the person enters, and at which address."""
+    """The code to enter, and where."""
 
     code: str
     address: str
 
 
 class DeviceSignIn:
-    """One attempt. `code` comes from the servers' thread: None where the server has no such sign-in.
+    """One attempt. `code` is set from the MCP thread: None if the server does not support the flow.
 
     `done` ends when the person has signed in. Both may end with `SignInError`.
     """
@@ -44,17 +44,17 @@ class DeviceSignIn:
         self.done: Future[None] = Future()
 
     def give_up(self) -> None:
-        """The person does not sign in now."""
+        """Cancel the attempt."""
         self.fail(SignInError("it was given up"))
 
     def fail(self, error: SignInError) -> None:
-        """It did not work; what has ended already stays."""
+        """End the attempt with an error, unless it has ended."""
         for future in (self.code, self.done):
             with contextlib.suppress(InvalidStateError):
                 future.set_exception(error)
 
     async def run(self, config: ServerConfig, launch: Launch, store: TokenStore) -> None:
-        """Get a code, wait for the person, and keep the tokens. In the servers' thread; raises nothing."""
+        """Request a code, wait for the person, and store the tokens. In the MCP thread; raises nothing."""
         import httpx2
 
         try:
@@ -86,20 +86,20 @@ class DeviceSignIn:
         token = OAuthToken.model_validate(await self._polled(client, context, grant, answer))
         assert context.client_info is not None and context.oauth_metadata is not None
         context.update_token_expiry(token)
-        kept = {
+        stored = {
             "tokens": token.model_dump(mode="json", exclude_none=True),
             "client": context.client_info.model_dump(mode="json", exclude_none=True),
             "metadata": context.oauth_metadata.model_dump(mode="json", exclude_none=True),
             "expires_at": context.token_expiry_time,
         }
-        await asyncio.to_thread(store.write, kept)
+        await asyncio.to_thread(store.write, stored)
         with contextlib.suppress(InvalidStateError):
             self.done.set_result(None)
 
     async def _polled(
         self, client: AsyncClient, context: OAuthContext, grant: dict[str, str], answer: dict[str, Any]
     ) -> dict[str, Any]:
-        """Ask until the person has signed in."""
+        """Poll the token endpoint until the person has signed in."""
         assert context.oauth_metadata is not None
         wait, until = _seconds(answer, "interval", INTERVAL), time.monotonic() + _seconds(answer, "expires_in", 600.0)
         while time.monotonic() < until and not self.done.done():
@@ -118,7 +118,7 @@ class DeviceSignIn:
 
 
 async def _discovered(client: AsyncClient, config: ServerConfig, url: str) -> tuple[OAuthContext, str | None]:
-    """What the SDK needs to know of the authorization server, and where it hands out codes; None for nowhere."""
+    """The authorization server's metadata, and its device authorization endpoint, None if it has none."""
     from mcp.client.auth import utils
     from mcp.client.auth.oauth2 import OAuthContext
     from mcp.shared.auth import OAuthClientMetadata
@@ -147,17 +147,17 @@ async def _discovered(client: AsyncClient, config: ServerConfig, url: str) -> tu
             break
     for address in utils.build_oauth_authorization_server_metadata_discovery_urls(context.auth_server_url, url):
         response = await client.get(address)
-        _, found = await utils.handle_auth_metadata_response(response)
-        if found is not None:
+        _, server = await utils.handle_auth_metadata_response(response)
+        if server is not None:
             if context.auth_server_url is not None:
-                utils.validate_metadata_issuer(found, context.auth_server_url)
-            context.oauth_metadata = found
+                utils.validate_metadata_issuer(server, context.auth_server_url)
+            context.oauth_metadata = server
             endpoint = response.json().get("device_authorization_endpoint")
             context.client_metadata.scope = (config.oauth.scope if config.oauth else "") or (
                 utils.get_client_metadata_scopes(
                     utils.extract_scope_from_www_auth(refused),
                     context.protected_resource_metadata,
-                    found,
+                    server,
                     metadata.grant_types,
                 )
             )
@@ -168,7 +168,7 @@ async def _discovered(client: AsyncClient, config: ServerConfig, url: str) -> tu
 async def _register(
     client: AsyncClient, context: OAuthContext, config: ServerConfig, launch: Launch, data: dict[str, Any]
 ) -> None:
-    """Use the person's registration, that of the last time, or a new one."""
+    """Use the configured client, the one registered earlier, or register one."""
     from mcp.client.auth import utils
     from mcp.shared.auth import OAuthClientInformationFull
 
@@ -184,7 +184,7 @@ async def _register(
 
 
 async def _posted(client: AsyncClient, context: OAuthContext, endpoint: str, form: dict[str, str]) -> dict[str, Any]:
-    """The JSON object that a form is answered with. Raises `SignInError` where it is none."""
+    """POST a form; the JSON object of the response. Raises `SignInError`."""
     assert context.client_info is not None
     form = {"client_id": context.client_info.client_id, **{name: value for name, value in form.items() if value}}
     if context.should_include_resource_param():

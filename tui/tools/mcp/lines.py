@@ -13,13 +13,13 @@ from mcp.client import stdio
 from tui.providers.http.sizes import TooLargeError, check_json_cost
 
 exceeded: ContextVar[tuple[int, Callable[[], None]]] = ContextVar("exceeded")
-"""Of the transport that is being opened: the limit of a line in bytes, and what is called when one exceeds it."""
+"""For the transport being opened: the limit of a line in bytes, and a callback for when one exceeds it."""
 
 
 class LineStream(TextReceiveStream):
-    """Returns text that ends with a whole line. Raises `TooLargeError` for a line over the limit.
+    """Returns whole lines. Raises `TooLargeError` for a line over the limit.
 
-    The SDK joins the pieces of a line as they come, of any length and in quadratic time.
+    The SDK itself joins the chunks of a line without limit, in quadratic time.
     """
 
     def __post_init__(self, encoding: str, errors: str) -> None:
@@ -29,7 +29,7 @@ class LineStream(TextReceiveStream):
         self._size = 0
 
     async def receive(self) -> str:
-        """All lines that are complete by now."""
+        """The lines that have arrived."""
         while True:
             try:
                 piece = await super().receive()
@@ -37,7 +37,7 @@ class LineStream(TextReceiveStream):
                 if not self._rest:
                     raise
                 last, self._rest = "".join(self._rest), []
-                return last  # the SDK drops a last line without an end, as it did before
+                return last  # the SDK ignores a last line without a line end
             head, newline, tail = piece.rpartition("\n")
             if newline:
                 lines = "".join((*self._rest, head))
@@ -53,9 +53,9 @@ class LineStream(TextReceiveStream):
                 return lines + newline
 
     def _exceeds(self, lines: str) -> bool:
-        """Whether one of `lines` is over the limit, or takes as much memory once it is parsed."""
+        """Whether one of `lines` exceeds the limit, in bytes or in memory once parsed."""
         if len(lines) <= self._limit // 200:
-            return False  # nothing that short can
+            return False  # too short for either
         try:
             for line in lines.split("\n"):
                 if len(line) > self._limit:
@@ -72,5 +72,5 @@ class LineStream(TextReceiveStream):
 
 
 def install() -> None:
-    """Make the SDK's stdio transport read by `LineStream`: it has no setting for that."""
+    """Make the SDK's stdio transport use `LineStream`; it has no setting for that."""
     setattr(stdio, "TextReceiveStream", LineStream)  # noqa: B010

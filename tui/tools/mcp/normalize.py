@@ -1,8 +1,8 @@
 """Normalizes what a server sends before the SDK validates it.
 
-The SDK refuses an answer as a whole: one odd tool would cost the other fifty, one block of a kind it does not know the
-text beside it, and an answer that it can't read holds up whoever waits for it until the timeout. Here each tool,
-resource, prompt and block is looked at by itself. What can't be used is left out and named.
+The SDK rejects an answer as a whole: one invalid tool would take the other fifty with it, one content block of an
+unknown type the text beside it, and an unreadable answer would leave its request waiting until the timeout. Here each
+tool, resource, prompt and block is checked by itself. Unusable ones are left out and reported.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from mcp.types import JSONRPCError, JSONRPCResponse
 
 NOT_READABLE = -32700
-"""JSON-RPC's code for what can't be read (JSON-RPC 2.0, section 5.1)."""
+"""Parse error (JSON-RPC 2.0, section 5.1)."""
 
 CLOSED = -32000
-"""The SDK's code for a connection that is gone. Servers use it too, for errors of their own."""
+"""The SDK's code for a closed connection. Servers use it too, for other errors."""
 
 SERVER_ERROR = -32099
-"""What a server's own -32000 becomes, from the range that JSON-RPC leaves to servers."""
+"""Replaces -32000 in errors from servers; from the range that JSON-RPC reserves for them."""
 
 _MADE_BY_SDK = "SSE stream "
-"""How errors with that code begin that the SDK's HTTP transport makes itself."""
+"""Prefix of errors with that code that come from the SDK's HTTP transport."""
 
 _MOST_PENDING = 10_000  # requests whose method is remembered
 _MOST_ISSUES = 100
@@ -58,16 +58,16 @@ _BLOCKS = {
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """A line for a person on something a server lists. `fault` is False where the server does nothing wrong."""
+    """A problem with something a server lists, in a line. `fault` is False if it is not the server's."""
 
     text: str
     fault: bool = True
 
 
 class Normalizer:
-    """Sees the messages of one connection on their way, in both directions.
+    """Sees all messages of one connection, in both directions.
 
-    `stale` says that the list of tools has changed and was not asked for again yet.
+    `stale` is True from the notification that the tools changed until they are listed again.
     """
 
     def __init__(self) -> None:
@@ -78,18 +78,18 @@ class Normalizer:
 
     @property
     def issues(self) -> tuple[Issue, ...]:
-        """What was left out or changed of what the server lists."""
+        """Problems with the latest lists."""
         return tuple(issue for method in _LISTS for issue in self._issues.get(method, ()))
 
     def sent(self, item: SessionMessage) -> None:
-        """Notes what a request asks for: its answer does not say."""
+        """Remember the method of a request, which its response does not contain."""
         from mcp.types import JSONRPCRequest
 
         message = item.message
         if not isinstance(message, JSONRPCRequest):
             return
         self._pending[message.id] = message.method
-        if len(self._pending) > _MOST_PENDING:  # of cancelled requests, which nobody answers
+        if len(self._pending) > _MOST_PENDING:  # cancelled requests get no response
             del self._pending[next(iter(self._pending))]
         if message.method in _LISTS and not (message.params or {}).get("cursor"):
             self._issues[message.method] = []
@@ -97,7 +97,7 @@ class Normalizer:
                 self.stale = False
 
     def received(self, item: Any) -> Any:
-        """`item` of the SDK's stream as the SDK can take it."""
+        """Normalize an item of the SDK's stream: a message, or the error of reading one."""
         from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
 
         item = readable(item)
@@ -145,11 +145,11 @@ class Normalizer:
 
     @property
     def _uncached(self) -> dict[str, Any]:
-        """What the newest protocol wants beside a list. Nothing is cached here."""
+        """Fields that the 2026-07-28 protocol requires beside a list; caching is off."""
         return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if self._version >= "2026" else {}
 
     def _usable(self, method: str, key: str, items: Sequence[object]) -> list[object]:
-        """The items of a list that the SDK takes."""
+        """The valid items of a list."""
         usable: list[object] = []
         for number, item in enumerate(items):
             name = _name(item) or f"number {number + 1}"
@@ -169,7 +169,7 @@ class Normalizer:
         return usable
 
     def _refusal(self, method: str, key: str, item: object) -> str:
-        """Why the SDK would not take a list with this item in it, "" where it does."""
+        """Why the SDK would reject a list with this item, "" if it would not."""
         from mcp_types.methods import validate_server_result
         from pydantic import ValidationError
 
@@ -187,7 +187,7 @@ class Normalizer:
 
 
 def _introduction(result: dict[str, Any]) -> dict[str, Any]:
-    """The answer to `initialize` without what is of the wrong kind: none of it is needed to call a tool."""
+    """The result of `initialize` without invalid parts; none of them is needed to call tools."""
     info, capabilities = result.get("serverInfo"), result.get("capabilities")
     named = isinstance(info, dict) and isinstance(info.get("name"), str)
     whole = result | {
@@ -205,16 +205,16 @@ def _name(item: object) -> str:
 
 
 def _needs_task(tool: Mapping[str, Any]) -> bool:
-    """Whether a tool refuses to be called in the ordinary way (MCP 2025-11-25, tasks: tool-level negotiation)."""
+    """Whether a tool can only run as a task (MCP 2025-11-25, tasks: tool-level negotiation)."""
     execution = tool.get("execution")
     return isinstance(execution, dict) and execution.get("taskSupport") == "required"
 
 
 def _plain_tool(tool: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """What is used of a tool, with an object for its schema; and what was odd about it, "" for nothing.
+    """The parts of a tool that are used, with a valid input schema; and what was wrong, "" for nothing.
 
-    Its `outputSchema` is left out: a model reads any result, and the SDK would refuse those that do not fit it, or the
-    whole list where it does not like the schema itself.
+    `outputSchema` is left out: a model can read any result, and the SDK rejects results that violate it, and lists with
+    an invalid one.
     """
     plain = {key: tool[key] for key in ("name", "description", "title") if tool.get(key) is not None}
     plain |= {key: tool[key] for key in ("annotations", "_meta") if isinstance(tool.get(key), dict)}
@@ -231,8 +231,8 @@ def _plain_tool(tool: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def _call_result(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool's result whose blocks the SDK knows; what it does not know is named in a text."""
-    whole = {"resultType": "complete", **result}  # which the newest protocol wants
+    """A valid result of a tool call. Unknown content blocks become text that names them."""
+    whole = {"resultType": "complete", **result}  # required by the 2026-07-28 protocol
     if whole["resultType"] != "complete":
         return whole
     match result.get("content"):
@@ -248,7 +248,7 @@ def _call_result(result: Mapping[str, Any]) -> dict[str, Any]:
         case other:
             whole["content"] = [_text(other)]
     structured = result.get("structuredContent")
-    if structured is not None and not isinstance(structured, dict):  # only the newest protocol has such
+    if structured is not None and not isinstance(structured, dict):  # only the 2026-07-28 protocol allows it
         whole["structuredContent"] = {"result": structured}
     if not isinstance(result.get("_meta", {}), dict):
         del whole["_meta"]
@@ -264,7 +264,7 @@ def _prompt_message(message: object) -> object:
 
 
 def known_block(block: object) -> dict[str, Any]:
-    """`block`, or a text that says what it was where the SDK does not know it."""
+    """`block`, or a text block that names it if it is invalid or of an unknown type."""
     import mcp.types as types
     from pydantic import ValidationError
 
@@ -290,24 +290,24 @@ def _text(value: object) -> dict[str, Any]:
 
 
 def _first(error: Any, *, skip: int = 0) -> str:
-    """The first place where pydantic found something wrong, without the first `skip` steps of its path."""
+    """The first validation error with its path, without the first `skip` steps."""
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"][skip:]))
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
 def _own_error(message: JSONRPCError) -> None:
-    """Gives a server's own error with the SDK's code for "gone" another code: the connection is as it was."""
+    """Change the code of a server's error that would be mistaken for a closed connection."""
     error = message.error
     if error.code == CLOSED and not error.message.startswith(_MADE_BY_SDK):
         message.error = error.model_copy(update={"code": SERVER_ERROR})
 
 
 def readable(item: Any) -> Any:
-    """`item` of an SDK's stream; in place of an error the message it was made of, or a refusal for who waits for it.
+    """Turn a validation error back into the message it was about, or into an error response to its request.
 
-    Programs in Python and JavaScript write half a surrogate pair (file names that are no UTF-8 hold such) as an escape
-    that strict readers refuse. And an answer that is none at least says which request it is for.
+    Programs in Python and JavaScript escape lone surrogates (from file names that are not UTF-8), which strict parsers
+    reject. And an invalid response may at least have a valid id.
     """
     if not isinstance(item, Exception):
         return item
@@ -328,7 +328,7 @@ def readable(item: Any) -> Any:
 
 
 def _whole(written: object) -> object:
-    """The JSON value of a line, with a replacement character for each half of a pair; `written` if it is none."""
+    """The JSON value of a line, with lone surrogates replaced; `written` itself if it is not JSON."""
     if not isinstance(written, str):
         return written
     try:

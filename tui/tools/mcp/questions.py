@@ -1,4 +1,4 @@
-"""What MCP servers ask the person (elicitation), as plain values. Pure. Everything in it is untrusted text."""
+"""Questions of MCP servers (elicitation, sampling) as plain values. Pure. All text in them is untrusted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORMATS: Mapping[str, Callable[[str], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A value that is asked for. `options` are values and labels to choose from; `many` allows several of them.
+    """A requested value. `options` are values and labels to choose from; `many` allows several of them.
 
     `least` and `most` limit a number, or the characters of a text.
     """
@@ -40,7 +40,7 @@ class Field:
 
     @property
     def hint(self) -> str:
-        """What can be written here."""
+        """Describes valid input."""
         if self.options:
             words = ", ".join(label for _, label in self.options)
             return f"some of {words}; commas between them" if self.many else f"one of {words}"
@@ -55,7 +55,7 @@ class Field:
                 return self.format
 
     def read(self, text: str) -> Value:
-        """The value that was written. Raises ValueError with what to write instead."""
+        """Parse input. Raises ValueError with a line that says what to write instead."""
         text = text.strip()
         if self.options:
             return self._chosen(text)
@@ -94,7 +94,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class FormQuestion:
-    """Values that a server asks for."""
+    """A form."""
 
     server: str
     message: str
@@ -103,7 +103,7 @@ class FormQuestion:
 
 @dataclass(frozen=True, slots=True)
 class LinkQuestion:
-    """An address that a server asks the person to open: what is entered there reaches neither program nor model."""
+    """An address to open in a browser. What is entered there reaches neither this program nor the model."""
 
     server: str
     message: str
@@ -112,7 +112,7 @@ class LinkQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SampleQuestion:
-    """A server wants the model to answer `messages`, pairs of role and text, in at most `most_tokens` (sampling)."""
+    """A request for a completion of `messages` (role and text) in at most `most_tokens` tokens."""
 
     server: str
     system: str
@@ -122,7 +122,7 @@ class SampleQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What the model answered, and why it ended ("endTurn", "maxTokens")."""
+    """The completion. `stop_reason` is "endTurn" or "maxTokens"."""
 
     text: str
     model: str
@@ -144,11 +144,11 @@ class Reply:
 
 Question: TypeAlias = FormQuestion | LinkQuestion | SampleQuestion
 Ask: TypeAlias = Callable[[Question], Awaitable[Reply]]
-"""Asks the person. Cancelled when the server does not wait any more."""
+"""Asks the person. Cancelled when the server stops waiting."""
 
 
 def form_question(server: str, message: str, schema: Mapping[str, Any]) -> FormQuestion:
-    """The form that a schema describes (MCP 2025-11-25, elicitation). Raises ValueError for one that can't be asked."""
+    """The form for a schema (MCP 2025-11-25, elicitation). Raises ValueError for unsupported schemas."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or len(properties) > MOST_FIELDS:
         raise ValueError(f"a form of more than {MOST_FIELDS} values" if properties else "a form without values")
@@ -159,7 +159,7 @@ def form_question(server: str, message: str, schema: Mapping[str, Any]) -> FormQ
 
 
 def read_form(question: FormQuestion, texts: Mapping[str, str]) -> Mapping[str, Value]:
-    """The content of a reply. What was left empty and need not be there is left out. Raises ValueError."""
+    """The content of a reply, without optional fields that were left empty. Raises ValueError."""
     content: dict[str, Value] = {}
     for field in question.fields:
         if text := texts.get(field.name, "").strip():
@@ -196,7 +196,7 @@ def _field(name: str, value: object, *, required: bool) -> Field:
 
 
 def _options(schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Values and labels, in each of the forms that MCP has had for them."""
+    """Values and labels; handles all forms that MCP versions have used."""
     for key in ("oneOf", "anyOf"):
         if isinstance(entries := schema.get(key), list):
             pairs = [
@@ -214,7 +214,7 @@ def _options(schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _default(value: object, labels: Mapping[str, str]) -> str:
-    """As a person would write it: by the labels of the options."""
+    """The default as input text; options by their labels."""
     match value:
         case None:
             return ""

@@ -1,4 +1,4 @@
-"""What an MCP server asks of this program: the person's words, the model's, and the folders it is to work in."""
+"""Requests and notifications of MCP servers to this program: elicitation, sampling, roots, changes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from tui.tools.mcp.connection import Connection
 
 REJECTED = -1
-"""The code that MCP has for sampling which the person did not allow."""
+"""Error code for sampling that the person rejected (MCP 2025-11-25, sampling: error handling)."""
 
 MOST_TURNED_DOWN = 5
-"""Questions in a row that the person may turn down; then a server asks no more before it is started anew."""
+"""Questions turned down in a row after which a server may not ask again until it is restarted."""
 
 LONGEST_MESSAGE = 4_000  # characters of a question
 
 
 class ServerRequests:
-    """The SDK's callbacks of one connection. `ask` asks the person; None: nobody can be asked.
+    """The SDK's request callbacks for one connection. `ask` asks the person; None if nobody can be asked.
 
     `connection` is set once it is open: before that nobody is asked.
     """
@@ -51,7 +51,7 @@ class ServerRequests:
             return reply
 
     async def list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
-        """The folders."""
+        """Answers `roots/list`."""
         import mcp.types as types
 
         del context
@@ -60,7 +60,7 @@ class ServerRequests:
     async def elicit(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """What the person answers."""
+        """Answers `elicitation/create` with what the person enters."""
         import mcp.types as types
 
         del context
@@ -73,7 +73,7 @@ class ServerRequests:
         return types.ElicitResult.model_validate({"action": reply.action, "content": content})
 
     async def opened(self, data: object) -> bool:
-        """Whether the person has opened every address that a call needs, by the `data` of the error that says so."""
+        """Ask the person to open the addresses in a "URL elicitation required" error. True if all were opened."""
         import mcp.types as types
         from pydantic import ValidationError
 
@@ -90,7 +90,7 @@ class ServerRequests:
     async def sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
-        """What the model answers, if the person allows it."""
+        """Answers `sampling/createMessage` with a completion, if the person allows it."""
         import mcp.types as types
 
         del context
@@ -108,14 +108,14 @@ class ServerRequests:
 
 
 class Notifications:
-    """The SDK's callback for notifications. `changed`: a list changed; `updated`: the resource with this URI did."""
+    """The SDK's notification callback. Calls `changed` for a changed list, `updated` with the URI of a changed resource."""
 
     def __init__(self, changed: Callable[[], None], updated: Callable[[str], None]) -> None:
         self._changed = changed
         self._updated = updated
 
     async def message(self, message: object) -> None:
-        """One notification."""
+        """Handle one notification."""
         import mcp.types as types
 
         match message:
@@ -130,7 +130,7 @@ class Notifications:
 
 
 def question_of(server: str, params: types.ElicitRequestParams) -> Question:
-    """What a server asks. Raises ValueError for what can't be asked."""
+    """The question for an elicitation. Raises ValueError for unsupported ones."""
     message = clean_text(params.message[:LONGEST_MESSAGE])
     if params.mode == "url":
         if not params.url.startswith(("https://", "http://")) or not params.url.isprintable():
@@ -140,7 +140,7 @@ def question_of(server: str, params: types.ElicitRequestParams) -> Question:
 
 
 def sample_of(server: str, params: types.CreateMessageRequestParams) -> SampleQuestion:
-    """What a server wants the model to answer. Raises ValueError for what is no text."""
+    """The question for a sampling request. Raises ValueError for content other than text."""
     messages = []
     for message in params.messages:
         texts = []
@@ -155,6 +155,6 @@ def sample_of(server: str, params: types.CreateMessageRequestParams) -> SampleQu
 
 
 def roots_of(config: ServerConfig) -> list[tuple[str, str]]:
-    """URI and name of each folder that a server is told to work in: the working directory, or those that are set."""
+    """URI and name of each root: the working directory, or the configured folders."""
     folders = [at_home(folder).absolute() for folder in config.roots] if config.roots is not None else [Path.cwd()]
     return [(folder.as_uri(), folder.name or str(folder)) for folder in folders]

@@ -1,4 +1,4 @@
-"""Signing in to remote MCP servers: OAuth by the SDK's client, its tokens kept for the next run.
+"""OAuth for remote MCP servers, with the SDK's client; tokens are stored for the next run.
 
 Tokens are in the system's keyring if the package `keyring` is installed and has one, else in a file for their owner
 alone. They are never logged: `keys.redact` knows each of them.
@@ -36,19 +36,19 @@ PAGE = "<!doctype html><meta charset=utf-8><title>chatctx</title><p>{}</p>"
 
 
 class SignInNeededError(Exception):
-    """The server wants a person to sign in."""
+    """The server requires a sign-in."""
 
     def __init__(self) -> None:
         super().__init__("it wants you to sign in")
 
 
 class SignInError(Exception):
-    """Signing in did not work. `str()` is one line: why."""
+    """Signing in failed. `str()` is one line: why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Callback:
-    """What the authorization server sent the browser back with."""
+    """The parameters of the redirect back to this program."""
 
     code: str
     state: str | None = None
@@ -56,7 +56,7 @@ class Callback:
 
 
 def read_callback(address: str) -> Callback:
-    """The answer in the address that the browser ended at. Raises `SignInError`."""
+    """The parameters in the address of the redirect. Raises `SignInError`."""
     query = {name: values[0] for name, values in parse_qs(urlsplit(address.strip()).query).items()}
     if "error" in query:
         words = query.get("error_description") or query["error"]
@@ -67,7 +67,7 @@ def read_callback(address: str) -> Callback:
 
 
 class SignIn:
-    """One attempt of a person to sign in. `address` is the page to open; it comes from another thread.
+    """One attempt to sign in with a browser. `address`, the page to open, is set from the MCP thread.
 
     `done` ends when the browser has come back, or an address was pasted.
     """
@@ -77,29 +77,29 @@ class SignIn:
         self.done: Future[Callback] = Future()
 
     def paste(self, address: str) -> None:
-        """The address that a browser on another machine ended at. Raises `SignInError`."""
+        """Finish with the address that a browser on another machine was redirected to. Raises `SignInError`."""
         self._finish(read_callback(address))
 
     def give_up(self) -> None:
-        """The person does not sign in now."""
+        """Cancel the attempt."""
         with contextlib.suppress(InvalidStateError):
             self.done.set_exception(SignInError("it was given up"))
 
     def _finish(self, callback: Callback) -> None:
-        with contextlib.suppress(InvalidStateError):  # the browser and a paste: the first counts
+        with contextlib.suppress(InvalidStateError):  # the first of browser and paste counts
             self.done.set_result(callback)
 
-    # -- in the servers' thread ------------------------------------------------------------------------------------
+    # -- in the MCP thread -----------------------------------------------------------------------------------------
 
     async def redirect(self, url: str) -> None:
-        """The person has to open `url`."""
+        """The SDK's redirect handler."""
         if not url.startswith(("https://", "http://")):
             raise SignInError("the address to sign in at is none of the web")
         with contextlib.suppress(InvalidStateError):
             self.address.set_result(url)
 
     async def callback(self) -> AuthorizationCodeResult:
-        """What the browser came back with."""
+        """The SDK's callback handler: waits for the redirect."""
         from mcp.client.auth import AuthorizationCodeResult
 
         callback = await asyncio.wrap_future(self.done)
@@ -107,7 +107,7 @@ class SignIn:
 
     @contextlib.asynccontextmanager
     async def listening(self, port: int) -> AsyncIterator[str]:
-        """Wait for the browser on the loopback interface, at `port` (0: any); the address it has to come back to.
+        """Listen for the redirect on the loopback interface, at `port` (0: any). Yields the redirect URI.
 
         Raises OSError where the port is in use.
         """
@@ -143,14 +143,14 @@ class SignIn:
 
 
 class TokenStore:
-    """What is kept of one server's sign-in: tokens, this program's registration, where tokens are renewed."""
+    """Stores the sign-in to one server: tokens, client registration, and the metadata for renewal."""
 
     def __init__(self, folder: Path | None, url: str) -> None:
         self._name = hashlib.sha256(url.encode()).hexdigest()[:24]
         self._path = None if folder is None else folder / f"{self._name}.json"
 
     def read(self) -> dict[str, Any]:
-        """Everything; empty if there is nothing or it can't be read. Not on the event loop."""
+        """The stored data, empty if missing or unreadable. Not on the event loop."""
         text = self._from_keyring()
         if text is None and self._path is not None:
             with contextlib.suppress(FileNotFoundError):
@@ -167,7 +167,7 @@ class TokenStore:
         return stored
 
     def write(self, data: Mapping[str, Any]) -> None:
-        """Keep it. Not on the event loop."""
+        """Store `data`. Raises OSError. Not on the event loop."""
         _hold(data)
         text = json.dumps(data)
         if self._to_keyring(text):
@@ -179,7 +179,7 @@ class TokenStore:
             temporary.replace(self._path)
 
     def forget(self) -> None:
-        """Nothing is kept any more. Not on the event loop."""
+        """Delete the stored data. Not on the event loop."""
         if (keyring := _keyring()) is not None:
             with contextlib.suppress(Exception):  # not there
                 keyring.delete_password(SERVICE, self._name)
@@ -194,7 +194,7 @@ class TokenStore:
         keyring = _keyring()
         try:
             return None if keyring is None else keyring.get_password(SERVICE, self._name)
-        except Exception as error:  # backends raise what their systems do
+        except Exception as error:  # backends raise errors of their own
             log.info("the keyring can't be read: %s", type(error).__name__)
             return None
 
@@ -211,13 +211,13 @@ class TokenStore:
 
 
 def _keyring() -> Any:
-    """The system's keyring; None without the package, or without a keyring that it takes for a safe one."""
+    """The system's keyring; None if `keyring` is not installed or has no secure backend."""
     import importlib
 
     try:
         backend = importlib.import_module("keyring").get_keyring()
         return backend if backend.priority >= 1 else None
-    except Exception:  # not installed, or a backend that fails while it is chosen
+    except Exception:  # not installed, or its backend failed to load
         return None
 
 
@@ -230,7 +230,7 @@ def _hold(data: Mapping[str, Any]) -> None:
 
 
 class _Storage:
-    """The SDK's `TokenStorage`, over what was read of a `TokenStore`."""
+    """The SDK's `TokenStorage`, backed by a `TokenStore`."""
 
     def __init__(self, store: TokenStore, data: dict[str, Any]) -> None:
         self._store = store
@@ -238,13 +238,13 @@ class _Storage:
         self.provider: OAuthClientProvider | None = None
 
     async def get_tokens(self) -> OAuthToken | None:
-        """The tokens of the last time."""
+        """The stored tokens."""
         from mcp.shared.auth import OAuthToken
 
         return OAuthToken.model_validate(tokens) if (tokens := self._data.get("tokens")) else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep new tokens, with what is needed to renew them."""
+        """Store new tokens, with the metadata for renewing them."""
         self._data["tokens"] = tokens.model_dump(mode="json", exclude_none=True)
         if self.provider is not None:
             context = self.provider.context
@@ -255,13 +255,13 @@ class _Storage:
         await self._write()
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """This program's registration at the authorization server."""
+        """The stored client registration."""
         from mcp.shared.auth import OAuthClientInformationFull
 
         return OAuthClientInformationFull.model_validate(client) if (client := self._data.get("client")) else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep a registration."""
+        """Store a client registration."""
         self._data["client"] = client_info.model_dump(mode="json", exclude_none=True)
         await self._write()
 
@@ -269,7 +269,7 @@ class _Storage:
         try:
             await asyncio.to_thread(self._store.write, self._data)
         except OSError as error:
-            log.warning("the sign-in of an MCP server is not kept: %s", error.strerror)
+            log.warning("the sign-in of an MCP server is not stored: %s", error.strerror)
 
 
 async def _refuse(_url: str) -> None:
@@ -284,7 +284,7 @@ async def _no_callback() -> AuthorizationCodeResult:
 async def authorization(
     config: ServerConfig, launch: Launch, store: TokenStore, sign_in: SignIn | None
 ) -> AsyncIterator[OAuthClientProvider | None]:
-    """What an HTTP client authorizes its requests with; None where nothing is known and nobody signs in.
+    """The `httpx2.Auth` for a server; None if there are no tokens and nobody signs in.
 
     Without `sign_in` tokens are used and renewed; a server that wants more fails with `SignInNeededError`.
     """
@@ -303,7 +303,7 @@ async def authorization(
 
 
 async def _listen(stack: contextlib.AsyncExitStack, sign_in: SignIn, data: dict[str, Any], redirect: str) -> str:
-    """The port of the registration where it is free; else another one, for which a new registration is made."""
+    """Listen on the registered port; if it is in use, on another one, with a new registration."""
     try:
         return await stack.enter_async_context(sign_in.listening(urlsplit(redirect).port or 0))
     except OSError:
