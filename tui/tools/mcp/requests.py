@@ -108,7 +108,7 @@ class ServerRequests:
 
 
 class Notifications:
-    """The SDK's notification callback. Calls `changed` for a changed list, `updated` with the URI of a changed resource."""
+    """The SDK's notification callback. `changed` is called for a list, `updated` for a resource with its URI."""
 
     def __init__(self, changed: Callable[[], None], updated: Callable[[str], None]) -> None:
         self._changed = changed
