@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from textual.events import Paste
 
 from tests.screens.conftest import running
 from tests.screens.talks import Talk
+from tui.screens.question import QuestionPanel
 from tui.tools.mcp.questions import Field, FormQuestion, Reply
 
 QUESTION = FormQuestion("crm", "Who is it for?", (Field("name", "Name", required=True), Field("age", "Age", "integer")))
@@ -38,3 +40,20 @@ async def test_a_question_that_has_become_pointless_goes_away() -> None:
         with pytest.raises(asyncio.CancelledError):
             await asked
         await run.until(lambda: run.app.screen is run.chat)
+
+
+async def test_what_is_being_written_goes_on_in_the_prompt() -> None:
+    async with running(Talk()) as run:
+        await run.type("hel")
+        asked = asyncio.create_task(run.chat.answer_server(QUESTION))
+        await run.shows("The MCP server crm asks")
+        panel = run.app.screen
+        assert isinstance(panel, QuestionPanel)
+        panel._clock = lambda: 0.0  # no time passes
+        await run.type("lo")
+        await run.press("enter")
+        panel.on_paste(Paste(" pasted"))
+        assert run.chat.composer.value == "hello pasted" and not asked.done()
+        panel._clock = lambda: 100.0
+        await run.press("enter")
+        assert await asked == Reply("cancel")

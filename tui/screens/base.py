@@ -36,6 +36,9 @@ PANEL_WIDTH = 112
 SHORT = 24
 """Lines; on lower screens panels have no margin."""
 
+QUIET = 0.7
+"""Seconds without a key before keys count as answers, so that text typed for the prompt answers nothing."""
+
 
 def run_quietly(
     screen: Screen[Any], work: Callable[[], Coroutine[Any, Any, None]], group: str, *, exclusive: bool = False

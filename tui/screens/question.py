@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import ClassVar
 
 from rich.cells import cell_len
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -12,7 +15,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import LongText, Panel, clickable, set_title
+from tui.screens.base import QUIET, LongText, Panel, clickable, set_title
 from tui.text.cells import pad, plain
 from tui.views.view import Option as Answer
 from tui.views.view import Question
@@ -21,7 +24,7 @@ from tui.views.view import Question
 class QuestionPanel(Panel[str]):
     """Shows a question and its answers; dismissed with an answer's key, or None for Esc.
 
-    A long text scrolls (page up, page down): the answers stay visible.
+    A long text scrolls (page up, page down): the answers stay visible. `typed` takes what was meant for the prompt.
     """
 
     max_width = 84
@@ -38,9 +41,17 @@ class QuestionPanel(Panel[str]):
         Binding("pagedown", "scroll(1)", show=False, priority=True),
     ]
 
-    def __init__(self, question: Question) -> None:
+    def __init__(
+        self,
+        question: Question,
+        typed: Callable[[str], object] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         super().__init__()
         self.question = question
+        self._typed = typed
+        self._clock = clock
+        self._last_key = float("-inf")  # that was meant for the prompt
 
     def compose(self) -> ComposeResult:
         """The text, then the answers."""
@@ -61,6 +72,24 @@ class QuestionPanel(Panel[str]):
         keys = clickable(self, ("enter", "choose", "choose"), ("esc", "cancel", "close"))
         hint = self.query_one(LongText).hint if self.question.must_read else ""
         self.query_one(".panel").border_subtitle = f"{hint}{keys}"
+
+    def on_key(self, event: events.Key) -> None:
+        """What the person is writing goes on in the prompt, and its Enter answers nothing."""
+        if self._typed is None:
+            return
+        if event.is_printable and event.character:
+            self._last_key = self._clock()
+            self._typed(event.character)
+        elif event.key != "enter" or self._clock() - self._last_key >= QUIET:
+            return
+        event.stop()
+        event.prevent_default()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """A paste is never an answer."""
+        if self._typed is not None:
+            event.stop()
+            self._typed(event.text)
 
     def action_scroll(self, pages: int) -> None:
         """Scroll the text."""

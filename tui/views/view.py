@@ -67,7 +67,8 @@ class Menu:
 class Question:
     """A question with a few answers. If nobody can be asked `otherwise` is shown, and nothing is done.
 
-    The answers in `must_read` agree to the text: they can be chosen only once its end was on screen.
+    The answers in `must_read` agree to the text: they can be chosen only once its end was on screen. `unasked`: it
+    comes while the person may be writing something else.
     """
 
     title: str
@@ -76,6 +77,7 @@ class Question:
     otherwise: str = ""
     default: str | None = None  # the answer if nobody can be asked
     must_read: Collection[str] = ()
+    unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -134,7 +135,8 @@ class ScreenUI:
 
     async def confirm(self, question: Question) -> str | None:
         """Open a panel with the answers below the text."""
-        return cast("str | None", await self._push("tui.screens.question", "QuestionPanel", question))
+        typed = partial(self.chat.composer.area.insert, maintain_selection_offset=False) if question.unasked else None
+        return cast("str | None", await self._push("tui.screens.question", "QuestionPanel", question, typed))
 
     async def ask(self, form: Form) -> Mapping[str, str] | None:
         """Open a panel with a line for each field."""

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import SHORT, Hint, LongText, Panel, clickable, key_now, set_title
+from tui.screens.base import QUIET, SHORT, Hint, LongText, Panel, clickable, key_now, set_title
 from tui.text.cells import plain
 from tui.views.call_text import readable_arguments, said_of_itself
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from tui.tools.approval import Decision
 
 STOP: Hint = ("esc", "stop the answer", "close")
-
-QUIET = 0.7
-"""Seconds without a key before keys count as answers, so that text typed for the prompt answers nothing."""
 
 
 class ApprovalPanel(Panel["Decision"]):
