@@ -24,6 +24,7 @@ from textual.worker import Worker
 
 from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
 from tui.text.cells import plain
+from tui.text.clean import clean_copied
 
 Result = TypeVar("Result")
 
@@ -169,6 +170,7 @@ class CopyingApp(App[None]):
 
         `what` names the text.
         """
+        text = clean_copied(text)
         super().copy_to_clipboard(text.encode("utf-8", "replace").decode())
 
         async def by_tool() -> None:

@@ -10,6 +10,7 @@ TAB_SIZE = 4
 # C0 but tab and newline, DEL, C1, line and paragraph separators, bidirectional overrides (they reorder what a reader
 # sees), lone surrogates (they cannot be encoded and would end the program while it writes to the terminal).
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # C0 but tab and newline, DEL, C1
 _ESCAPE = re.compile(
     "\x1b\\[[0-?]*[ -/]*[@-~]"  # CSI, as in ECMA-48 5.4
     "|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)"  # OSC up to its terminator
@@ -34,6 +35,14 @@ def clean_text(text: str) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _UNSAFE.sub(_visible, text)
+
+
+def clean_copied(text: str) -> str:
+    """`text` for the clipboard: control characters are made visible, since they could end a paste into a terminal.
+
+    Marks of direction stay: what is copied is not rewritten.
+    """
+    return _CONTROLS.sub(_visible, text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def clean_output(text: str) -> str:

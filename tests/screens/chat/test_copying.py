@@ -58,6 +58,13 @@ async def test_what_is_selected_in_the_prompt_is_copied_the_same_way(taken: Call
         assert run.chat.composer.value == "some words"
 
 
+async def test_what_is_copied_ends_no_paste_in_a_terminal(taken: Callable[[], str]) -> None:
+    async with running(talk()) as run:
+        run.app.copy_to_clipboard("ls\x1b[201~\r\x9b201~\x07\trm \u2067שלום\u2069")
+        await run.shows("characters (wl-copy).")
+        assert taken() == "ls␛[201~\n\ufffd201~␇\trm \u2067שלום\u2069"
+
+
 async def test_half_an_emoji_is_copied_as_far_as_it_can_be(taken: Callable[[], str]) -> None:
     async with running(talk()) as run:
         run.app.copy_to_clipboard("a\ud83d")

@@ -14,7 +14,7 @@ from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
 from tui.cli import complain
 from tui.cli.output import table, write
 from tui.cli.plain.lines import FENCE
-from tui.text.clean import clean_line, clean_text
+from tui.text.clean import clean_copied, clean_line, clean_text
 from tui.views.summary_text import figures_line
 from tui.views.view import RejectedError
 
@@ -154,7 +154,7 @@ class PlainUI:
 
     async def copy(self, text: str) -> None:
         """Copy with the system's tools only."""
-        tool = copy_tool(os.environ)
+        text, tool = clean_copied(text), copy_tool(os.environ)
         if tool is None or not await run_copy_tool(tool, text):
             complain("the clipboard is not available here: /export FILE writes the conversation to a file")
         else:
