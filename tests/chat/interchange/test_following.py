@@ -225,6 +225,18 @@ def test_a_claude_session_over_200k_has_the_large_window(tmp_path: Path) -> None
     assert state(Follower(path)).usage.limits.context == 1_000_000
 
 
+def test_a_claude_session_that_was_compacted_below_200k_has_the_small_window(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    append(path, *lines(1))
+    found = state(Follower(path)).usage.limits
+    assert (found.context, found.detail) == (1_000_000, "or 200k, unless it is [1m]: --window")
+    boundary = {"type": "system", "subtype": "compact_boundary", "compactMetadata": {}, "sessionId": "x"}
+    append(path, boundary | {"compactMetadata": {"trigger": "manual", "preTokens": 150_000}})
+    assert state(Follower(path)).usage.limits.context == 1_000_000
+    append(path, boundary | {"compactMetadata": {"trigger": "auto", "preTokens": 168_483}})
+    assert state(Follower(path)).usage.limits.context == 200_000
+
+
 def test_the_window_of_codex_is_in_its_file_and_never_is_a_subagents_context_the_main_one(tmp_path: Path) -> None:
     rollout = Rollout()
     rollout.user("hi")

@@ -23,17 +23,17 @@ from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
-from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits, with_window
+from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Usage
+from tui.providers.capabilities import claude as claude_of
 from tui.providers.models.catalog import dollars, known_limits
 
 LEARNED_CALLS = 100
 """Calls measured of a session that was long when it was opened: enough to learn from, in well under a second."""
 QUIET_SECONDS = 1.0  # since the last change, after which the last answer is taken to be complete
 PACE_CALLS = 20  # calls over which the growth of the context is averaged
-LARGE_WINDOW = 1_000_000  # tokens: the window of Claude's 200k models with "[1m]", which no file names
-SMALL_WINDOW = 200_000
+ALWAYS_LARGE = (5, 0)  # version of Claude, from which on its window does not depend on how it was chosen
 COMPACTS_AT: Mapping[str, float] = {"claude-code": 0.8, "codex": 0.9}
 """Share of the window at which a program compacts by default. Observed, so shown with `~`."""
 PROGRAMS = ("Claude Code", "Codex", "Gemini CLI", "opencode", "pi")
@@ -179,7 +179,7 @@ class Follower:
         target = target_of(*recording.model)
         _, request = self._projection.requests(recording.messages, state, target)
         usages = [m.usage for m in recording.messages if m.role == "assistant" and m.usage and m.usage.input_total]
-        limits = _limits(recording, usages, window)
+        limits = _limits(recording, window)
         estimator, settings = self._with_open_answer(recording), BudgetSettings(0, None, False)
         usage = calculate_context_usage(
             request, estimator=estimator, limits=limits, settings=settings, compactions=len(state.checkpoints)
@@ -276,16 +276,17 @@ def _changed(path: Path) -> float:
         return 0.0
 
 
-def _limits(recording: Recording, usages: Sequence[Usage], window: int | None) -> ModelLimits:
-    """The window: the person's, the file's, or the model's. A Claude with more than 200k used has a million."""
+def _limits(recording: Recording, window: int | None) -> ModelLimits:
+    """The window: the person's, the file's, or the model's."""
     if window is not None:
         return ModelLimits(window, source="setting", detail="set by you")
     if recording.window is not None:
         return ModelLimits(recording.window, source="probe", detail="session file")
     limits = known_limits(*recording.model)
-    largest = max((usage.input_total or 0 for usage in usages), default=0)
-    if recording.source == claude.SOURCE and (limits.context or 0) <= SMALL_WINDOW < largest:
-        return with_window(limits, LARGE_WINDOW, "learned", f"a request of {largest:,} tokens was answered")
+    model = claude_of(recording.model[1])
+    if recording.source == claude.SOURCE and limits.context and model is not None and model.version < ALWAYS_LARGE:
+        small = limits.context <= claude.SMALL_WINDOW
+        return limits if small else replace(limits, detail="or 200k, unless it is [1m]: --window")
     return limits if limits.context else UNKNOWN_LIMITS
 
 

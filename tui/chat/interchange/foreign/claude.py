@@ -18,6 +18,8 @@ from tui.providers.usage_reading import read_usage
 SOURCE, NAME = "claude-code", "Claude Code"
 PROVIDER = "anthropic"
 
+SMALL_WINDOW, LARGE_WINDOW = 200_000, 1_000_000  # tokens: without "[1m]" behind the model's name, and with it
+
 _NOT_SENT = frozenset(
     {
         "already_read_file", "command_permissions", "context_efficiency", "current_session_memory", "dynamic_skill",
@@ -76,6 +78,7 @@ class Reader:
         self._names: dict[str, str] = {}  # call id -> tool name
         self._results: dict[str, str] = {}  # call id -> id of the message with its result
         self._unpredictable: dict[str, str] = {}  # answer -> why
+        self._window: int | None = None  # which no line names
         self._lacking = ""  # what the request of the next answer has that the file lacks
         self._start = 0  # where the context begins: after the last compaction
         self._parents: dict[str, str] = {}  # line -> the line it follows
@@ -106,6 +109,8 @@ class Reader:
                 self._queued(line)
             case "system" if line.get("subtype") == "microcompact_boundary":
                 self._cleared(line)
+            case "system" if line.get("subtype") == "compact_boundary":
+                self._compacted(line.get("compactMetadata") or {})
         for added in self.messages[before:]:
             self._lines[added.id] = {str(line.get("uuid"))}
 
@@ -114,7 +119,7 @@ class Reader:
         title = first_words(self.messages, fallback)
         return Recording(
             SOURCE, title, tuple(self.messages), tuple(self.records), self.blobs,
-            unpredictable=dict(self._unpredictable),
+            window=self._window, unpredictable=dict(self._unpredictable),
         )  # fmt: skip
 
     def finish(self) -> None:
@@ -202,6 +207,11 @@ class Reader:
         if cleared:
             self.records.append(clearing(seconds(line.get("timestamp")), cleared))
 
+    def _compacted(self, metadata: Mapping[str, Any]) -> None:
+        """It compacts by itself when the window is nearly full."""
+        if metadata.get("trigger") == "auto" and SMALL_WINDOW / 2 < (metadata.get("preTokens") or 0) <= SMALL_WINDOW:
+            self._window = SMALL_WINDOW
+
     def _rewind(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         """A person went back and said something else: set aside what the new line does not follow from.
 
@@ -239,6 +249,8 @@ class Reader:
         parts = [part for block in message.get("content") or [] for part in self._part(block, model)]
         key = str(line.get("requestId") or message.get("id") or "")
         usage = read_usage(message.get("usage"))
+        if usage is not None and (usage.input_total or 0) > SMALL_WINDOW:
+            self._window = LARGE_WINDOW
         at = self._answers.get(key) if key else None
         if at is None:
             if key:
