@@ -59,6 +59,8 @@ def _read(file: SourceFile) -> list[Recording]:
         if reader.detect(file):
             recordings: list[Recording] = reader.read(file)
             return recordings
+    if not file.lines and file.skipped:
+        raise RecordingError(f"{file.name}: damaged: {file.skipped}")
     if file.data.startswith(ZSTD_MAGIC):
         raise RecordingError(f"{file.name}: compressed, as Codex does with old sessions: unpack it with zstd -d first")
     names = ", ".join(reader.NAME for reader in FORMATS)
