@@ -114,13 +114,14 @@ def why(
 ) -> tuple[str, bool]:
     """Why a connection ended or failed, in one line, and whether a retry would fail the same way."""
     cause = leaf(error)
-    if isinstance(cause, SignInNeededError) or (status.code == 401 and config.oauth is not None):
+    if isinstance(cause, SignInNeededError) or (status.by_oauth and config.oauth is not None):
         return f"it wants you to sign in: /mcp login {config.name}", True
     if isinstance(cause, SignInError) or type(cause).__name__.startswith("OAuth"):  # the SDK's, not loaded for this
         return f"signing in did not work: {words(cause)}", True
     where = f"{config.key} in {config.where}"
     if status.code in (401, 403):
-        return f"it answered {status.text}; check headers of {where}", True
+        sign_in = f", or sign in: /mcp login {config.name}" if status.code == 401 and config.oauth is not None else ""
+        return f"it answered {status.text}; check headers of {where}{sign_in}", True
     if status.code:
         return f"it answered {status.text}", 400 <= status.code < 500 and status.code not in (408, 425, 429)
     match cause:

@@ -31,6 +31,7 @@ class TransportStatus:
     code = 0
     text = ""
     exceeded = 0
+    by_oauth = False  # the server says where one signs in (RFC 9728, section 5.1)
 
 
 def open_transport(
@@ -106,6 +107,7 @@ async def _http(
         code = response.status_code
         status.code = code if code >= 400 and code not in (404, 405) else 0  # these two mean a refusal
         status.text = f"{code} {response.reason_phrase}".strip()
+        status.by_oauth = code == 401 and "resource_metadata" in response.headers.get("www-authenticate", "")
 
     limits = httpx2.Timeout(30.0, read=None)  # the call has its own timeout
     options = http_options(launch.url, limit, elsewhere=auth is not None)
