@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from tests.bench.rows import BenchRow, table
 
 # One module for each group of rows: it has `rows() -> Iterable[BenchRow]`. Add yours here.
-GROUPS = ("accounting", "transcript", "startup", "growth", "streaming")
+GROUPS = ("accounting", "transcript", "startup", "growth", "streaming", "commands")
 # One module for each program: it has `main(arguments) -> int`.
 PROGRAMS = (
     "actions",

@@ -1,0 +1,103 @@
+"""Commands over much data: whole processes, their processor time and memory beside what SQLite or json need for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.bench.corpus import corpus_path
+from tests.bench.rows import BenchRow, fastest
+from tui.chat.store.calls import CallRow
+from tui.chat.store.ids import new_id
+from tui.chat.store.store import SessionStore
+
+CALLS = 100_000
+USAGE_SECONDS, USAGE_MB = 0.25, 60.0
+MESSAGES = 50_000
+CONTEXT_SECONDS = 1.0
+IMPORT_RATIO = 3 / 0.18  # 55 MB in three seconds, where json.loads takes 0.18
+
+GROUPED = "SELECT provider, model, count(*), sum(input_total), sum(output_total), sum(cost) FROM calls GROUP BY 1, 2"
+
+
+def rows() -> Iterable[BenchRow]:
+    """Every row of this group."""
+    for work in (_usage, _context, _import):
+        with tempfile.TemporaryDirectory() as folder:
+            yield from work(Path(folder))
+
+
+def _usage(folder: Path) -> Iterable[BenchRow]:
+    store = SessionStore(folder / "chatctx.db")
+    chance, now = random.Random(1), time.time()
+    names = ", ".join(CallRow.__dataclass_fields__)
+    marks = ", ".join("?" * len(CallRow.__dataclass_fields__))
+    with store.transaction() as db:
+        db.executemany(
+            f"INSERT INTO calls ({names}) VALUES ({marks})",
+            ([getattr(call, name) for name in names.split(", ")] for call in _calls(chance, now)),
+        )
+    grouped = fastest(lambda: store.query(GROUPED), rounds=5)
+    store.close()
+    seconds, megabytes = _chatctx(folder, "usage")
+    yield BenchRow(f"chatctx usage, {CALLS:,} calls, against GROUP BY", seconds, grouped, 20, at_most=USAGE_SECONDS)
+    yield BenchRow("... its memory, against the promise", megabytes, USAGE_MB, 1.0, unit="MB")
+
+
+def _calls(chance: random.Random, now: float) -> Iterable[CallRow]:
+    models = [("anthropic", "claude-x"), ("openai", "gpt-5"), ("gemini", "gemini-3"), ("ollama", "qwen3")]
+    for _ in range(CALLS):
+        tokens = chance.randrange(1_000, 200_000)
+        yield CallRow(
+            new_id(), f"s{chance.randrange(200)}", None, "chat", *chance.choice(models),
+            now - chance.random() * 300 * 86_400, "success", round(tokens * chance.gauss(1, 0.01)), tokens, "delta",
+            tokens, 0, tokens, tokens // 2, 0, chance.randrange(5_000), 0, "provider", cost=chance.random(),
+        )  # fmt: skip
+
+
+def _context(folder: Path) -> Iterable[BenchRow]:
+    from tests.bench.growth import fill
+
+    fill(folder, MESSAGES)
+    (folder / "config.toml").write_text('[providers.bench]\nbase_url = "http://127.0.0.1:9/v1"\n', encoding="utf-8")
+    _chatctx(folder, "context", "s")  # counted once
+    store = SessionStore(folder / "chatctx.db")
+    read = fastest(lambda: store.messages("s"), rounds=3)
+    store.close()
+    seconds, _ = _chatctx(folder, "context", "s")
+    name = f"chatctx context, {MESSAGES:,} messages, against reading them"
+    yield BenchRow(name, seconds, read, 8, at_most=CONTEXT_SECONDS)
+
+
+def _import(folder: Path) -> Iterable[BenchRow]:
+    files = sorted(corpus_path("sessions/claude-code").glob("*.jsonl"))
+    if not files:
+        return
+    texts = [path.read_text(encoding="utf-8").splitlines() for path in files]
+    parsed = fastest(lambda: [json.loads(line) for lines in texts for line in lines if line], rounds=3)
+    size = sum(path.stat().st_size for path in files) / 1e6
+    seconds, _ = _chatctx(folder, "import", *map(str, files))
+    yield BenchRow(f"chatctx import, {size:.0f} MB of Claude Code, against json.loads", seconds, parsed, IMPORT_RATIO)
+
+
+def _chatctx(folder: Path, *arguments: str) -> tuple[float, float]:
+    """Processor seconds of a command, and the megabytes that it had at most."""
+    (folder / "config.toml").touch()
+    env = {
+        **os.environ,
+        "CHATCTX_CONFIG": str(folder / "config.toml"),
+        "CHATCTX_DATA_DIR": str(folder),
+        "CHATCTX_LOG_DIR": str(folder),
+    }
+    with subprocess.Popen([sys.executable, "-m", "tui", *arguments], stdout=subprocess.DEVNULL, env=env) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, arguments
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
