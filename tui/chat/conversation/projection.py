@@ -305,8 +305,14 @@ class Projection:
             self._clear()
             fresh = messages[:start]
         active = active_messages(fresh, state, target)
-        outgoing = (*self._prefix, *_outgoing(active, target, self._calls_sent, turn_over=True))
-        self._prefix, self._trimmed = opened(outgoing), None
+        outgoing = _outgoing(active, target, self._calls_sent, turn_over=True)
+        if self._prefix and self._trimmed is not None:
+            trim, kept = self._trimmed
+            bound = target.capabilities.prefix_bound
+            self._trimmed = trim, (*kept, *leave_out(outgoing, trim, prefix_bound=bound))
+        else:
+            self._trimmed = None
+        self._prefix = opened((*self._prefix, *outgoing))
         self._calls.update(ident for message in fresh for ident in call_ids(message))
         self._length, self._end = start, messages[start - 1]
 

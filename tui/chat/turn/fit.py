@@ -86,6 +86,7 @@ class RequestFitter:
             pinned=conversation.state.pinned,
             config=self._config(),
             prefix_bound=conversation.target.capabilities.prefix_bound,
+            trimmed=conversation.request(),
         )
 
     def _config(self) -> TruncationConfig:

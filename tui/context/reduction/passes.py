@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 
 from tui.context.reduction.groups import Group, group_messages, open_group, starts_turn, without_reasoning
 from tui.context.reduction.trimming import Cut, TrimState, group_dropped, shorten
@@ -94,10 +96,10 @@ class Trimmer:
         A turn with a pinned message keeps the message that began it: a conversation never starts with an answer.
         """
         pinned_turns = {g.turn for g in self.groups if self._is_pinned(g)}
-        for turn in range(-1, self._last_turn - preserve + 1):
-            if self.freed >= self.goal:
+        for turn, groups in groupby(self.groups, key=attrgetter("turn")):
+            if self.freed >= self.goal or turn > self._last_turn - preserve:
                 return
-            for group in (g for g in self.groups if g.turn == turn):
+            for group in groups:
                 if turn in pinned_turns and starts_turn(self.messages[group.indices[0]]):
                     continue
                 self._drop(group)
@@ -254,7 +256,8 @@ class Trimmer:
     def _shown(self, index: int, *, bare: bool) -> Message:
         message = self.messages[index]
         message = without_reasoning(message) if bare else message
-        cuts = {call: cut for (owner, call), cut in self._cuts.items() if owner == message.id}
+        calls = [_call_of(part) for part in message.parts if isinstance(part, ToolCall | ToolResult)]
+        cuts = {call: self._cuts[message.id, call] for call in calls if (message.id, call) in self._cuts}
         return shorten(message, cuts) if cuts else message
 
     def _cost(self, index: int) -> int:

@@ -127,13 +127,14 @@ def build_final_prompt(
     config: TruncationConfig = DEFAULT_TRUNCATION,
     prefix_bound: bool = False,
     bound: Callable[[Request], int] | None = None,
+    trimmed: Request | None = None,
 ) -> PromptResult:
     """The request to send under rolling context.
 
-    `request` is the projection without trims, `estimate` the size of a whole request in tokens, `bound` its upper bound
-    where known. Trims and measures again until the bound fits; if that is not possible the request is sent as long as
-    the estimate fits. Raises `ContextOverflowError` if it does not; the caller then keeps its state, since nothing was
-    sent.
+    `request` is the projection without trims, `trimmed` that under `state` if the caller has it, `estimate` the size of
+    a whole request in tokens, `bound` its upper bound where known. Trims and measures again until the bound fits; if
+    that is not possible the request is sent as long as the estimate fits. Raises `ContextOverflowError` if it does not;
+    the caller then keeps its state, since nothing was sent.
     """
     cautious = bound or estimate
 
@@ -142,7 +143,7 @@ def build_final_prompt(
         return request if messages == request.messages else replace(request, messages=messages)
 
     limit = budget.max_input
-    sent = under(state)
+    sent = trimmed = trimmed or under(state)
     tokens = cautious(sent)
     if limit is None:
         return PromptResult(sent, state, tokens, None, tokens)
@@ -178,7 +179,7 @@ def build_final_prompt(
     if tokens > limit and (tokens := estimate(sent)) > limit:
         raise ContextOverflowError(tokens, limit)
     changed = _changed(request.messages, state, grown, prefix_bound=prefix_bound)
-    freed = max(0, estimate(under(state)) - estimate(sent)) if passes else 0
+    freed = max(0, estimate(trimmed) - estimate(sent)) if passes else 0
     return PromptResult(sent, grown, tokens, limit, before, dropped, tuple(sorted(passes)), changed, freed_tokens=freed)
 
 
