@@ -13,7 +13,13 @@ from tui.terminal.browser import open_in_browser
 @pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="a window is always there")
 @pytest.mark.parametrize(
     ("environ", "opened"),
-    [({}, False), ({"DISPLAY": ":0"}, True), ({"WAYLAND_DISPLAY": "wayland-0"}, True), ({"BROWSER": "links"}, True)],
+    [
+        ({}, False),
+        ({"DISPLAY": ":0"}, True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, True),
+        ({"BROWSER": "links"}, True),
+        ({"DISPLAY": ":0", "TEXTUAL_DRIVER": "x:Y"}, False),
+    ],
 )
 def test_no_browser_draws_into_this_terminal(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, *, opened: bool

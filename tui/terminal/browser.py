@@ -9,7 +9,9 @@ from collections.abc import Mapping
 
 
 def has_browser(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a graphical browser may be available."""
+    """Whether a graphical browser may be available to the person."""
+    if "TEXTUAL_DRIVER" in environ:  # the screen is a browser, elsewhere
+        return False
     return sys.platform in ("darwin", "win32") or any(
         environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
     )
