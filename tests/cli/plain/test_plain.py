@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import pty
+import random
 import re
 import select
 import subprocess
@@ -21,6 +22,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
+from tests.bench.losses import Faults
 from tests.chat.fakes import ScriptedProvider, drain, open_workspace
 from tests.cli.conftest import Run, one_line
 from tests.usages import make_usage
@@ -38,6 +40,7 @@ from tui.chat.store.store import SessionStore
 from tui.cli.plain.lines import Lines
 from tui.cli.plain.plain import PlainChat
 from tui.cli.plain.turn import Speaker
+from tui.config.private import unsent_files
 from tui.messages import Message, Text, ToolCall
 from tui.tools.mcp.questions import Field, FormQuestion, Reply
 
@@ -257,6 +260,34 @@ async def test_leaving_writes_what_a_full_disk_kept_back(tmp_path: Path) -> None
         lines = cast("Lines", SimpleNamespace(message=end))
         assert await PlainChat(workspace, session, lines, talks=False).talk() == 0
         assert workspace.store.messages(session.id)[-1].text == "kept back"
+
+
+@pytest.mark.parametrize("stays", [False, True], ids=["the store recovers", "it does not"])
+async def test_what_was_written_and_not_taken_is_kept(
+    stays: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faults = Faults(random.Random(0))
+    async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
+        session = await workspace.new_session()
+        written = ["a long thought"]
+
+        async def message() -> str | None:
+            if written:
+                faults.share = 1.0
+                return written.pop()
+            faults.share = float(stays)
+            return None
+
+        lines = cast("Lines", SimpleNamespace(message=message, unread=lambda: ["typed ahead"]))
+        with faults.in_store():
+            await PlainChat(workspace, session, lines, talks=True).talk()
+        faults.share = 0.0
+        prompts, files = workspace.store.prompts(), unsent_files([tmp_path])
+        if stays:
+            assert [file.read_text() for file in files] == ["a long thought\ntyped ahead"]
+            assert f"What was not sent is in {files[0]}" in capsys.readouterr().err
+        else:
+            assert sorted(prompts) == ["a long thought", "typed ahead"] and not files
 
 
 async def test_a_question_of_a_server_is_asked_during_a_turn_and_cancelled_between_turns(

@@ -65,6 +65,10 @@ class Lines:
             self._arrived.put_nowait(line)
         return answer
 
+    def unread(self) -> list[str]:
+        """The lines that nobody has taken."""
+        return [line for line in self._drained() if line and line.strip()]
+
     def _drained(self) -> list[str | None]:
         return [self._arrived.get_nowait() for _ in range(self._arrived.qsize())]
 

@@ -25,6 +25,7 @@ from tui.cli.plain.turn import Speaker
 from tui.cli.plain.ui import PlainUI
 from tui.commands import registry as commands
 from tui.commands.ui import Chat
+from tui.config.private import write_unsent
 from tui.config.settings import Settings
 from tui.terminal.signals import on_termination
 from tui.text.clean import clean_line
@@ -70,6 +71,7 @@ class PlainChat:
         self._ui = PlainUI(self)
         self._speaker = Speaker(self)
         self._code = 0
+        self._unsent: list[str] = []  # messages that the store did not take
         self._prompt = ""  # the last question, while its answer is pending
         self._pressed = float("-inf")
         self._asking = asyncio.Lock()  # one question at a time
@@ -95,11 +97,19 @@ class PlainChat:
         return self._code
 
     async def _leave(self) -> None:
-        """End the chat. Answers held back by a full disk are written with the next change."""
+        """End the chat. Answers held back by a full disk are written with the next change.
+
+        Messages that were written and not taken any more go to the prompt history, else to a file.
+        """
+        unsent = [*self._unsent, *(self._lines.unread() if self.talks else ())]
         try:
+            for text in unsent:
+                await self.workspace.add_prompt(text)
             await self.session.save_draft(self.session.draft)
         except StoreError as error:
-            complain(str(error))
+            settings = self.workspace.settings
+            path = write_unsent("\n".join(unsent), (settings.data_dir, settings.log_dir)) if unsent else None
+            complain(f"{error}. What was not sent is in {path}" if path else str(error))
 
     def attach(self, session: ChatSession) -> None:
         """Switch to another conversation."""
@@ -159,7 +169,11 @@ class PlainChat:
         """Handle one message. Returns False to quit."""
         if not text.strip():
             return True
-        await self.workspace.add_prompt(text)
+        try:
+            await self.workspace.add_prompt(text)
+        except StoreError:
+            self._unsent.append(text)
+            raise
         if not commands.is_command(text):
             text = text[1:] if text.startswith(" /") else text
             attachments = await named_attachments(text, self.workspace, self.session, Path.cwd())
