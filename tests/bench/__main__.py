@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from tests.bench.rows import BenchRow, table
 
 # One module for each group of rows: it has `rows() -> Iterable[BenchRow]`. Add yours here.
-GROUPS = ("accounting", "transcript", "startup", "growth", "streaming", "commands")
+GROUPS = ("accounting", "transcript", "startup", "resources", "growth", "streaming", "commands")
 # One module for each program: it has `main(arguments) -> int`.
 PROGRAMS = (
     "actions",
@@ -22,6 +22,7 @@ PROGRAMS = (
     "fit_priors",
     "fuzz",
     "languages",
+    "peers",
     "losses",
     "real_windows",
     "simulate",
