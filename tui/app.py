@@ -30,6 +30,7 @@ from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, fin
 
 if TYPE_CHECKING:
     from tui.config.settings import Settings
+    from tui.terminal.early import EarlyTerminal
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +75,11 @@ class ChatApp(CopyingApp):
         Binding("ctrl+c", "interrupt", "Copy, stop, leave", id="app.interrupt", show=False, system=True),
     ]
 
-    def __init__(self, settings: Settings, open_workspace: OpenWorkspace) -> None:
+    def __init__(
+        self, settings: Settings, open_workspace: OpenWorkspace, terminal: EarlyTerminal | None = None
+    ) -> None:
         self.settings = settings
+        self._terminal = terminal
         self._pressed = 0.0
         self._leaving: asyncio.Task[None] | None = None
         self._early: list[Event] | None = []  # text typed before the prompt was ready; None once it is
@@ -89,7 +93,8 @@ class ChatApp(CopyingApp):
 
     def get_driver_class(self) -> type[Driver]:
         """The usual driver, with our parser of keys and pastes, and a writer that survives the terminal."""
-        return use_lasting_writer(use_terminal_parser(super().get_driver_class()))
+        typed = self._terminal.in_line_mode if self._terminal is not None else 0
+        return use_lasting_writer(use_terminal_parser(super().get_driver_class(), typed))
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Filter control characters from the lines of all widgets."""
@@ -133,6 +138,8 @@ class ChatApp(CopyingApp):
 
     def on_mount(self) -> None:
         """Apply the person's keys and report theme errors. Signals end the program like ctrl+q."""
+        if self._terminal is not None and (attributes := self._terminal.hand_over()) is not None:
+            setattr(self._driver, "attrs_before", attributes)  # noqa: B010  # it found the terminal in raw mode
         if not self.is_headless:
             on_termination(self._start_leaving)
         self.app_resume_signal.subscribe(self, lambda _: self._repaint(), immediate=True)

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -100,11 +101,11 @@ def _history(messages: int) -> float:
         store.create_session(SessionInfo(ident := new_id(), "long", "bench", MODEL, 0, 0))
         with store.transaction():
             for number in range(messages):
-                by = ("assistant", "bench", MODEL) if number % 2 else ("user", "", "")
                 text = (Text(f"{number} " + "some words here " * 25),)
-                store.add_message(
-                    ident, Message(by[0], text, new_id(), created_at=float(number), provider=by[1], model=by[2])
-                )
+                message = Message("user", text, new_id(), created_at=float(number))
+                if number % 2:
+                    message = replace(message, role="assistant", provider="bench", model=MODEL)
+                store.add_message(ident, message)
         store.close()
         with Program([*OWN, "--continue"], _env(folder, server.url, "openai"), folder) as program:
             program.wait_for(PROMPT.encode())

@@ -19,6 +19,7 @@ from tui.config.settings import ConfigError, Settings, load_settings
 if TYPE_CHECKING:
     from tui.chat.workspace import Workspace
     from tui.cli.command import Invocation
+    from tui.terminal.early import EarlyTerminal
 
 MOST_BYTES = 2_000_000
 OWN = ("tui", "chatctx")
@@ -99,6 +100,13 @@ def chat(settings: Settings, *, resume: str | None) -> int:
             from tui.cli.plain import plain
 
             return plain.run(settings, resume=resume)
+    from tui.terminal.early import EarlyTerminal
+
+    with EarlyTerminal() as terminal:
+        return _run_chat(settings, resume, terminal)
+
+
+def _run_chat(settings: Settings, resume: str | None, terminal: EarlyTerminal) -> int:
     sys.setswitchinterval(0.001)  # seconds: threads count, store and draw while the screen handles keys
     gc.disable()  # start-up creates thousands of permanent objects: a fifth of the time to the first frame
     from tui.app import ChatApp
@@ -110,7 +118,7 @@ def chat(settings: Settings, *, resume: str | None) -> int:
         workspace.servers.start(app.chat.answer_server)
         return workspace
 
-    app = ChatApp(settings, open_workspace)
+    app = ChatApp(settings, open_workspace, terminal)
     app.run()
     return app.return_code or 0
 

@@ -44,6 +44,9 @@ _SHIFT = 0b1
 class TerminalParser(XTermParser):
     """Textual's parser with corrections. Installed by `use_terminal_parser`."""
 
+    in_line_mode = 0
+    """Bytes typed while the terminal was still in line mode, which makes a newline of enter."""
+
     def __init__(self, debug: bool = False) -> None:
         self._paste: list[str] | None = None  # the pieces of an unfinished paste
         self._after_escape = False  # whether the last input to Textual's parser was an ESC
@@ -55,6 +58,9 @@ class TerminalParser(XTermParser):
         """The events in `data`, which may be cut anywhere; "" is the end of the input."""
         if not data:
             yield from super().feed(data)
+        elif TerminalParser.in_line_mode:
+            size, TerminalParser.in_line_mode = TerminalParser.in_line_mode, 0
+            data = with_enter(data, size)
         while data:
             data = yield from (self._read_keys(data) if self._paste is None else self._read_paste(data))
 
@@ -111,6 +117,15 @@ class TerminalParser(XTermParser):
         return super()._sequence_to_key_events(sequence, alt)
 
 
+def with_enter(data: str, size: int) -> str:
+    """`data` with enter as a key, if that ends the first `size` bytes, which are a single line.
+
+    Several lines may be pasted: they stay text.
+    """
+    typed = data.encode()[:size].decode(errors="ignore")
+    return f"{typed[:-1]}\r{data[len(typed) :]}" if typed.find("\n") == len(typed) - 1 >= 0 else data
+
+
 def _with_new_encodings(data: str) -> str:
     """`data` with alt as a modifier rather than a leading ESC, which Textual reads as a separate key."""
     if data == "\\\r\n":  # sent by some VS Code configurations for shift+enter
@@ -120,8 +135,12 @@ def _with_new_encodings(data: str) -> str:
     return _ALT_KEY.sub(lambda match: f"\x1b[1;3{match[1]}" if match[1] else f"\x1b[{match[2]};3~", data)
 
 
-def use_terminal_parser(driver: type[Driver]) -> type[Driver]:
-    """A subclass of `driver` that reads with `TerminalParser`; Textual has no other way to set a parser."""
+def use_terminal_parser(driver: type[Driver], in_line_mode: int = 0) -> type[Driver]:
+    """Let `driver` read with `TerminalParser`; Textual has no other way to set a parser.
+
+    `in_line_mode` is how many bytes were typed before the terminal was in raw mode.
+    """
+    TerminalParser.in_line_mode = in_line_mode
     for name in (driver.__module__, "textual.drivers.win32"):
         if hasattr(module := sys.modules.get(name), "XTermParser"):
             setattr(module, "XTermParser", TerminalParser)  # noqa: B010

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from collections.abc import Callable
 
@@ -14,6 +13,8 @@ def on_termination(act: Callable[[], object]) -> None:
 
     Event loops on Windows have no signal handlers: there the signal's own handler wakes the loop.
     """
+    import asyncio  # not before the terminal is taken
+
     loop = asyncio.get_running_loop()
     for name in ENDING:
         if (number := getattr(signal, name, None)) is None:

@@ -1,0 +1,93 @@
+"""The terminal until Textual has it: Textual takes a fifth of a second to load, and keys typed meanwhile are kept.
+
+They wait in the terminal's own buffer. Until the terminal is in raw mode it would echo them and turn enter into a
+newline. Only POSIX terminals; elsewhere nothing happens.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+from tui.terminal.signals import ENDING
+
+if sys.platform != "win32":
+    import fcntl
+    import termios
+    import tty
+
+_ENTER = (
+    "\x1b[?1049h\x1b[?2004h\x1b[{row};1H › "  # alternate screen, bracketed paste, the prompt where Textual draws it
+)
+_LEAVE = "\x1b[?2004l\x1b[?1049l"
+
+
+class EarlyTerminal:
+    """Raw mode and a prompt while the context is open. It ends as it began, unless Textual took over (`hand_over`).
+
+    `in_line_mode` is how many bytes were typed before. A signal that asks the program to end raises SystemExit here.
+    """
+
+    def __init__(self) -> None:
+        self.in_line_mode = 0
+        self._before: list[Any] | None = None
+        self._screen_taken = False
+        self._handlers: dict[int, Any] = {}
+
+    def __enter__(self) -> EarlyTerminal:
+        if sys.platform != "win32" and "TEXTUAL_DRIVER" not in os.environ:
+            with suppress(OSError, ValueError, termios.error):  # Textual says what is wrong
+                self._take(sys.__stdin__.fileno() if sys.__stdin__ else -1)
+        return self
+
+    def _take(self, terminal: int) -> None:
+        if sys.platform == "win32":
+            return
+        before = termios.tcgetattr(terminal)
+        for name in ENDING:
+            number = getattr(signal, name)
+            self._handlers[number] = signal.signal(number, self._end)
+        self._before = before
+        raw = termios.tcgetattr(terminal)
+        raw[tty.IFLAG] &= ~(termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR)
+        raw[tty.LFLAG] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
+        termios.tcsetattr(terminal, termios.TCSANOW, raw)  # unlike TCSAFLUSH it keeps what was typed
+        self.in_line_mode = int.from_bytes(fcntl.ioctl(terminal, termios.FIONREAD, bytes(4)), sys.byteorder)
+        self._screen_taken = True
+        self._write(_ENTER.format(row=os.get_terminal_size(terminal).lines - 1))
+
+    def hand_over(self) -> list[Any] | None:
+        """Textual has the terminal now, and restores the screen.
+
+        Returns the attributes that it has to restore; None: those that it found.
+        """
+        self._screen_taken = False
+        self._restore_handlers()
+        return self._before
+
+    def __exit__(self, *_: object) -> None:
+        if sys.platform == "win32" or self._before is None:
+            return
+        if self._screen_taken:
+            self._write(_LEAVE)
+        self._restore_handlers()
+        assert sys.__stdin__ is not None
+        with suppress(termios.error):  # it may be gone
+            termios.tcsetattr(sys.__stdin__.fileno(), termios.TCSANOW, self._before)
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    def _restore_handlers(self) -> None:
+        handlers, self._handlers = self._handlers, {}
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+    def _write(self, text: str) -> None:
+        if sys.__stderr__ is not None:  # where Textual draws
+            sys.__stderr__.write(text)
+            sys.__stderr__.flush()
