@@ -87,6 +87,18 @@ def _import(folder: Path) -> Iterable[BenchRow]:
     yield BenchRow(f"chatctx import, {size:.0f} MB of Claude Code, against json.loads", seconds, parsed, IMPORT_RATIO)
 
 
+# A child's `ru_maxrss` begins with what its parent had; this is its own.
+_RUN = """
+import atexit, runpy, sys
+report = sys.argv.pop(1)
+def note():
+    with open("/proc/self/status") as status, open(report, "w") as file:
+        file.write(status.read().split("VmHWM:")[1].split()[0])
+atexit.register(note)
+runpy.run_module("tui", run_name="__main__", alter_sys=True)
+"""
+
+
 def _chatctx(folder: Path, *arguments: str) -> tuple[float, float]:
     """Processor seconds of a command, and the megabytes that it had at most."""
     (folder / "config.toml").touch()
@@ -96,8 +108,10 @@ def _chatctx(folder: Path, *arguments: str) -> tuple[float, float]:
         "CHATCTX_DATA_DIR": str(folder),
         "CHATCTX_LOG_DIR": str(folder),
     }
-    with subprocess.Popen([sys.executable, "-m", "tui", *arguments], stdout=subprocess.DEVNULL, env=env) as process:
+    report = folder / "memory"
+    command = [sys.executable, "-c", _RUN, str(report), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=env) as process:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, arguments
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    return used.ru_utime + used.ru_stime, int(report.read_text(encoding="ascii")) / 1024
