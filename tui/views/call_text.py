@@ -13,7 +13,7 @@ from tui.text.clean import clean_line, clean_output, clean_text
 from tui.text.numbers import plural
 
 MOST_LINES = 2_000
-MOST_CHARACTERS = 200_000
+MOST_CHARACTERS = 100_000
 LONG_VALUE = 60  # characters; longer lists and objects get lines of their own
 
 
