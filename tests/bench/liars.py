@@ -152,7 +152,7 @@ LIARS: dict[str, Lie] = {
     "noise": lambda c: Said(round(c.input * c.chance.uniform(0.8, 1.2)), c.output),
     "every other call": lambda c: Said(c.input if len(c.before) % 2 else 3 * c.input, c.output),
     "a prompt of its own": lambda c: Said(c.input + HIDDEN, c.output),
-    "with the answer's reserve": lambda c: Said(c.input + c.chance.choice((1_024, 4_096, 16_000)), c.output),
+    "with the answer's reserve": lambda c: Said(c.input + c.chance.randint(1_000, 16_000), c.output),
     "seconds since the epoch": lambda c: Said(1_764_339_300 + len(c.before), c.output),
     "beyond all integers": lambda c: Said(10**30, 10**30),
     "not a number": lambda c: Said(float("nan"), float("inf")),
@@ -307,7 +307,7 @@ async def _converse(cell: Lying, store: SessionStore) -> Held:
     target = Target("liar", name, server.capabilities(name), (system,), session=info.id)
     session = ChatSession(Conversation(store, info, [], [], target), services)
     chance = random.Random(cell.seed + 1)
-    proofs = 0  # reports of a cut prompt so far
+    proofs = largest = 0  # reports of a cut prompt so far: the request grew, and what was read did not
     for turn in range(cell.honest + cell.lies + AFTER):
         server.lying = cell.honest <= turn < cell.honest + cell.lies
         after = turn - cell.honest - cell.lies
@@ -315,8 +315,9 @@ async def _converse(cell: Lying, store: SessionStore) -> Held:
         held.calls += 1
         failed = [event.text for event in events if isinstance(event, TurnFailed)]
         _judge(cell, server, session, held, turn=turn, after=after, failed=failed, proved=proofs >= 2)
-        if server.cuts and server.read < PROVED * server.calls[-1].input:
+        if server.cuts and server.read < PROVED * server.calls[-1].input and server.read <= largest:
             proofs += 1
+        largest = max(largest, server.read)
     return held
 
 

@@ -120,7 +120,7 @@ def test_a_server_that_contradicts_what_it_confirmed_is_not_called_exact_again(k
     talk = Talk(known)
     for _ in range(5):
         talk.honest(200)
-    for share in (0.8, 0.8, 0.8, 0.8, 1.0, 1.0, 1.0, 1.0):
+    for share in (0.85, 0.85, 0.85, 0.85, 1.0, 1.0, 1.0, 1.0):
         talk.next(20)
         talk.report(round(share * talk.truth()))
         assert talk.estimate().source != "exact"

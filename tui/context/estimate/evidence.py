@@ -25,6 +25,7 @@ UNCONFIRMED = 0.4  # factor on it, if the earlier report is not confirmed itself
 WITNESSES = 8  # confirmed reports that a new one has to agree with, so that small errors don't add up
 AGREED = 3  # reports that agree with each other and with the next are confirmed ...
 LIKELY, AGREED_UNLIKELY = 1.5, 6  # ... or so many, where they are further from the estimate of the text than this
+NEAR = 1.2  # ratio to the estimate of the text, within which two reports outweigh confirmed ones
 TEXT_SHARE, TEXT_SLACK = 0.10, 48.0  # at most, between a first report and the estimate from text alone
 CONFIRMED_SHARE, CONFIRMED_SLACK = 0.04, 12.0  # between a report and an estimate made without it
 PACKED_BYTES, PACKED_FROM, PACKED_SHARE = 12, 2_000, 1 / 3  # bytes a token, over so many bytes, of the estimate
@@ -222,8 +223,8 @@ def _contradiction(claim: Claim, steps: Sequence[Step], against: Sequence[Step])
     Two reports in a row outweigh confirmed ones, but not against the text: a prompt may be cut twice at the same place.
     """
     unsure, nearer = not any(step.verdict.confirmed for step in against), _nearer(claim, against)
-    likely = nearer or min(_distance(claim.tokens, claim.scratch - extra) for extra in (0, claim.hidden)) <= LIKELY
-    if (likely and _seconded(claim, steps)) or (unsure and nearer):
+    near = nearer or min(_distance(claim.tokens, claim.scratch - extra) for extra in (0, claim.hidden)) <= NEAR
+    if (near and _seconded(claim, steps)) or (unsure and nearer):
         alone = _alone(claim)
         return replace(alone, confirmed=alone.confirmed and unsure, overrules=True)
     return _doubted(claim, steps, _reason(claim, against[0]))
