@@ -135,7 +135,8 @@ class Claim:
     upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte.
     `excesses` are the tokens of the first calls of other conversations beyond their text. `recorded`: the request is
     from a recording, which may lack parts of what was sent, or have parts that were not: nothing about it is certain.
-    `disputed`: the server has contradicted its own confirmed numbers in this conversation.
+    `disputed`: the server has contradicted its own confirmed numbers in this conversation. `established`: many calls of
+    the model were measured, and none had a hidden prompt.
     """
 
     tokens: int
@@ -152,6 +153,7 @@ class Claim:
     recorded: bool = False
     margin: float = 0.0
     disputed: bool = False
+    established: bool = False
 
     @property
     def doubt(self) -> float:
@@ -289,11 +291,12 @@ def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
         return _alone(claim)  # another vocabulary than its name says
     seconded = bool(steps) and not steps[0].verdict.believed and steps[0].agrees(claim.tokens)
     again = not steps and any(abs(claim.excess - other) <= claim.margin + EXCESS_SLACK for other in claim.excesses)
-    if claim.excess > HIDDEN_SHARE * (claim.window or USUAL_WINDOW) or not (seconded or again):
+    surely = seconded and abs(claim.tokens - steps[0].forecast) <= EXCESS_SLACK  # two random numbers seldom are
+    enough = surely if claim.established else seconded or again
+    if claim.excess > HIDDEN_SHARE * (claim.window or USUAL_WINDOW) or not enough:
         most = claim.plausible if within_bytes else claim.most
         return Verdict("doubted", f"{claim.tokens:,} tokens, and what was sent can have {most:,.0f} at most")
     hidden, reason = round(claim.excess), f"the server adds about {claim.excess:,.0f} tokens of its own"
-    surely = seconded and abs(claim.tokens - steps[0].forecast) <= EXCESS_SLACK  # two random numbers seldom are
     return Verdict("hidden", reason, confirmed=surely, agreed=int(seconded), hidden=hidden)
 
 

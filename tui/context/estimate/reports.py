@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tui.context.estimate.calibration import Calibration
+from tui.context.estimate.errors import ENOUGH_CALLS
 from tui.context.estimate.evidence import Claim, Step, Verdict, weigh
 from tui.context.estimate.ledger import Sums
 from tui.context.estimate.prediction import Situation, judged_by_learning, learned, preamble_margin, text_margin
@@ -139,4 +140,5 @@ def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: b
         window=window,
         recorded=recorded,
         disputed=disputed,
+        established=calibration.calls >= ENOUGH_CALLS and not hidden,
     )
