@@ -8,7 +8,7 @@ from tui.chat.interchange.following import Followed
 from tui.context.usage.usage import ContextUsage
 from tui.text.cells import clip, plain
 from tui.text.names import PREAMBLE_ROWS
-from tui.text.numbers import approx, money, percent, plural, tokens_exact, tokens_short
+from tui.text.numbers import approx, money, percent, plural, size_text, tokens_exact, tokens_short
 from tui.views.context.picture import picture_lines
 
 _GROUPS = (
@@ -83,6 +83,8 @@ def _sentences(followed: Followed) -> list[str]:
     if followed.within_percent is not None:
         forecast += f", 95 % within {percent(followed.within_percent, digits=1)}"
     sentences.append(forecast)
+    if followed.skipped:
+        sentences.append(f"the first {size_text(followed.skipped)} of the file were not read")
     if followed.subagents:
         tokens = tokens_exact(followed.subagent_tokens)
         sentences.append(f"{plural(followed.subagents, 'subagent')}, {tokens} tokens of their own")

@@ -16,6 +16,7 @@ from tui.chat.interchange.following import Followed, Follower, newest_session
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.replay import replay
 from tui.chat.interchange.tail import Tail
+from tui.views.watch_lines import watch_lines
 
 
 def lines(calls: int) -> list[dict[str, Any]]:
@@ -102,6 +103,7 @@ def test_of_a_large_file_only_the_end_is_read(tmp_path: Path, monkeypatch: pytes
     assert 5 <= found.calls < 60
     assert found.usage.total == pytest.approx(1_000 + 100 * 59 + 9, abs=15)
     assert found.cost_today is None  # what stands before may be of today, too
+    assert any("of the file were not read" in line.plain for line in watch_lines(found, 80))
     append(path, *lines(61)[-2:])
     assert state(Follower(path)).usage.total > found.usage.total
 

@@ -46,7 +46,8 @@ SECONDS_A_DAY = 86_400
 class Followed:
     """The current state of the session. Tokens, US dollars today, shares from 0 to 1; None is unknown.
 
-    `forecasts` are the errors in percent of every predicted call, oldest first.
+    `forecasts` are the errors in percent of every predicted call, oldest first. `skipped` are bytes at the beginning of
+    the file that were not read: calls, forecasts and the division of the context do not have what stands there.
     """
 
     program: str
@@ -60,6 +61,7 @@ class Followed:
     cost_today: float | None
     subagents: int
     subagent_tokens: int
+    skipped: int
 
     @property
     def calls_left(self) -> int | None:
@@ -198,6 +200,7 @@ class Follower:
             cost_today=self._cost(recording, now - now % SECONDS_A_DAY),
             subagents=len(subagents),
             subagent_tokens=sum(subagents),
+            skipped=self._tail.skipped or self._start,
         )
 
     def _measure(self, recording: Recording) -> None:

@@ -71,6 +71,7 @@ def _entry(followed: Followed) -> dict[str, object]:
         "forecasts_within_percent": followed.within_percent,
         "subagents": followed.subagents,
         "subagent_tokens": followed.subagent_tokens,
+        "skipped_bytes": followed.skipped,
     }
 
 
