@@ -151,7 +151,7 @@ class _PlainWriter:
         if isinstance(branches := schema.get("oneOf"), list):
             plain.setdefault("anyOf", branches)
         if isinstance(types := plain.get("type"), list):
-            plain["type"] = next((kind for kind in types if kind != "null"), "string")
+            plain["type"] = next((kind for kind in types if isinstance(kind, str) and kind != "null"), "string")
             if "null" in types:
                 plain["nullable"] = True
         if isinstance(fields := plain.get("properties"), Mapping):
