@@ -10,7 +10,7 @@ from textual.content import Content
 
 from tests.screens.conftest import running
 from tests.screens.talks import Talk
-from tui.screens.base import Panel, clickable
+from tui.screens.base import LongText, Panel, clickable
 from tui.screens.form import FormPanel
 from tui.screens.pager import Pager
 from tui.screens.picker import Picker
@@ -32,6 +32,17 @@ async def test_nothing_is_agreed_to_before_the_end_of_its_text_was_on_screen() -
             await run.press("pagedown")
         await run.press("enter")
         await run.until(lambda: answers == ["yes"])
+
+
+async def test_a_text_of_megabytes_is_shown_by_its_ends() -> None:
+    text = "begin\n" + "x" * 3_000_000 + "\nthe end"
+    async with running(Talk(), size=(60, 20)) as run:
+        panel = QuestionPanel(Question("Start?", text, ANSWERS, must_read=("yes",)))
+        run.app.push_screen(panel)
+        await run.shows("begin")
+        panel.query_one(LongText).scroll_end(animate=False)
+        await run.shows("the end", "page down more")
+        assert panel.query_one(LongText).virtual_size.height < 2_500
 
 
 MARKUP = "[b]x[/b] [@click=app.quit]y[/] [/] [$z \\[ ["

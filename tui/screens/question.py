@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 
 from tui.screens.base import QUIET, LongText, Panel, clickable, set_title
 from tui.text.cells import pad, plain
+from tui.views.call_text import both_ends
 from tui.views.view import Option as Answer
 from tui.views.view import Question
 
@@ -58,7 +59,7 @@ class QuestionPanel(Panel[str]):
         with Vertical(classes="panel") as panel:
             set_title(panel, self.question.title)
             with LongText():
-                yield Static("\n".join(map(plain, self.question.text.split("\n"))), markup=False)
+                yield Static(both_ends([("", plain(line)) for line in self.question.text.split("\n")]), markup=False)
             yield OptionList(*(Option(self._line(item)) for item in self.question.answers), compact=True)
 
     def on_mount(self) -> None:

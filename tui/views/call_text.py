@@ -48,6 +48,11 @@ def readable_arguments(arguments: Mapping[str, Any]) -> Content:
             lines.append((label, rows[0] or '""'))
         else:
             lines += [(label, ""), *(("  │ ", row) for row in rows)]
+    return both_ends(lines)
+
+
+def both_ends(lines: Sequence[tuple[str, str]]) -> Content:
+    """`lines`, each a label and a text, without the middle if they are too many to be laid out at once."""
     ends = [_as_far_as(MOST_LINES // 2, MOST_CHARACTERS // 2, end) for end in (lines, lines[::-1])]
     return Content("\n").join(_joined(lines, *ends))
 
