@@ -6,15 +6,18 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from tui.chat.store.database import Database
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import storable
 from tui.context.counting.model_names import another_family
-from tui.context.estimate.evidence import Verdict
-from tui.context.usage.usage import ContextUsage
-from tui.messages import Request, Usage
+from tui.messages import Usage
+
+if TYPE_CHECKING:
+    from tui.context.estimate.evidence import Verdict
+    from tui.context.usage.usage import ContextUsage
+    from tui.messages import Request
 
 RECENT = 500
 """Number of latest calls searched for recently used models."""
