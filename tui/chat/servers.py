@@ -82,7 +82,7 @@ class Servers:
             self._follow_servers()
 
     def start(self, ask: Ask | None = None) -> None:
-        """Start the servers in the background. `ask` asks the person what they want to know; None: nobody is there."""
+        """Start the servers in the background. `ask` asks the person their questions; None: no one can be asked."""
         self._hub.ask = ask or self._hub.ask
         if self._hub.servers:
             self._later(self._hub.start())
@@ -138,7 +138,7 @@ class Servers:
         return self._new(lines)
 
     def absent(self) -> list[str]:
-        """Servers that are neither ready nor failed, so that a request goes without them; each line once."""
+        """Servers that are still starting, so that a request is sent without their tools; each line once."""
         lines = []
         for status in (line.status for line in self.lines):
             if status.state in ("starting", "reconnecting") and not status.tools:
@@ -190,7 +190,7 @@ class Servers:
         await self._hub.restart(name)
 
     async def sign_in(self, name: str) -> SignIn:
-        """Let the person sign in to a server. Raises `ToolError` where that is not to be done."""
+        """Let the person sign in to a server. Raises `ToolError` if it has no sign-in."""
         self._check_sign_in(name)
         attempt = SignIn()
         await self._hub.sign_in(name, attempt)
@@ -294,7 +294,7 @@ class Servers:
         return attachments
 
     async def follow(self, resource: ServerResource) -> None:
-        """The resource goes out: `news` has it when it changes, if its server tells."""
+        """The resource is sent: `news` reports its changes, if its server announces them."""
         server = self._hub.servers.get(resource.server)
         if server is not None:
             self._announced.discard(_updated_line(server.status, resource.uri))

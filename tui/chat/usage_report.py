@@ -97,7 +97,7 @@ def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
 
 
 def groups_of(calls: Iterable[CallRow], session: str = "") -> list[CallGroup]:
-    """Each call that is over as a group of its own. `CallLog.groups` adds up many at once."""
+    """Each finished call as its own group. `CallLog.groups` adds up many at once."""
     return [_group(call, session) for call in calls if call.status != "pending"]
 
 
@@ -130,7 +130,7 @@ def _group(call: CallRow, session: str) -> CallGroup:
 
 
 def inherited(calls: Iterable[CallRow], session: str) -> list[CallRow]:
-    """Of the calls that made a fork's messages those from before it was one. They count where they were made."""
+    """A fork's calls from before the fork. They count in the session that made them."""
     by_message: dict[str | None, list[CallRow]] = defaultdict(list)
     for call in calls:
         by_message[call.message].append(call)

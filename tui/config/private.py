@@ -17,7 +17,7 @@ FOLDER = "chatctx"
 """Default name of our folders: existing folders are restricted only if they have this name."""
 
 UNSENT = "unsent-"
-"""Beginning of the names of files with text that the store did not take."""
+"""Prefix of the names of files with text that could not be stored."""
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -50,7 +50,7 @@ def open_private(path: Path | str, mode: str, **how: Any) -> IO[Any]:
 
 
 def write_unsent(text: str, folders: Iterable[Path]) -> Path | None:
-    """Write what the store did not take to a new private file in the first of `folders`, else in a temporary folder.
+    """Write text that could not be stored to a new private file in the first of `folders`, else in a temporary one.
 
     Returns its path, None where nothing can be written.
     """

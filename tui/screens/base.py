@@ -127,7 +127,7 @@ def set_title(panel: Widget, text: str) -> None:
 
 
 class LongText(VerticalScroll, can_focus=False):
-    """A text above answers. `read` is set once its end has been on screen: what was not seen is not agreed to."""
+    """A text above answers. `read` is set once its end has been on screen: agreeing requires reading it."""
 
     read = var(False)
 
@@ -139,14 +139,14 @@ class LongText(VerticalScroll, can_focus=False):
         self._look()
 
     def on_resize(self) -> None:
-        """The end may be visible from the beginning."""
+        """The end may be visible at once."""
         self.call_after_refresh(self._look)
 
     def _look(self) -> None:
         self.read = self.read or (self.size.height > 0 and self.scroll_offset.y >= self.max_scroll_y)
 
     def page(self, pages: int) -> None:
-        """Scroll by so many heights, with a line in common."""
+        """Scroll by this many heights, less one line."""
         self.scroll_relative(y=pages * max(1, self.size.height - 1), animate=False)
 
     @property

@@ -1,4 +1,4 @@
-"""What the terminal shows, so that only what changed is written, and what moved is moved by the terminal."""
+"""The terminal's contents, so that only changes are written, and the terminal itself scrolls moved lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from rich.console import Console, RenderableType
 from textual._compositor import ChopsUpdate, LayoutUpdate
 
-LEAST_ROWS = 4  # that have to have changed before a movement is looked for
+LEAST_ROWS = 4  # changed rows from which scrolling is considered
 
 
 class Piece(NamedTuple):
@@ -48,14 +48,14 @@ class Movement(NamedTuple):
 
 
 class ScreenChanges:
-    """Turns Textual's updates, which repaint whole regions, into the least that has to be written."""
+    """Reduces Textual's updates, which repaint whole regions, to what has changed."""
 
     def __init__(self) -> None:
         self._lines: Lines = {}
         self._width = 0
 
     def forget(self) -> None:
-        """Something else may have written to the terminal."""
+        """Forget the contents: another program may have written to the terminal."""
         self._lines = {}
 
     def of(self, update: RenderableType) -> RenderableType:
@@ -70,7 +70,7 @@ class ScreenChanges:
                 return update
 
     def note(self, update: LayoutUpdate, console: Console) -> None:
-        """A region is written whole, also where the terminal should show it already."""
+        """Write a whole region, even where the terminal should show it already."""
         lines: dict[int, Line] = {}
         for y, strips in enumerate(update.strips, update.region.y):
             x, line = update.region.x, dict[int, Piece]()
@@ -96,7 +96,7 @@ class ScreenChanges:
         if movement is not None:
             shown, sequence = movement.apply(shown), movement.sequence
             inside = range(movement.top, movement.bottom + 1)
-            wanted = {**{y: dict(self._lines[y]) for y in inside}, **wanted}  # what is beside it has moved along
+            wanted = {**{y: dict(self._lines[y]) for y in inside}, **wanted}  # scrolling moves whole lines
         self._lines = {**self._lines, **wanted}
         return sequence + "".join(_written(shown, wanted))
 
@@ -129,7 +129,7 @@ def _written(shown: Lines, wanted: Lines) -> Iterable[str]:
 
 
 def find_movement(shown: Lines, wanted: Lines, width: int) -> Movement | None:
-    """The movement of lines after which least is left to be written; None where it is no gain.
+    """The movement of lines that leaves the least to be written; None if none saves anything.
 
     It moves whole lines, so that all of them have to be known.
     """

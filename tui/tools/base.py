@@ -32,11 +32,11 @@ class ToolOutput:
 
 
 def _nobody(_text: str) -> None:
-    """Nobody follows the call."""
+    """Ignores progress."""
 
 
 progress: ContextVar[Callable[[str], None]] = ContextVar("progress", default=_nobody)
-"""Of the call that runs: what a tool tells while it runs, a few words for a person. On the event loop."""
+"""Reports the progress of the running call, a few words for a person. On the event loop."""
 
 
 class ToolError(Exception):

@@ -51,7 +51,7 @@ def predicted_instead(rows: Sequence[CallRow]) -> dict[str, int]:
 
 
 def how_taken(row: CallRow) -> str:
-    """What the report is worth and why, or why there is none."""
+    """Whether the report is believed and why, or why there is none."""
     if row.status == "pending":
         return "not answered yet"
     if row.kind != "chat":
@@ -117,7 +117,7 @@ def _when(at: float, now: float) -> str:
 
 
 def request_head(width: int) -> Content:
-    """The heads of `request_line`."""
+    """The column titles of `request_line`."""
     text = f"{'#':>4}"
     text += f"  {'when':>6}" if width >= _WIDE else ""
     text += f"{'predicted':>11}" if width >= _MEDIUM else ""
@@ -126,7 +126,7 @@ def request_head(width: int) -> Content:
 
 
 def request_details(row: CallRow) -> str:
-    """All that is known of a request, one fact a line."""
+    """The details of a request, one a line."""
     cost = money(row.cost) or "?"
     cache = f"{tokens_exact(row.input_cached)} from the cache, {tokens_exact(row.input_cache_write)} written to it"
     facts = (
@@ -156,7 +156,7 @@ def _seconds(row: CallRow) -> str:
 
 
 def accuracy_line(rows: Sequence[CallRow]) -> str:
-    """How good the predictions were, first calls and following ones apart, and how many reports are not believed."""
+    """The errors of predictions, of first calls and of others, and how many reports are not believed."""
     following = [error for row in rows if row.source != "estimated" and (error := error_percent(row)) is not None]
     first = [error for row in rows if row.source == "estimated" and (error := error_percent(row)) is not None]
     parts = [

@@ -94,7 +94,7 @@ async def test_a_file_that_became_a_link_to_a_secret_since_it_was_asked_about_sh
     assert tool.ask_reason(arguments) == ""
     (tmp_path / "notes.txt").unlink()
     (tmp_path / "notes.txt").symlink_to(".env")
-    with pytest.raises(ToolError, match="another file when it was asked about"):
+    with pytest.raises(ToolError, match="changed after the question"):
         await tool.run(arguments)
 
     approved = tool.ask_reason(arguments)
@@ -102,7 +102,7 @@ async def test_a_file_that_became_a_link_to_a_secret_since_it_was_asked_about_sh
     assert "needle" in (await tool.run_approved(arguments, approved)).text
     (tmp_path / "notes.txt").unlink()
     (tmp_path / "notes.txt").symlink_to(".netrc")
-    with pytest.raises(ToolError, match="another file when it was asked about"):
+    with pytest.raises(ToolError, match="changed after the question"):
         await tool.run_approved(arguments, approved)
 
 
@@ -139,7 +139,7 @@ async def test_a_file_with_a_secret_in_it_asks_whatever_it_is_called(tmp_path: P
         arguments = {"path": "notes.txt", "pattern": "needle"}
         assert tool.ask_reason is not None and tool.run_approved is not None
         assert tool.ask_reason(arguments).startswith("notes.txt holds a")
-        with pytest.raises(ToolError, match="another file when it was asked about"):
+        with pytest.raises(ToolError, match="changed after the question"):
             await tool.run(arguments)
         assert "needle" in (await tool.run_approved(arguments, tool.ask_reason(arguments))).text
 
@@ -194,7 +194,7 @@ async def test_a_hard_link_to_a_secret_file_asks(tmp_path: Path, monkeypatch: py
     assert tool.ask_reason is not None
     assert "notes.txt is the same file as" in tool.ask_reason({"path": "sub/notes.txt"})
     assert tool.ask_reason({"path": "twice.txt"}) == ""
-    with pytest.raises(ToolError, match="another file"):
+    with pytest.raises(ToolError, match="changed after the question"):
         await tool.run({"path": "sub/notes.txt"})
 
 
@@ -205,7 +205,7 @@ async def test_another_file_under_the_approved_name_shows_nothing(tmp_path: Path
     assert tool.ask_reason is not None and tool.run_approved is not None
     reason = tool.ask_reason({"path": ".env"})
     (tmp_path / "other").rename(tmp_path / ".env")
-    with pytest.raises(ToolError, match="another file when it was asked about"):
+    with pytest.raises(ToolError, match="changed after the question"):
         await tool.run_approved({"path": ".env"}, reason)
 
 

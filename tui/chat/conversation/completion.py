@@ -1,4 +1,4 @@
-"""One answer of a model outside of the conversation: a summary, or what an MCP server wants. Billed like any other."""
+"""Answers of a model outside the conversation: a summary, or for an MCP server. Billed like any other."""
 
 from __future__ import annotations
 

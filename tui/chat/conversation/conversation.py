@@ -126,7 +126,7 @@ class Conversation:
         return await self.add_record(RecordKind.LEAVE_OUT, data)
 
     async def take_back(self, record: Record) -> None:
-        """Undo this record: what it left out is sent again."""
+        """Undo this record: the messages it left out are sent again."""
         await self.add_record(RecordKind.RESTORE, {"record": record.id})
 
     def write_events(self, message: Message, events: Sequence[StreamEvent]) -> None:

@@ -121,7 +121,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress:
-    """A running tool says how far it is, in a few words."""
+    """A short progress text of a running tool."""
 
     call_id: str
     text: str

@@ -135,7 +135,7 @@ class Follower:
         self._forecasts: list[float] = []
 
     def poll(self) -> bool:
-        """Read what was added. Returns whether `state` may differ. Raises `RecordingError`."""
+        """Read the lines that were added. Returns whether `state` may differ. Raises `RecordingError`."""
         try:
             seen = _stamp(self.path)
             if seen == self._seen:
@@ -226,7 +226,7 @@ class Follower:
         self._measured = max(self._measured, calls)
 
     def _with_open_answer(self, recording: Recording) -> HybridTokenEstimator:
-        """The estimator, or one that also has the answer that may still grow, for this moment only."""
+        """The estimator; while an answer may still grow, a copy that has learned it."""
         new = list(recorded_calls(recording, skip=self._measured))
         if not new:
             return self._estimator

@@ -26,7 +26,7 @@ class RecordingError(Exception):
 
 
 class NoMessagesError(RecordingError):
-    """A file of a known program in which nothing was said yet."""
+    """A session file of a known program without messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A session file that another program only appends to, read from its end and then as it grows."""
+"""Reads a session file that another program appends to: its end, then new lines."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tui.chat.interchange.recording import MALFORMED, Recording
 
 TAIL_BYTES = 4_000_000  # of a large file that are read at least
 BYTES_PER_TOKEN = 12  # in a session file: the text, what JSON adds to it, and copies for the screen
-MOST_WAITING = 100  # lines after which the file is no program's that appends
-HEAD_BYTES = 64_000  # with the words a conversation begins with, and what a rollout says of itself
+MOST_WAITING = 100  # lines without a known format; then the file is not followed
+HEAD_BYTES = 64_000  # contain the first prompt, and a rollout's metadata
 
 
 class Tail:
-    """What stands in the context now. `read` is the position in the file, `skipped` how much before was left out."""
+    """The current context. `read` is the position in the file, `skipped` the bytes left out before it."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -28,7 +28,7 @@ class Tail:
 
     def _restart(self) -> None:
         self._incomplete = b""  # the beginning of a line that is still being written
-        self._waiting: list[Line] = []  # until it is known whose file this is
+        self._waiting: list[Line] = []  # until the format is known
         self._reader: claude.Reader | codex.Reader | None = None
 
     def appended(self, path: Path) -> bool:
@@ -46,7 +46,7 @@ class Tail:
         return replace(recording, title=self._title) if self._title else recording
 
     def _open(self, path: Path, size: int) -> None:
-        """Read the end: what a context of so many tokens can take."""
+        """Read the end of the file: enough bytes for the tokens of the context."""
         amount = TAIL_BYTES
         while True:
             self._restart()

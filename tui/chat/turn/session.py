@@ -251,7 +251,7 @@ class ChatSession:
 
     @property
     def unsaved(self) -> Sequence[Message]:
-        """Answers that the store has not taken yet."""
+        """Answers that could not be stored yet."""
         return self._conversation.unsaved
 
     @property
@@ -348,7 +348,7 @@ class ChatSession:
         return tokens
 
     async def cost(self) -> Cost:
-        """What this session cost so far. Added up anew only after a call of this program ended."""
+        """What this session cost so far. Summed again only after a call of this program."""
         calls = self._services.calls
         if self._cost is None or self._cost[0] != calls.finished:
             finished = calls.finished

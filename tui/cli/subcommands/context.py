@@ -19,7 +19,7 @@ from tui.context.usage.usage import ContextUsage, usage_to_json
 
 def run(settings: Settings, *, session: str | None, as_json: bool) -> int:
     """Measure and print. Changes nothing in the session."""
-    gc.disable()  # of a long conversation nothing is garbage, and looking for it takes a quarter of the time
+    gc.disable()  # a long conversation has no garbage; looking for it takes a quarter of the time
     usage, plan = asyncio.run(_measure(settings, session))
     if as_json:
         deferred = {"tools": len(plan.deferred), "tokens": plan.tokens}

@@ -30,7 +30,7 @@ from tui.config.values import parse_url
 from tui.providers.http.route import is_loopback
 
 TEMPLATES = Path(__file__).parent / "web"  # textual-serve's own page fetches a font from elsewhere
-MOST_CHATS = 8  # at a time: each is one process
+MOST_CHATS = 8  # open at the same time: each is a process
 HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'",
     "X-Frame-Options": "DENY",

@@ -20,8 +20,8 @@ TAIL_BYTES = 400_000  # bytes at the end of the transcript, which contain the la
 COMPACTS_AT = 0.8  # share of the window, as in `chatctx watch`
 SMALL_WINDOW, LARGE_WINDOW = 200_000, 1_000_000  # tokens, as in `chatctx watch`
 MOST_INPUT = 1_000_000  # bytes of standard input
-PIPE_SECONDS = 0.2  # how long a pipe is waited for
-HEAD_BYTES = 64_000  # of a rollout, in which its folder stands
+PIPE_SECONDS = 0.2  # to wait for a pipe
+HEAD_BYTES = 64_000  # of a rollout; they contain its folder
 CODEX_DAYS, CODEX_FILES, CHATS = 3, 20, 20  # newest folders, rollouts and chats of Gemini CLI that are looked at
 SUBAGENT = b'"source":{"subagent"'  # in the first line of a rollout
 MOST_JSON = 20_000_000  # bytes of a file that is one JSON value
@@ -46,7 +46,7 @@ def run(path: str | None = None) -> int | None:
 
 
 def _piped() -> str:
-    """What stands on standard input; nothing from a terminal, or from a pipe that nobody writes to."""
+    """The text on standard input; "" from a terminal, or from a pipe without a writer."""
     try:
         if sys.stdin.isatty() or not select.select([sys.stdin], [], [], PIPE_SECONDS)[0]:
             return ""
@@ -85,7 +85,7 @@ def status_line(status: Mapping[str, Any]) -> str:
 
 
 def _line(total: int, size: int | None, calls: _Calls, mark: str = "") -> str:
-    """Tokens of the window, calls until compaction, share of the cache. `mark` stands before an estimate."""
+    """Tokens of the window, calls until compaction, share of the cache. `mark` precedes an estimate."""
     inputs = calls.inputs
     parts = [f"{mark}{_short(total)}/{_short(size) if size else '?'}"]
     if size:

@@ -81,7 +81,7 @@ def _panel(follower: Follower, window: int | None) -> int:
     from rich.live import Live
     from rich.text import Text
 
-    console = Console(file=sys.__stdout__, highlight=False)  # not the one that shows control characters as symbols
+    console = Console(file=sys.__stdout__, highlight=False)  # not our own: that replaces control characters
     if not console.is_terminal:
         raise UsageError("watch draws on a terminal: --line and --json are for scripts")
     shown: tuple[object, int] = (None, 0)

@@ -1,4 +1,4 @@
-"""How far off predictions of whole requests were, and the upper bound that follows from it."""
+"""Errors of predictions of whole requests, and the upper bound that follows from them."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class HybridTokenEstimator:
             if verdict.overrules:
                 self._overrule(session)
             same_edits = (usage.cleared or 0) == estimate.cleared
-            # What an overruled base differs by teaches nothing.
+            # Nothing is learned from the error of an overruled base.
             learns = learn and same_edits and reply.status == "complete" and not verdict.overrules
             if learns:
                 before, opening = situation.calibration, session.reports.empty

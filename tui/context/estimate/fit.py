@@ -1,4 +1,4 @@
-"""The factors by which estimates of text are corrected, fitted to what messages really cost."""
+"""The factors by which estimates of text are corrected, fitted to the actual cost of messages."""
 
 from __future__ import annotations
 

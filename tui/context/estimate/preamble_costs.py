@@ -1,4 +1,4 @@
-"""What system prompts and tools were seen to cost."""
+"""The observed cost of system prompts and tools."""
 
 from __future__ import annotations
 

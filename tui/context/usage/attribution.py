@@ -100,7 +100,7 @@ def _message_sources(rows: RowTokens) -> dict[str, CountSource]:
 
 
 def _differences(rows: RowTokens, split: PreambleSplit, guess: float) -> dict[str, CountSource]:
-    """The estimated row that is the difference of a measured total and certain rows, if it is the only one."""
+    """The only estimated row, which is then the difference of a measured total and the certain rows; or None."""
     preamble = [key for key, weight in split.weights.items() if weight > 0]
     guessed = [key for key, (_, estimated, _) in rows.items() if estimated > 0]
     if len(guessed) == 1 and not split.flexible.doubt:

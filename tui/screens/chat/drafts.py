@@ -44,7 +44,7 @@ class Drafts:
             await session.save_draft(self.text)
 
     async def hand_over(self, before: ChatSession, session: ChatSession) -> None:
-        """Take the draft along into a conversation without one; otherwise each keeps its own. Raises `StoreError`."""
+        """Move the draft to a conversation without one; otherwise each keeps its own. Raises `StoreError`."""
         if session.draft:
             await before.save_draft(self.text)
             self.screen.composer.value = session.draft

@@ -207,7 +207,7 @@ class ChatScreen(BackgroundScreen):
         async def asking() -> None:  # panels can be waited for in workers only
             try:
                 reply = await ask(self.ui, self.state, question)
-            except Exception as error:  # for whoever waits for the answer
+            except Exception as error:  # raised where the answer is awaited
                 answer.set_exception(error)
             else:
                 answer.set_result(reply)
@@ -521,7 +521,7 @@ class ChatScreen(BackgroundScreen):
         return f"{why}\nNot stored{where}, so that you can copy it:\n{unsaved}" if unsaved else ""
 
     def _write_unsent(self, text: str) -> str:
-        """Write it to a file; says where that is."""
+        """Write it to a file. Returns a line with the file's path."""
         path = write_unsent(text, self._rescue)
         if path is None:
             return ""

@@ -65,7 +65,7 @@ class ScreenUI:
         panel = kind(*args, **options)
         try:
             return await self.chat.app.push_screen_wait(panel)
-        except asyncio.CancelledError:  # what was asked has become pointless
+        except asyncio.CancelledError:  # the answer is no longer needed
             if panel.is_current:
                 panel.dismiss(None)
             raise

@@ -100,14 +100,14 @@ class HistoryPanel(Panel[str]):
         return self.calls[-1 - at] if at < len(self.calls) else None
 
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
-        """Say all that is known of the request."""
+        """Show all details of the request."""
         event.stop()
         if self.chosen is not None:
             number = len(self.calls) - event.index
             self.app.push_screen(Pager([(f"Request {number:,}", request_details(self.chosen))], wraps=True))
 
     def action_details(self) -> None:
-        """What enter does."""
+        """Enter: show the details."""
         self.query_one(LineList).action_choose()
 
     def action_go_to(self) -> None:

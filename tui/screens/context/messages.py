@@ -118,7 +118,7 @@ class MessagesPanel(Panel[str]):
             await self._recount()
 
     def _can(self, reason: str) -> bool:
-        """Whether there is no `reason` not to, which is then shown."""
+        """Show the `reason` against it. Returns whether there is none."""
         if reason:
             self.notify(reason, markup=False)
         return not reason

@@ -243,7 +243,7 @@ def check_approved(descriptor: int, path: str, place: Place, approved: Sensitive
     So a file that was replaced after the question shows nothing.
     """
     if examine(descriptor, path, place) not in (None, approved):
-        raise ToolError(f"{place.shown} was another file when it was asked about: refused. Call again to ask anew.")
+        raise ToolError(f"{place.shown} changed after the question: refused. Call again to be asked again.")
 
 
 def _beginning(descriptor: int) -> bytes:

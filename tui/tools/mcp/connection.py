@@ -46,9 +46,9 @@ COMPLETE_WAIT = 2.0
 """Seconds to wait for completions."""
 
 PROGRESS_PAUSE = 0.2
-"""Seconds between two words on how far a tool is: servers send thousands."""
+"""Seconds between two progress texts of a tool: servers send thousands."""
 
-LONGEST_PROGRESS = 80  # characters of such a word
+LONGEST_PROGRESS = 80  # characters of a progress text
 
 MOST_SUBSCRIBED = 32
 """Resources of one server whose changes are followed."""
@@ -81,12 +81,12 @@ class Connection:
         self._requests = requests
         self._timeout = timeout
         self._limits: set[asyncio.Timeout] = set()  # of the calls that run
-        self._questions = 0  # that wait for the person
+        self._questions = 0  # waiting for the person
         self._subscribed: dict[str, asyncio.Task[None] | None] = {}  # by URI
 
     @contextlib.contextmanager
     def unhurried(self) -> Iterator[None]:
-        """No call is given up meanwhile: the server waits for the person."""
+        """Suspend the timeouts of calls: the server waits for the person."""
         self._questions += 1
         self._reschedule()
         try:
@@ -194,7 +194,7 @@ class Connection:
             changed()  # changes missed in the meantime
 
     async def subscribe(self, uri: str) -> None:
-        """Have the server tell when a resource changes, if it does that. Raises the SDK's errors."""
+        """Subscribe to changes of a resource, if the server supports it. Raises the SDK's errors."""
         import mcp.types as types
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -277,7 +277,7 @@ class Connection:
 
 
 def progress_text(done: float, total: float | None, message: str | None) -> str:
-    """How far a tool is, for a person."""
+    """The progress of a tool, for a person."""
     amount = f"{done:,.6g}" + (f"/{total:,.6g}" if total else "")
     return f"{amount} {line(message, LONGEST_PROGRESS)}" if message else amount
 
@@ -300,7 +300,7 @@ async def connect(
     `OSError`, `McpConfigError` and `NotInstalledError`.
 
     `updated` is called with the URI of a resource that changed, if it was subscribed to. `ask` asks the person what the
-    server wants to know. `sign_in` signs in to it first; what comes of that is kept in the folder `tokens`.
+    server wants to know. `sign_in` signs in to it first; its tokens are stored in the folder `tokens`.
     """
     launch = config.launch(start_environment())
     for secret in launch.secrets:
@@ -314,7 +314,7 @@ async def connect(
     async with contextlib.AsyncExitStack() as stack:
         auth = None
         if config.transport != "stdio":
-            async with asyncio.timeout(START_WAIT):  # a keyring may wait for somebody who unlocks it
+            async with asyncio.timeout(START_WAIT):  # a keyring may wait to be unlocked
                 auth = await stack.enter_async_context(
                     authorization(config, launch, TokenStore(tokens, launch.url), sign_in)
                 )

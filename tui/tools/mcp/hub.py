@@ -28,7 +28,7 @@ class McpHub:
     """The servers, managed from the program's own event loop.
 
     `changed` is called there with the name of a server whose status changed. No server is started, and the SDK not
-    loaded, before `start`. `log_dir` None writes no log files, `tokens` (a folder) None keeps no sign-ins.
+    loaded, before `start`. `log_dir` None writes no log files, `tokens` (a folder) None stores no sign-ins.
     """
 
     def __init__(self, changed: Callable[[str], None], log_dir: Path | None = None, tokens: Path | None = None) -> None:
@@ -75,7 +75,7 @@ class McpHub:
         await (server.start() if on else server.stop())
 
     async def sign_in(self, name: str, attempt: SignIn) -> None:
-        """Start a server anew and let the person sign in to it. Raises KeyError."""
+        """Restart a server and let the person sign in to it. Raises KeyError."""
         self._home = asyncio.get_running_loop()
         await self.servers[name].sign_in(attempt)
 
@@ -103,7 +103,7 @@ class McpHub:
         await asyncio.to_thread(self._thread.close)
 
     def _asks(self) -> Ask | None:
-        """In the servers' thread."""
+        """Runs in the servers' thread."""
         home, ask = self._home, self.ask
         if home is None or ask is None:
             return None

@@ -65,7 +65,7 @@ def reason_of(lines: Sequence[str]) -> str:
 
 
 def log_name(server: str) -> str:
-    """The name of a server's log file: the server's own name may not be one of a file."""
+    """The name of a server's log file: not every server name is a valid file name."""
     clean = re.sub(r"[^a-zA-Z0-9_.-]", "_", server)
     mark = "" if clean == server else "-" + hashlib.sha256(server.encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"mcp-{clean}{mark}.log"

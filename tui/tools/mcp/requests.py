@@ -30,7 +30,7 @@ LONGEST_MESSAGE = 4_000  # characters of a question
 class ServerRequests:
     """The SDK's request callbacks for one connection. `ask` asks the person; None if nobody can be asked.
 
-    `connection` is set once it is open: before that nobody is asked.
+    `connection` is set once it is open: questions before that are cancelled.
     """
 
     def __init__(self, config: ServerConfig, ask: Ask | None) -> None:
@@ -134,7 +134,7 @@ def question_of(server: str, params: types.ElicitRequestParams) -> Question:
     message = clean_text(params.message[:LONGEST_MESSAGE])
     if params.mode == "url":
         if not params.url.startswith(("https://", "http://")) or not params.url.isprintable():
-            raise ValueError("an address that is none of the web")
+            raise ValueError("an address outside the web")
         return LinkQuestion(server, message, params.url)
     return form_question(server, message, params.requested_schema)
 

@@ -96,7 +96,7 @@ class Content:
 def server_tool(tool: types.Tool) -> ServerTool:
     """A tool whose schema is an object with properties, as every provider requires."""
     schema = dict(tool.input_schema)
-    schema.pop("$schema", None)  # names the JSON schema dialect, which nobody reads
+    schema.pop("$schema", None)  # names the JSON schema dialect; unused
     if schema.get("type") != "object":
         schema["type"] = "object"
     schema.setdefault("properties", {})

@@ -75,7 +75,7 @@ class McpServer:
 
     `changed` is called in that thread, after each change of `status`. `cached` is what it offered in its last run, `on`
     says whether it is to be started. `asks` gives what asks the person, in
-    that thread, None where nobody can be asked.
+    that thread, None if no one can be asked.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class McpServer:
         await self._thread.run(self._end())
 
     async def sign_in(self, attempt: SignIn) -> None:
-        """Start it anew, and let the person sign in. Ends at once; `status` says how that goes."""
+        """Restart it, and let the person sign in. Returns at once; `status` has the progress."""
         await self.stop()
         self._sign_in = attempt
         await self.start()
@@ -157,7 +157,7 @@ class McpServer:
         await self._thread.run(attempt.run(self.config, launch, TokenStore(self._tokens, launch.url)))
 
     async def sign_out(self) -> None:
-        """Forget the person's sign-in, and start it anew. Raises `ToolError`, OSError."""
+        """Forget the person's sign-in, and restart it. Raises `ToolError`, OSError."""
         try:
             store = TokenStore(self._tokens, self.config.launch(start_environment()).url)
         except McpConfigError as error:
@@ -178,7 +178,7 @@ class McpServer:
         return resource_content(result.contents)
 
     async def follow(self, uri: str) -> None:
-        """A resource was attached: `status.updated` says when it is not as it was any more, if the server tells."""
+        """Follow an attached resource: `status.updated` has it once it changed, if the server announces changes."""
         await self._thread.run(self._follow(uri))
 
     async def complete(self, template: str, gap: Gap) -> Sequence[str]:
@@ -195,7 +195,7 @@ class McpServer:
         home, follow = asyncio.get_running_loop(), progress.get()
 
         def tell(text: str) -> None:
-            with contextlib.suppress(RuntimeError):  # the program ends: nobody follows the call any more
+            with contextlib.suppress(RuntimeError):  # the program ends, and so does the event loop
                 home.call_soon_threadsafe(follow, text)
 
         return await self._thread.run(self._call(tool, dict(arguments), tell))
@@ -366,7 +366,7 @@ class McpServer:
         try:
             if self._connection is not None:
                 await self._connection.subscribe(uri)
-        except Exception as error:  # the person has the resource: only its changes are not told
+        except Exception as error:  # the resource was read; only its changes are not announced
             log.info("MCP server %s: %s", self.name, redact(repr(error)))
 
     def _resource_updated(self, uri: str) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 State: TypeAlias = Literal["off", "starting", "ready", "reconnecting", "failed"]
 
 MOST_TOOLS = 2_000
-"""Tools of one server that are read."""
+"""Maximal tools read of one server."""
 
 LONGEST_REASON = 300  # characters
 LONGEST_INSTRUCTIONS = 100_000  # characters that are looked at
@@ -152,7 +152,7 @@ def why(
 
 
 def exceeded(config: ServerConfig, limit: int) -> str:
-    """What to say of an answer over `limit` bytes."""
+    """The error text for an answer over `limit` bytes."""
     where = f"{config.key} in {config.where}"
     more = (
         f'type = "http" in {where} has a limit that can be set'

@@ -45,7 +45,7 @@ def read_recordings(path: Path, start: int = 0) -> list[Recording]:
         recordings = _read(file)
     except MALFORMED as error:
         cause = f"{type(error).__name__}: {error}"
-        raise RecordingError(f"{path.name}: damaged, or of a version that is not known here ({cause})") from None
+        raise RecordingError(f"{path.name}: damaged, or of an unknown version ({cause})") from None
     recordings = [recording for recording in recordings if recording.messages]
     if not recordings:
         raise NoMessagesError(f"{path.name}: no messages in it")

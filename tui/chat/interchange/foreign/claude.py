@@ -84,7 +84,7 @@ class Reader:
         self._parents: dict[str, str] = {}  # line -> the line it follows
         self._lines: dict[str, set[str]] = {}  # message id -> the lines it stands on
         self._queue: list[tuple[str, float]] = []  # what a person typed meanwhile, and when
-        self._dequeued: list[tuple[str, float]] = []  # of it, what went out with the next line
+        self._dequeued: list[tuple[str, float]] = []  # texts sent with the next line
 
     def add(self, line: Line) -> None:
         """Take one line."""
@@ -135,7 +135,7 @@ class Reader:
             self._dequeued.append(self._queue.pop(0))
 
     def _send_dequeued(self, line: Line) -> None:
-        """Make messages of what was taken from the queue, unless `line` has the same words."""
+        """Make messages of the dequeued texts, unless `line` has the same text."""
         if line.get("type") not in ("user", "assistant", "attachment"):
             return
         texts = _texts(line)

@@ -62,7 +62,7 @@ class Reader:
         self._calls: dict[str, str] = {}  # call id -> tool name
         self._results: list[Part] = []  # outputs of calls in `_answer`
         self._unpredictable: dict[str, str] = {}  # answer -> why
-        self._lacking = ""  # what the input of the open or next answer has that the file lacks
+        self._lacking = ""  # part of the open or next answer's input that the file lacks, in words
         self._start = 0  # position in `messages` where the context begins
 
     def recording(self, fallback: str) -> Recording:
@@ -169,7 +169,7 @@ class Reader:
         self.messages.append(Message("user", tuple(parts), id=new_id(), kind=kind, created_at=self._at))
 
     def _injected(self, item: Mapping[str, Any]) -> None:
-        """What other agents say, and schemas of tools that came later."""
+        """Messages of other agents, and schemas of tools loaded later."""
         self.close_answer(None)
         content = item.get("content") or []
         if any(piece.get("type") == "encrypted_content" for piece in content):
