@@ -268,7 +268,7 @@ def any_call(chance: Random, number: int) -> CallRow:
     )
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(5))
 def test_the_database_adds_up_as_the_calls_do(seed: int, tmp_path: Path) -> None:
     chance = Random(seed)
     calls = [any_call(chance, number) for number in range(chance.choice((0, 1, 3, 60)))]
