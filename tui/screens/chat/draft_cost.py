@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tui.chat.attachments import AttachmentError, not_taken, read_attachment
@@ -72,8 +73,11 @@ class DraftCost:
         session = self.screen.session
         if session is not None and session.provider != self._prepared:
             self._prepared = session.provider
-            self.screen.background(session.prepare, "prepare")
-            self.screen.transcript.prepare()
+            self.screen.background(partial(self._load, session), "prepare")
+
+    async def _load(self, session: ChatSession) -> None:
+        await session.prepare()
+        self.screen.transcript.prepare()  # after what the request needs: both want the same processor
 
     def _costs(self) -> bool:
         """Whether there is something to count: commands are not sent."""

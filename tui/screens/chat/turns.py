@@ -269,6 +269,7 @@ class Turns:
                 self._enter("working")
             case UsageChanged():
                 screen.refresh_status(counts=True)
+                transcript.prepare()  # the request goes out now
             case Notice(level, text):
                 transcript.add_notice(level, text)
             case ContextTrimmed():

@@ -129,7 +129,6 @@ class TranscriptView(ScrollView):
 
     def append(self, message: Message) -> None:
         """Add a message at the end."""
-        self.prepare()
         self.document.append(message)
         self._grown()
 
