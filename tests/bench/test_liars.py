@@ -36,6 +36,12 @@ def test_no_lie_makes_a_number_wrong_or_a_model_unusable(part: int) -> None:
     assert sum(found.exact for _, found in held) > 0.3 * sum(found.calls for _, found in held)
 
 
+@pytest.mark.parametrize("off", [-0.08, 0.0, 0.15])
+def test_an_honest_server_is_exact_from_the_first_call_on_whatever_the_client_counts_with(off: float) -> None:
+    found = converse(Lying("nothing", "chat", "known", 10, 0, seed=7, off=off))
+    assert (found.wrong, found.exact) == ([], found.calls)
+
+
 def test_it_notices_when_everything_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     def gullible(claim: Claim, steps: list[Step]) -> Verdict:
         return Verdict(confirmed=True)

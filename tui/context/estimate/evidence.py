@@ -21,7 +21,6 @@ LEAST_SHARE = 0.35  # of the estimate of visible text: no vocabulary is that muc
 PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much correct numbers for the same prefix may differ
 AGREEMENT_SHARE, AGREEMENT_SLACK, AGREEMENT_OF_TOTAL = 0.25, 16.0, 0.005  # of what was added, tokens, of the total
 DOUBTED_SLACK = 6.0  # tokens instead, if the earlier report is not believed
-UNCONFIRMED = 0.4  # factor on it, if the earlier report is not confirmed itself
 WITNESSES = 8  # confirmed reports that a new one has to agree with, so that small errors don't add up
 AGREED = 3  # reports that agree with each other and with the next are confirmed ...
 LIKELY, AGREED_UNLIKELY = 1.5, 6  # ... or so many, where they are further from the estimate of the text than this
@@ -69,7 +68,8 @@ class Step:
     """An earlier report that this request extends, with nothing removed.
 
     `tokens` is the reported number, corrected for reasoning added or dropped; `added` the estimate of what was added
-    since, `plain` the same without anything learned or reported, `text` its visible text, `most` its upper limit.
+    since, `plain` the same without anything learned or reported, `text` its visible text, `most` its upper limit,
+    `margin` by how much `plain` may be off.
     `slack` is the uncertainty of the difference: reasoning, changed tools.
     """
 
@@ -79,6 +79,7 @@ class Step:
     text: float
     most: float
     plain: float
+    margin: float = 0.0
     slack: float = 0.0
 
     @property
@@ -103,15 +104,13 @@ class Step:
         """Whether `tokens` for this request is consistent with that report."""
         if self.repeats(tokens):
             return False
-        growth, most = tokens - self.tokens, CONFIRMED_SHARE * tokens + CONFIRMED_SLACK
-        estimates = (
-            (self.added,) if self.verdict.believed else (self.added, self.plain)
-        )  # the factor may have been learned from a wrong report
-        usual = AGREEMENT_SLACK + AGREEMENT_OF_TOTAL * tokens if self.verdict.believed else DOUBTED_SLACK
-        close = 1.0 if self.verdict.confirmed or not self.verdict.believed else UNCONFIRMED
+        growth, most = tokens - self.tokens, max(CONFIRMED_SHARE * tokens, self.margin) + CONFIRMED_SLACK
+        if self.verdict.believed:
+            estimates, usual = [self.added], AGREEMENT_SLACK + AGREEMENT_OF_TOTAL * tokens
+        else:  # a factor may have been learned from wrong reports
+            estimates, usual = [self.added, self.plain], DOUBTED_SLACK
         return any(
-            abs(growth - added) <= min(most, close * (AGREEMENT_SHARE * added + usual)) + self.slack
-            for added in estimates
+            abs(growth - added) <= min(most, AGREEMENT_SHARE * added + usual) + self.slack for added in estimates
         )
 
     def proportional(self, claim: Claim) -> bool:

@@ -108,7 +108,8 @@ def _step(report: Report, situation: Situation) -> Step:
         slack += report.preamble_most + preamble.most
     added = since.known + learned(since, situation.calibration)
     most = _plausible_most(since, account.ledger.model, situation.calibration)
-    return Step(report.tokens + change, report.verdict, added, since.text, most, since.plain, slack)
+    margin = text_margin(since, account.ledger.model, situation.calibration)
+    return Step(report.tokens + change, report.verdict, added, since.text, most, since.plain, margin, slack)
 
 
 def _plausible_most(sums: Sums, model: str, calibration: Calibration) -> float:
