@@ -38,7 +38,7 @@ def _title(question: Question) -> str:
     return f"The MCP server {question.server} asks"
 
 
-def _asked(
+def _view(
     question: Question, text: str, answers: Sequence[view.Option], must_read: Collection[str] = ()
 ) -> view.Question:
     return view.Question(_title(question), text, answers, NOBODY, must_read=must_read, unasked=True)
@@ -50,7 +50,7 @@ def _refusals(detail: str) -> tuple[view.Option, view.Option]:
 
 async def _confirmed(ui: UI, question: FormQuestion, label: str) -> Reply:
     answers = (*_refusals("nothing is sent"), view.Option("yes", label))
-    answer = await ui.confirm(_asked(question, question.message, answers, must_read=("yes",)))
+    answer = await ui.confirm(_view(question, question.message, answers, must_read=("yes",)))
     return {"yes": Reply("accept", {}), "decline": DECLINE}.get(answer or "", CANCEL)
 
 
@@ -66,7 +66,7 @@ def _answers(field: Field) -> Mapping[str, view.Option]:
 async def _chosen(ui: UI, question: FormQuestion, field: Field, answers: Mapping[str, view.Option]) -> Reply:
     text = f"{question.message}\n\n{field.label}"
     options = (*_refusals("nothing is sent"), *answers.values())
-    answer = await ui.confirm(_asked(question, text, options))
+    answer = await ui.confirm(_view(question, text, options))
     if answer == "decline":
         return DECLINE
     value = next((value for value, option in answers.items() if option.key == answer), None)
@@ -78,7 +78,7 @@ async def _filled_in(ui: UI, question: FormQuestion) -> Reply:
     labels = "\n".join(f"- {field.label}" for field in question.fields)
     text = f"{question.message}\n\n{labels}\n\n{CAUTION}"
     answers = (*_refusals("nothing is sent"), view.Option("answer", "Answer", "fill it in"))
-    answer = await ui.confirm(_asked(question, text, answers))
+    answer = await ui.confirm(_view(question, text, answers))
     if answer != "answer":
         return DECLINE if answer == "decline" else CANCEL
 
@@ -111,7 +111,7 @@ async def _sampled(ui: UI, chat: Chat, question: SampleQuestion) -> Reply:
     parts = [("system", question.system)] if question.system.strip() else []
     text = "\n\n".join([head, *(f"{role}: {words}" for role, words in (*parts, *question.messages))])
     answers = (*_refusals("nothing is sent"), view.Option("send", "Send it", "once"))
-    answer = await ui.confirm(_asked(question, text, answers, must_read=("send",)))
+    answer = await ui.confirm(_view(question, text, answers, must_read=("send",)))
     if answer != "send":
         return DECLINE if answer == "decline" else CANCEL
     try:
@@ -129,7 +129,7 @@ async def _opened(ui: UI, question: LinkQuestion) -> Reply:
         "What you enter there goes to that page. chatctx does not see it."
     )
     answers = (*_refusals("nothing is opened"), view.Option("open", "Open it"), view.Option("done", "I have opened it"))
-    answer = await ui.confirm(_asked(question, text, answers, must_read=("open",)))
+    answer = await ui.confirm(_view(question, text, answers, must_read=("open",)))
     if answer == "open" and not await asyncio.to_thread(open_in_browser, question.url):
         await ui.refuse(f"No browser could be opened here. The address: {question.url}")
     if answer in ("open", "done"):

@@ -38,7 +38,7 @@ def pieces_to_shorten(request: Request, error: ProviderError) -> tuple[Piece, ..
     pieces = sorted(_pieces(request), key=lambda piece: piece.size, reverse=True)
     if error.most_length is not None:  # of one string
         keep = int(error.most_length * BELOW_LIMIT)
-        return tuple(_kept(piece, keep) for piece in pieces if piece.size > error.most_length)
+        return tuple(_shortened(piece, keep) for piece in pieces if piece.size > error.most_length)
     total = request_bytes(request)
     excess = total - goal(total, error)
     chosen: list[Piece] = []
@@ -98,7 +98,7 @@ def _pieces(request: Request) -> Iterator[Piece]:
                         yield Piece(message.id, text_digest(text), _name(message, part), size, KEPT_TEXT)
 
 
-def _kept(piece: Piece, keep: int) -> Piece:
+def _shortened(piece: Piece, keep: int) -> Piece:
     return Piece(piece.message, piece.digest, piece.name, piece.size, keep if piece.keep else 0)
 
 

@@ -93,7 +93,7 @@ def plan_compaction(
             return ClearResults(cleared, expected)
     cut = plan.cut(cleared)
     covered, tail = messages[:cut], {m.id for m in messages[cut:]}
-    verbatim = plan.kept(cut)
+    verbatim = plan.verbatim_ids(cut)
     stored = {m.id: m for m in history}
     return Summarise(
         first=covered[0].id,
@@ -203,10 +203,10 @@ class _Plan:
 
     def _worth(self, position: int) -> bool:
         """Whether the cut would replace anything that is neither kept nor a summary already."""
-        verbatim = set(self.kept(position))
+        verbatim = set(self.verbatim_ids(position))
         return any(m.kind != "summary" and m.id not in verbatim for m in self.messages[:position])
 
-    def kept(self, position: int) -> tuple[str, ...]:
+    def verbatim_ids(self, position: int) -> tuple[str, ...]:
         """Ids before `position` that stay verbatim: pinned messages with their group, and the first one of the running
         turn."""
         ids: list[str] = []
@@ -224,7 +224,7 @@ class _Plan:
 
     def expected(self, position: int, cleared: Sequence[tuple[str, str]]) -> int:
         """Tokens of the next request after a cut at `position`, with a summary of full length."""
-        verbatim = set(self.kept(position))
+        verbatim = set(self.verbatim_ids(position))
         stays = [m for i, m in enumerate(self.messages) if i >= position or m.id in verbatim]
         size = sum(self._count(clear_results(m, cleared)) for m in stays)
         return self._fixed + int(size * self._scale) + self.allowance

@@ -202,7 +202,7 @@ class _Call:
     in_chunk: bool = True  # a piece of it came in the chunk that is being read
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether the arguments so far are a JSON object."""
         if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
             return False
@@ -216,11 +216,11 @@ class _Calls:
     """Puts the pieces of tool calls together where servers forget indices, repeat ids, or number everything 0."""
 
     def __init__(self) -> None:
-        self._seen: list[_Call] = []  # by our index
+        self._calls: list[_Call] = []  # by our index
 
     def begin_chunk(self) -> None:
-        """What is read from now on came in another chunk."""
-        for call in reversed(self._seen):
+        """Begin a chunk: the calls so far came in earlier ones."""
+        for call in reversed(self._calls):
             if not call.in_chunk:
                 break
             call.in_chunk = False
@@ -231,11 +231,11 @@ class _Calls:
         assert isinstance(function, dict)
         call_id, name, arguments = _text(call.get("id")), _text(function.get("name")), _arguments(function)
         index, new = self._place(call.get("index"), call_id, arguments if name else None)
-        known = self._seen[index]
-        if not new and name and known.whole and arguments == "".join(known.pieces):
-            arguments = ""  # the whole call once more
+        merged = self._calls[index]
+        if not new and name and merged.complete and arguments == "".join(merged.pieces):
+            arguments = ""  # the whole call was repeated
         if arguments:
-            known.pieces.append(arguments)
+            merged.pieces.append(arguments)
         extra = call.get("extra_content")
         return ToolCallDelta(
             index,
@@ -247,31 +247,31 @@ class _Calls:
 
     def _place(self, wire_index: object, call_id: str, named: str | None) -> tuple[int, bool]:
         """Our index of the call, and whether its id is new. `named`: the piece's arguments, if it has a name."""
-        for index in range(len(self._seen) - 1, -1, -1):
-            known = self._seen[index]
-            if named is not None and None not in (wire_index, known.wire_index) and wire_index != known.wire_index:
-                continue  # another call, also where both have one id
-            same_id = bool(call_id) and call_id == known.id
-            both_named = bool(call_id and known.id) and named is not None
-            if same_id or (wire_index is not None and wire_index == known.wire_index and not both_named):
-                if named is not None and self._is_another(known, named):
+        for index in range(len(self._calls) - 1, -1, -1):
+            earlier = self._calls[index]
+            if named is not None and None not in (wire_index, earlier.wire_index) and wire_index != earlier.wire_index:
+                continue  # another call, even with the same id
+            same_id = bool(call_id) and call_id == earlier.id
+            both_named = bool(call_id and earlier.id) and named is not None
+            if same_id or (wire_index is not None and wire_index == earlier.wire_index and not both_named):
+                if named is not None and self._is_another(earlier, named):
                     break
-                fresh = bool(call_id) and not known.id
-                known.id = known.id or call_id
+                fresh = bool(call_id) and not earlier.id
+                earlier.id = earlier.id or call_id
                 return index, fresh
-        if wire_index is None and not call_id and named is None and self._seen:
-            return len(self._seen) - 1, False
-        self._seen.append(_Call(wire_index, call_id))
-        return len(self._seen) - 1, True
+        if wire_index is None and not call_id and named is None and self._calls:
+            return len(self._calls) - 1, False
+        self._calls.append(_Call(wire_index, call_id))
+        return len(self._calls) - 1, True
 
-    def _is_another(self, known: _Call, arguments: str) -> bool:
-        """Whether a named piece begins a call of its own after one that is whole, though they have one id or index.
+    def _is_another(self, earlier: _Call, arguments: str) -> bool:
+        """Whether a named piece begins a new call after a complete one with the same id or index.
 
-        A repetition of the whole call is none, unless both stand in one chunk.
+        A repetition of the whole call does not, unless both are in one chunk.
         """
-        if not arguments.lstrip().startswith("{") or not known.whole:
+        if not arguments.lstrip().startswith("{") or not earlier.complete:
             return False
-        return known.in_chunk or arguments != "".join(known.pieces)
+        return earlier.in_chunk or arguments != "".join(earlier.pieces)
 
 
 def _arguments(function: Json) -> str:

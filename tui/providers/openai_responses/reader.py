@@ -67,7 +67,7 @@ class ResponsesReader:
         kind = str(event.get("type") or "")
         response = event.get("response")
         if isinstance(response, dict):
-            yield from self._told(response)
+            yield from self._model_and_usage(response)
         match kind:
             case "response.output_item.added":
                 yield from self._added(event)
@@ -164,8 +164,8 @@ class ResponsesReader:
                     yield ToolCallDelta(item.index, arguments=rest)
         yield from _named(item, wire)
 
-    def _told(self, response: Json) -> Iterator[StreamEvent]:
-        """The response as a whole in an event: the model, and the usage so far."""
+    def _model_and_usage(self, response: Json) -> Iterator[StreamEvent]:
+        """The model, and the usage so far, of the response in an event."""
         model = response.get("model")
         if isinstance(model, str) and model and model != self._model:
             self._model = model

@@ -330,7 +330,7 @@ class ChatScreen(BackgroundScreen):
     async def on_composer_submitted(self, event: Composer.Submitted) -> None:
         """Send a message, or run a command; an unknown command goes back to the draft."""
         self._take(event.text)
-        self.composer.taken(event.text)
+        self.composer.handled(event.text)
 
     def _take(self, text: str) -> None:
         if slash.is_command(text):

@@ -316,8 +316,8 @@ class Composer(Widget):
         """Put a submitted text that can't be sent before whatever was written since."""
         self.value = text + self.value
 
-    def taken(self, text: str) -> None:
-        """`text`, which was submitted, has been handled."""
+    def handled(self, text: str) -> None:
+        """A submitted `text` was handled."""
         if text in self.outgoing:
             self.outgoing.remove(text)
 

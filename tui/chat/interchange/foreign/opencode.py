@@ -125,7 +125,7 @@ def _session(info: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], fal
         context.ids[str(about.get("id", ""))] = len(context.messages)
         context.prune(_time(about))
         if about.get("role") == "user":
-            _asked(about, entry["parts"], context)
+            _add_prompt(about, entry["parts"], context)
         elif about.get("summary") is True:
             _summarised(about, entry["parts"], context)
         else:
@@ -170,7 +170,7 @@ def _time(info: Mapping[str, Any]) -> float:
     return seconds((info.get("time") or {}).get("created"))
 
 
-def _asked(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:
+def _add_prompt(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:
     """A user message. Text that opencode added by itself is a message of its own, marked as injected."""
     typed: list[Part] = []
     added: list[Part] = []
