@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
@@ -66,6 +67,10 @@ class ModelServer:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     model_server: ClassVar[ModelServer]
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # the client was killed
+            super().handle()
 
     def log_message(self, *_: Any) -> None:
         """Nothing."""

@@ -49,12 +49,12 @@ class StoredCounts:
 
     def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
         """Store `values`, replacing earlier ones."""
-        rows = [(tokenizer, version, digest, " ".join(map(str, value))) for digest, value in values.items()]
+        rows = ((tokenizer, version, digest, " ".join(map(str, value))) for digest, value in values.items())
         with _optional_write(), self._database.transaction(durable=False) as db:
             db.executemany(
                 "INSERT OR REPLACE INTO counts (tokenizer, version, digest, value) VALUES (?, ?, ?, ?)", rows
             )
-            self._added += len(rows)
+            self._added += len(values)
             if self._added >= PRUNE_EVERY:
                 self._added = 0
                 db.execute(

@@ -281,7 +281,8 @@ class Ledger:
         fresh = self.entries_of(messages)
         total = self._sums[-1]
         for entry in fresh:
-            total = Sums._make(mine + more for mine, more in zip(total, entry.sums, strict=True))
+            sums = zip(total, entry.sums, strict=True)
+            total = Sums._make(mine + more if more else mine for mine, more in sums)  # an equal sum is the same object
             self._sums.append(total)
         self._chains.extend(
             chain(self._chains[-1] if self._chains else CHAIN_START, [entry.digest.body for entry in fresh])
