@@ -33,7 +33,7 @@ CUT_SHARE = 0.4  # of the largest number measured: a server that cuts keeps at l
 CUT_BELOW, CUT_ABOVE = 0.6, 0.5  # reported under this share of the prediction, predicted over this share of the window
 PLATEAU_SHARE = 0.75  # of one another: two cuts that tell the same window
 EXCESS_SLACK = 32.0  # tokens between two reports of the same hidden prompt, beyond what the text may be off
-HIDDEN_SHARE, USUAL_WINDOW = 0.75, 200_000  # of the window, that a hidden prompt may take; where that is unknown
+HIDDEN_SHARE, USUAL_WINDOW = 0.5, 300_000  # of the window, that a hidden prompt may take; where that is unknown
 LEAST_WINDOW = 2_000  # no server has a smaller one
 
 
