@@ -80,4 +80,4 @@ async def test_a_long_line_costs_what_its_length_costs() -> None:
     short = time.process_time() - began
     began = time.process_time()
     await read([piece] * 2_000 + [b"\n"], 10**9)
-    assert time.process_time() - began < 40 * max(short, 0.001)
+    assert time.process_time() - began < 40 * max(short, 0.01)  # joined anew with each piece: 20 GB are copied
