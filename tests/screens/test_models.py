@@ -16,6 +16,8 @@ from tui.providers.base import Capabilities, ModelInfo
 from tui.screens.models import ModelPicker
 from tui.views.models import about_model
 
+pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
+
 PRICED = (
     ("anthropic", Model("claude-x", ModelLimits(200_000, source="probe", detail="models API"), (3.0, 15.0))),
     ("lab", Model("mystery")),

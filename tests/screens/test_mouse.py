@@ -11,6 +11,8 @@ from tests.screens.talks import Talk, assistant, ident, long_talk, stored, user
 from tests.screens.tool_scene import ASKED
 from tui.screens.tools.approval import ApprovalPanel
 
+pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
+
 
 async def click(run: Running, words: str) -> None:
     """Click on `words`, wherever they are."""

@@ -21,6 +21,8 @@ from tui.providers.base import ProviderError
 from tui.screens.summary import SURE, SummaryPanel
 from tui.views.summary_text import SummaryPreview
 
+pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
+
 KEYS = "ctrl+s compact with this"
 GOAL = "Goal: fix the parser."
 

@@ -19,6 +19,8 @@ from tui.chat.turn.session import ChatSession
 from tui.context.usage.usage import ContextUsage
 from tui.providers.base import ProviderError
 
+pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
+
 OTHERS = (
     stored("s7", "refactor the parser", updated_at=5.0),
     stored("s8", "why is the build slow", updated_at=4.0, parent="s7"),

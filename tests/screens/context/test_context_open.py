@@ -17,6 +17,8 @@ from tui.screens.context.context_open import attachment_text
 from tui.screens.context.panel import ContextPanel
 from tui.screens.pager import WRAPPED, Pager, TextLines, laid_out
 
+pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
+
 LONG = "\n".join(f"output line {number}" for number in range(90))
 
 

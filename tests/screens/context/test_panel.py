@@ -16,6 +16,8 @@ from tui.providers.base import Capabilities
 from tui.screens.context.panel import ContextPanel
 from tui.views.context.table import ContextView
 
+pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [*SIZES, (40, 12)])

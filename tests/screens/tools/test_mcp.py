@@ -24,6 +24,8 @@ from tui.tools.mcp.results import PromptArgument, ServerPrompt, ServerResource
 from tui.tools.mcp.status import ServerStatus, State
 from tui.views.mcp_lines import Deferred, mcp_rows
 
+pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
+
 RESOURCES = (
     ServerResource("docs", "guide.md", "doc://guide", "How it works", "text/markdown"),
     ServerResource("docs", "api notes", "doc://api", "", "text/plain"),

@@ -23,6 +23,8 @@ from tui.tools.base import ToolError
 from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.server import McpServer
 
+pytestmark = pytest.mark.slow
+
 KEY = "let-me-in-0123456789"
 
 
