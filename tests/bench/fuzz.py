@@ -17,9 +17,9 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -146,17 +146,17 @@ def read_stream(given: tuple[str, bytes]) -> None:
         for sent in decoder.feed(data):
             check_json_cost(sent.data, MOST_STREAM)
             if (value := _json_event(sent, "p")) is not None:
-                events += _checked(lambda value=value: list(reader.feed(value)))  # type: ignore[misc]
-        events += _checked(lambda: list(reader.finish()))
+                events += _checked(partial(reader.feed, value))
+        events += _checked(reader.finish)
     for event in load_events(dump_events(events)):
         builder.apply(event)
     json.dumps(message_to_dict(Message("assistant", builder.parts())))
 
 
-def _checked(read: Callable[[], list[Any]]) -> list[Any]:
+def _checked(read: Callable[[], Iterable[Any]]) -> list[Any]:
     """A ValueError of a reader is a fault, unlike one of `json`."""
     try:
-        return read()
+        return list(read())
     except (ValueError, RecursionError) as error:
         raise AssertionError(f"the reader: {error!r}") from error
 

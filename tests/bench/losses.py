@@ -36,7 +36,7 @@ from tui.chat.store.database import Database, StoreError
 from tui.chat.store.store import SessionStore
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings
-from tui.messages import Request
+from tui.messages import FinishKind, Request
 from tui.providers.base import StreamEnd, StreamEvent, TextDelta, ToolCallDelta
 
 WINDOW = 1_800  # tokens: a few turns, then it is compacted
@@ -71,9 +71,10 @@ class SlowServer(ScriptedProvider):
         calls = request.messages[-1].role == "user" and self.chance.random() < 0.3
         words = [f"s{self.sent + number}t " for number in range(self.chance.randrange(1, 40))]
         self.sent += len(words)
-        end = "tool_calls" if calls else "stop"
+        end: FinishKind = "tool_calls" if calls else "stop"
         call = [ToolCallDelta(0, f"c{self.sent}", "fetch", '{"id": 1}')] if calls else []
-        self.fallback = lambda _: [*map(TextDelta, words), *call, StreamEnd(end, end)]  # type: ignore[arg-type]
+        answer: list[StreamEvent] = [*map(TextDelta, words), *call, StreamEnd(end, end)]
+        self.fallback = lambda _: [*answer]
         async for event in super().stream(request):
             yield event
             if isinstance(event, TextDelta):

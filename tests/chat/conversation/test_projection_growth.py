@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -13,7 +14,19 @@ from tui.chat.conversation.history import HistoryState, text_digest
 from tui.chat.conversation.projection import Projection, Target, build_request, trimmed_request
 from tui.context.reduction.checkpoints import Checkpoint, CompactionRecord, CompactionUndo, SummaryEdit
 from tui.context.reduction.trimming import Cut, TrimState
-from tui.messages import Attachment, Message, Part, Reasoning, Text, ToolCall, ToolResult, ToolSchema
+from tui.messages import (
+    Attachment,
+    Message,
+    MessageKind,
+    MessageStatus,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSchema,
+)
 from tui.providers.base import Capabilities
 
 ABLE = (
@@ -49,9 +62,9 @@ class Talk:
         )
         self.chance.choice(often if self.chance.random() < 0.8 else seldom)()
 
-    def _add(self, role: str, *parts: Part, kind: str = "chat", status: str = "complete") -> str:
+    def _add(self, role: Role, *parts: Part, kind: MessageKind = "chat", status: MessageStatus = "complete") -> str:
         ident = f"{len(self.messages):04}"
-        self.messages.append(Message(role, parts, ident, kind, status, provider="p", model="m"))  # type: ignore[arg-type]
+        self.messages.append(Message(role, parts, ident, kind, status, provider="p", model="m"))
         return ident
 
     def _some(self, most: int) -> list[str]:
@@ -142,9 +155,9 @@ def test_a_turn_projects_what_came_since_the_last_one() -> None:
     grown.requests(messages, state, target)
     looked_at: list[int] = []
 
-    def counted(active: tuple[Message, ...], *arguments: object, **named: object) -> tuple[Message, ...]:
+    def counted(active: tuple[Message, ...], *arguments: Any, **named: Any) -> tuple[Message, ...]:
         looked_at.append(len(active))
-        return original(active, *arguments, **named)  # type: ignore[arg-type]
+        return original(active, *arguments, **named)
 
     original = projection._outgoing
     with mock.patch.object(projection, "_outgoing", counted):

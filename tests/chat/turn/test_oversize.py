@@ -6,7 +6,7 @@ import pytest
 
 from tui.chat.conversation.history import text_digest
 from tui.chat.turn.oversize import KEPT_TEXT, advice, listed, pieces_to_shorten, request_bytes
-from tui.messages import Attachment, Message, Part, Request, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, Request, Role, Text, ToolCall, ToolResult
 from tui.providers.base import ProviderError
 
 MB = 1_000_000
@@ -18,11 +18,8 @@ def picture(name: str, size: int) -> Attachment:
 
 def request(*parts: Part, asked: str = "and now?") -> Request:
     """A request with each of `parts` in a message of its own, before the last one of the person."""
-    roles = {ToolCall: "assistant", ToolResult: "tool"}
-    messages = [
-        Message(roles.get(type(part), "user"), (part,), id=f"m{number}")  # type: ignore[arg-type]
-        for number, part in enumerate(parts)
-    ]
+    roles: dict[type[Part], Role] = {ToolCall: "assistant", ToolResult: "tool"}
+    messages = [Message(roles.get(type(part), "user"), (part,), id=f"m{number}") for number, part in enumerate(parts)]
     return Request("p", "m", (*messages, Message("user", (Text(asked),), id="z")))
 
 

@@ -218,8 +218,8 @@ class HybridTokenEstimator:
 
     def _bare_estimate(self, request: Request) -> float:
         """The tokens of a request with one short message alone."""
-        own = sum(self.counter.count_message(message, request.model).size for message in request.messages)
-        return own + estimate_preamble(request, self.counter).total
+        messages = sum(self.counter.count_message(message, request.model).size for message in request.messages)
+        return messages + estimate_preamble(request, self.counter).total
 
     def counted_parts(self, request: Request) -> CountedParts | None:
         """The provider's counts of the parts of `request`'s preamble; None before `note_parts`."""
