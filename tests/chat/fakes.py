@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.toolbox import Toolbox
+from tui.chat.servers import Servers
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings
 from tui.config.tools import ToolSettings
@@ -189,6 +190,8 @@ async def open_workspace(
     kept = {name: getattr(workspace.services, name) for name in Services.__dataclass_fields__}
     box = Toolbox(workspace.settings.tools, workspace.store, sources if tools is None else (*sources, tools))
     workspace.services = Services(**{**kept, "tools": box})
+    await workspace.servers.close()
+    workspace.servers = Servers(workspace.settings, workspace.store, box)
     try:
         yield workspace
     finally:

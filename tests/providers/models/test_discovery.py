@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -107,6 +108,19 @@ NAMES = {"/v1/models": {"data": [{"id": "m"}, {"id": "n"}]}}
 async def test_a_live_server(paths: dict[str, Any], context: int | None) -> None:
     found = await asked(paths)
     assert (found[0] if found else None) == context
+
+
+async def test_a_route_that_is_missing_is_asked_for_once_by_whoever_asks() -> None:
+    async with replay_server() as server:
+        server.json({}, 404)
+        server.json(NAMES["/v1/models"], path="/v1/models")
+        provider = make_provider("p", ProviderConfig("p", "openai-chat", f"{server.url}/v1"))
+        try:
+            await asyncio.gather(provider.limits("m"), provider.takes_tools("m"))
+        finally:
+            await provider.close()
+        asked = [one.path for one in server.asked if not one.path.endswith("/v1/models")]
+    assert "/props" in asked and len(asked) == len(set(asked))
 
 
 async def test_a_provider_with_a_key_is_asked_for_its_list_only() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -368,18 +370,26 @@ async def server_takes_tools(client: Client, config: ProviderConfig, model: str)
     return None if entry is None else entry_info(entry, model, None, None).tools
 
 
-_missing: WeakKeyDictionary[Client, set[str]] = WeakKeyDictionary()
+@dataclass(slots=True)
+class _Route:
+    """One URL of a server that not every server has."""
+
+    missing: bool = False
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+_routes: WeakKeyDictionary[Client, dict[str, _Route]] = WeakKeyDictionary()
 
 
 async def _probe(client: Client, url: str, provider: str, body: Json | None = None) -> object:
     """GET `url` as JSON, or POST `body` to it. Raises `ProviderError`, without a request if the route was missing
     before."""
-    missing = _missing.setdefault(client, set())
-    if url in missing:
-        raise ProviderError("not_found", f"{provider} has no such route")
-    try:
-        return await (get_json(client, url, provider) if body is None else post_json(client, url, body, provider))
-    except ProviderError as error:
-        if error.kind in ("not_found", "protocol") or error.status in (404, 405, 501):
-            missing.add(url)
-        raise
+    route = _routes.setdefault(client, {}).setdefault(url, _Route())
+    async with route.asking:  # the window and the support of tools are asked for at once
+        if route.missing:
+            raise ProviderError("not_found", f"{provider} has no such route")
+        try:
+            return await (get_json(client, url, provider) if body is None else post_json(client, url, body, provider))
+        except ProviderError as error:
+            route.missing = error.kind in ("not_found", "protocol") or error.status in (404, 405, 501)
+            raise
