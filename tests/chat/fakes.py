@@ -192,6 +192,7 @@ async def open_workspace(
     workspace.services = Services(**{**kept, "tools": box})
     await workspace.servers.close()
     workspace.servers = Servers(workspace.settings, workspace.store, box)
+    await workspace.servers.load(Path.cwd())
     try:
         yield workspace
     finally:
