@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import time
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from functools import partial
 
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.events import Emit, Notice, ReplyDelta, ReplyStarted, SessionEvent, UsageChanged
+from tui.chat.conversation.events import Emit, Notice, ReplyDelta, ReplyStarted, UsageChanged
 from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.services import Services
-from tui.chat.runtime.tasks import uninterrupted
+from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.runtime.windows import Windows
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
-from tui.chat.turn.stream import StreamProcessor
+from tui.chat.store.parts import PartsBuilder
 from tui.context.estimate.evidence import Verdict
 from tui.context.usage.usage import ContextUsage, with_reply
 from tui.messages import Message, Request, Usage
-from tui.providers.base import ProviderError
+from tui.providers.base import (
+    ModelNamed,
+    ProviderError,
+    ReasoningDelta,
+    RefusalDelta,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+    UsageUpdate,
+)
 from tui.providers.models.catalog import unpriced_terms
 
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 0.3  # lost at most in a kill; a second is promised
 CHARACTERS_PER_TOKEN = 4.0  # of a streaming answer; it is measured at its end
 LEAST_GROWTH, GROWTH = 32, 0.002  # tokens, and share of the request: minimal increment of the displayed number
+CUT_OFF = "the answer broke off: the stream ended without its end marker"
 
 
 class Attempt:
-    """Sends `request`, which was measured as `usage`, once."""
+    """Sends `request`, which was measured as `usage`, once. `error` is the provider's, if any."""
 
     def __init__(
         self,
@@ -39,11 +55,14 @@ class Attempt:
         request: Request,
         usage: ContextUsage,
     ) -> None:
+        self._conversation = conversation
         self._meter = meter
         self._services = services
         self._emit = emit
         self.request = request
         self._usage = usage
+        self.error: ProviderError | None = None
+        self._save_error: StoreError | None = None
         self._verdict: Verdict | None = None  # on the reported input
         self._message = Message(
             "assistant",
@@ -54,20 +73,12 @@ class Attempt:
             provider=request.provider,
             model=request.model,
         )
-        self._processor = StreamProcessor(
-            self._message, partial(conversation.write_events, self._message), self._arrive
-        )
+        self._builder = PartsBuilder(request.provider, request.model)
+        self._unsaved: list[StreamEvent] = []
+        self._wake = asyncio.Event()  # there is something to save
+        self._first_event_seconds: float | None = None
+        self._seconds = 0.0
         self._size = self._shown = 0  # characters that arrived and will be sent back; tokens shown last
-
-    @property
-    def error(self) -> ProviderError | None:
-        """The provider's error, if any."""
-        return self._processor.error
-
-    @property
-    def arrived(self) -> bool:
-        """Whether any part of an answer arrived."""
-        return self._processor.arrived
 
     async def run(self) -> Message:
         """The answer, not yet in the history. If cancelled, it is what has arrived."""
@@ -76,29 +87,102 @@ class Attempt:
         begin = partial(services.calls.begin, request, self._usage, message=self._message.id, kind="chat")
         call = await uninterrupted(asyncio.to_thread(begin))
         self._emit(ReplyStarted(self._message.id, request.provider, request.model))
-        await self._processor.run(services.provider(request.provider).stream(complete))
-        return await uninterrupted(self._finished(call))
+        reply = await self._read(services.provider(request.provider).stream(complete))
+        return await uninterrupted(self._finished(call, reply))
 
-    def _arrive(self, event: SessionEvent) -> None:
-        """Forward `event`; the number grows by what will be sent back."""
-        self._emit(event)
-        if not isinstance(event, ReplyDelta) or event.kind == "reasoning":
-            return  # reasoning: whether it is sent back is known at the end of the answer
-        self._size += len(event.name) + len(event.text) * (1 if event.text.isascii() else 2)
+    # -- streaming -----------------------------------------------------------------------------------------------
+
+    async def _read(self, stream: AsyncGenerator[StreamEvent, None]) -> Message:
+        """The message when `stream` has ended or failed (see `error`), or this task was cancelled."""
+        started = time.monotonic()
+        flusher = asyncio.create_task(self._flush_forever())
+        cancelled = False
+        try:
+            async with contextlib.aclosing(stream):
+                async for event in stream:
+                    if self._first_event_seconds is None and not isinstance(event, ModelNamed | UsageUpdate):
+                        self._first_event_seconds = time.monotonic() - started
+                    self._take(event)
+                    await asyncio.sleep(0)  # many events may arrive at once: let listener and keys run
+        except ProviderError as error:
+            self.error = error
+        except asyncio.CancelledError:
+            end_cancellation()
+            cancelled = True
+        finally:
+            flusher.cancel()
+            await uninterrupted(asyncio.wait([flusher]))
+            self._seconds = time.monotonic() - started
+        return self._final(cancelled=cancelled)
+
+    def _take(self, event: StreamEvent) -> None:
+        """Add and forward `event`; the displayed number grows by what will be sent back."""
+        self._builder.apply(event)
+        self._unsaved.append(event)
+        self._wake.set()
+        ident = self._message.id
+        match event:
+            case TextDelta(text):
+                delta = ReplyDelta(ident, "text", text)
+            case ReasoningDelta(text):  # whether it is sent back is known at the end of the answer
+                self._emit(ReplyDelta(ident, "reasoning", text))
+                return
+            case RefusalDelta(text, from_server=False):  # a server's is shown with the complete message
+                delta = ReplyDelta(ident, "refusal", text)
+            case ToolCallDelta(name=name, arguments=arguments):
+                delta = ReplyDelta(ident, "tool_call", arguments, name or "")
+            case _:
+                return
+        self._emit(delta)
+        self._size += len(delta.name) + len(delta.text) * (1 if delta.text.isascii() else 2)
         tokens = int(self._size / CHARACTERS_PER_TOKEN)
         if tokens - self._shown >= max(LEAST_GROWTH, GROWTH * self._usage.total):
             self._shown = tokens
             self._emit(UsageChanged(with_reply(self._usage, tokens)))
 
-    async def _finished(self, call: str) -> Message:
-        if self._processor.message.status == "complete":
+    async def _flush_forever(self) -> None:
+        while True:
+            await self._wake.wait()
+            await asyncio.sleep(FLUSH_SECONDS)
+            self._wake.clear()
+            batch, self._unsaved = self._unsaved, []
+            await uninterrupted(self._flush(batch))  # the final write follows this one, never concurrently
+
+    async def _flush(self, batch: list[StreamEvent]) -> None:
+        """Store a batch. If that fails it is kept for the next one, so that the stored text has no gaps."""
+        try:
+            await asyncio.to_thread(self._conversation.write_events, self._message, batch)
+        except StoreError as error:
+            if self._save_error is None:
+                log.warning("could not keep part of an answer: %s", error)
+            self._save_error = error
+            self._unsaved[:0] = batch
+            self._wake.set()
+        else:
+            self._save_error = None
+
+    def _final(self, *, cancelled: bool) -> Message:
+        end, parts = self._builder.end, self._builder.parts()
+        message = replace(self._message, parts=parts, usage=self._builder.usage)
+        if end is not None:
+            return replace(message, status="complete", finish_reason=end.raw)
+        if cancelled:
+            return replace(message, status="cancelled")
+        if self.error is not None:
+            return replace(message, status="interrupted" if parts else "failed", error=str(self.error))
+        return replace(message, status="interrupted", error=CUT_OFF)
+
+    # -- at the end ----------------------------------------------------------------------------------------------
+
+    async def _finished(self, call: str, reply: Message) -> Message:
+        if reply.status == "complete":
             await self._services.windows.answered(self.request.provider, self.request.model)
-        problem = self._processor.save_error
+        problem = self._save_error
         try:
             await self._learn_answering()
         except StoreError as error:
             problem = problem or error
-        reply = await self._measured()
+        reply = await self._measured(reply)
         try:
             await asyncio.to_thread(self._log, call, reply)
             if notice := await asyncio.to_thread(
@@ -113,20 +197,18 @@ class Attempt:
 
     async def _learn_answering(self) -> None:
         """Where a model of another family answers, its count, window and price hold. Raises `StoreError`."""
-        provider, asked, answered = self.request.provider, self.request.model, self._processor.answered_by
+        provider, asked, answered = self.request.provider, self.request.model, self._builder.answered_by
         windows = self._services.windows
         if await asyncio.to_thread(windows.learn_answering, provider, asked, answered):
             await windows.find(provider, answered)
             text = f"{asked} is answered by {answered}: its tokens, window and price are that model's"
             self._emit(Notice("info", text))
 
-    async def _measured(self) -> Message:
+    async def _measured(self, reply: Message) -> Message:
         """The reply with its usage, from which the accounting has learned."""
-        request, reply, usage = self.request, self._processor.message, self._usage
+        request, usage = self.request, self._usage
         if reply.usage is None or not reply.usage.input_total:
-            only_the_sum = (
-                reply.usage is not None and reply.usage.passes
-            )  # does not measure a single request, but is billed
+            only_the_sum = reply.usage is not None and reply.usage.passes  # billed, but measures no single request
             if reply.parts and not only_the_sum:
                 output = await asyncio.to_thread(self._meter.count, reply)
                 reply = replace(reply, usage=Usage(usage.total, output, source="estimated"))
@@ -143,26 +225,21 @@ class Attempt:
         return reply
 
     def _log(self, call: str, reply: Message) -> None:
-        self._services.calls.finish(
+        """Add usage, times and cost to the call's row: that of a stopped answer by what was sent and received."""
+        services, usage = self._services, reply.usage or Usage(None, None)
+        model = services.windows.answering(self.request.provider, self.request.model)
+        services.calls.finish(
             call,
             usage=reply.usage,
-            seconds=self._processor.seconds,
-            first_token_seconds=self._processor.first_event_seconds,
+            seconds=self._seconds,
+            first_token_seconds=self._first_event_seconds,
             finish_reason=reply.finish_reason,
             error=None if reply.status == "complete" else reply.error or reply.status,
-            cost=self._cost(reply),
-            unpriced=unpriced_terms(reply.usage, reply.provider, self._billed_model) if reply.usage else "",
+            cost=services.price(usage, reply.provider, model),
+            unpriced=unpriced_terms(usage, reply.provider, model),
             verdict=self._verdict,
-            answered_by=self._processor.answered_by,
+            answered_by=self._builder.answered_by,
         )
-
-    @property
-    def _billed_model(self) -> str:
-        return self._services.windows.answering(self.request.provider, self.request.model)
-
-    def _cost(self, reply: Message) -> float | None:
-        """By the provider's usage; for a stopped answer by what was sent and received."""
-        return self._services.price(reply.usage or Usage(None, None), reply.provider, self._billed_model)
 
 
 def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict | None, windows: Windows) -> Notice | None:

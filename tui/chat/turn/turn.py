@@ -231,7 +231,7 @@ class Turn:
         """
         if reply.status == "complete":
             self._compactor.measurement = reply.id  # also where the server reports no usage
-        action = await self._next_action(attempt)
+        action = await self._next_action(attempt, arrived=bool(reply.parts))
         answered = action is None and reply.status != "failed"
         if action is None:
             await self._keep(reply)
@@ -258,7 +258,7 @@ class Turn:
 
     # -- failures -----------------------------------------------------------------------------------------
 
-    async def _next_action(self, attempt: Attempt) -> Action | None:
+    async def _next_action(self, attempt: Attempt, *, arrived: bool) -> Action | None:
         """The remedy for the error that the attempt ended with; None if there is none or none is needed."""
         error, request = attempt.error, attempt.request
         if error is None:
@@ -270,7 +270,7 @@ class Turn:
             await asyncio.to_thread(windows.learn_answer, request.provider, request.model, error.most_output)
         if error.kind == "overflow_input":
             await asyncio.to_thread(self._services.estimator.note_refusal, request, error.input_tokens, at=time.time())
-        return await asyncio.to_thread(self._recovery.decide, error, request, arrived=attempt.arrived)
+        return await asyncio.to_thread(self._recovery.decide, error, request, arrived=arrived)
 
     async def _remedy(self, action: Action, attempt: Attempt) -> None:
         notice: Notice
