@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -306,10 +306,9 @@ class Servers:
         return await self._hub.servers[prompt.server].prompt(prompt.name, arguments)
 
     def _follow_servers(self) -> None:
-        self._toolbox.follow_servers(self._wait_until_started, self._hub.wait_until_current, self.instructions)
-
-    async def _wait_until_started(self) -> None:
-        await self._hub.settle(self._settings.tools.wait)
+        self._toolbox.wait_until_started = partial(self._hub.settle, self._settings.tools.wait)
+        self._toolbox.wait_until_current = self._hub.wait_until_current
+        self._toolbox.instructions = self.instructions
 
     # -- internals ---------------------------------------------------------------------------------------------------
 

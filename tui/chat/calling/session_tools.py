@@ -1,4 +1,4 @@
-"""The tools of one conversation: which are offered, how they were switched, and calls waiting for approval."""
+"""The tools of one conversation: which are offered, deferred or switched off, and calls waiting for approval."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tui.chat.calling.tool_loading import ToolLoading
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import ApprovalAsked, Emit, Notice
 from tui.chat.conversation.history import RecordKind
@@ -20,18 +19,20 @@ from tui.chat.runtime.services import Services
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.config.tools import Rule
-from tui.context.reduction.deferral import ToolPlan
+from tui.context.reduction.deferral import BUILT_IN, ToolPlan, plan_tools, schema_budget
 from tui.context.usage.rows import UsageItem
-from tui.messages import SystemSection, ToolCall, ToolSchema
+from tui.messages import ToolCall, ToolSchema
 from tui.providers.base import ProviderError
 from tui.tools.approval import Decision, Remembered, fingerprint, matches, verdict
-from tui.tools.base import Tool
-from tui.tools.tool_search import SEARCH
+from tui.tools.base import Tool, ToolOutput
+from tui.tools.tool_search import DEFAULT, MOST, SEARCH, answer, search, search_schema
 
 log = logging.getLogger(__name__)
 
 OFF_BY_DEFAULT = frozenset({"local", "demo"})
 """Providers whose models are too small for tools; `/tools on` enables them anyway."""
+
+CHARACTERS_PER_TOKEN = 4  # of a schema, until the tokenizer has counted it
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class SessionTools:
         self.box = services.tools
         self._allowed: set[tuple[str, str]] = set()  # (name, fingerprint), for this conversation
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
-        self.loading = ToolLoading(conversation, services, self.all_on, self.update_offer)
+        self._costs: dict[tuple[str, ToolSchema], int] = {}  # (model, tool) -> tokens
         self.box.on_change(self.update_offer)
         self.update_offer()
 
@@ -77,17 +78,11 @@ class SessionTools:
 
     def updated(self, target: Target) -> Target:
         """`target` with what is offered to its model now, and how the servers say that is used."""
-        return replace(target, tools=self.offered(target), system=self._system(target))
-
-    def _system(self, target: Target) -> tuple[SystemSection, ...]:
-        others = tuple(section for section in target.system if section.kind != "instructions")
-        servers = {tool.origin for tool in self.all_on(target)}
-        return others + tuple(section for section in self.box.instructions() if section.name in servers)
-
-    async def wait_until_started(self) -> None:
-        """Before a message is answered: give starting servers a moment, if their tools would be offered."""
-        if self.waits_for_servers:
-            await self.box.wait_until_started()
+        tools = self._all_on(target)
+        servers = {tool.origin for tool in tools}
+        system = tuple(section for section in target.system if section.kind != "instructions")
+        system += tuple(section for section in self.box.instructions() if section.name in servers)
+        return replace(target, tools=self._planned(tools, target).sent, system=system)
 
     @property
     def waits_for_servers(self) -> bool:
@@ -96,16 +91,39 @@ class SessionTools:
         return self.takes_tools(target) and self.is_on("", target)
 
     async def prepare(self) -> None:
-        """Ask whether the model supports tools, and count their tokens, unless done before: requests depend on it."""
+        """Ask whether the model supports tools, and count new ones, so that the next request has what it should."""
         target = self._conversation.target
         await self.box.support.find(self._services.provider(target.provider), target.model)
+        model, counter = target.model, self._services.counter
+        new = [tool for tool in self._all_on(target) if tool.origin != BUILT_IN and (model, tool) not in self._costs]
+        if new:
+            counts = await asyncio.to_thread(lambda: [counter.count_tool(tool, model) for tool in new])
+            self._costs.update(
+                ((model, tool), count) for tool, count in zip(new, counts, strict=True) if count is not None
+            )
         self.update_offer()
-        await self.loading.prepare(self._conversation.target)
 
     @property
     def plan(self) -> ToolPlan:
         """The tools that are sent, and those deferred until the model searches for them."""
-        return self.loading.plan(self._conversation.target)
+        target = self._conversation.target
+        return self._planned(self._all_on(target), target)
+
+    def _planned(self, tools: tuple[ToolSchema, ...], target: Target) -> ToolPlan:
+        """Cheap: counts nothing."""
+        setting = self._services.settings.tools.defer
+        if setting == "off" or all(tool.origin == BUILT_IN for tool in tools):
+            return ToolPlan(tools)
+        rough = [
+            (len(tool.name) + len(tool.description) + len(tool.parameters)) // CHARACTERS_PER_TOKEN for tool in tools
+        ]
+        return plan_tools(
+            tools,
+            [self._costs.get((target.model, tool), size) for tool, size in zip(tools, rough, strict=True)],
+            schema_budget(self._services.windows.limits(target.provider, target.model), setting),
+            loaded=self._conversation.state.loaded,
+            search=search_schema,
+        )
 
     @property
     def takes_any(self) -> bool:
@@ -117,16 +135,11 @@ class SessionTools:
         """Whether tools are off for the current model unless switched on."""
         return self._conversation.target.provider in OFF_BY_DEFAULT
 
-    def offered(self, target: Target) -> tuple[ToolSchema, ...]:
-        """The schemas sent to `target`: tools that are on and not deferred."""
-        return self.loading.plan(target).sent
-
-    def all_on(self, target: Target) -> tuple[ToolSchema, ...]:
+    def _all_on(self, target: Target) -> tuple[ToolSchema, ...]:
         """The schemas of the tools that are on for `target`, if its model supports tools."""
         if not self.takes_tools(target):
             return ()
-        schemas = [tool.schema for tool in self.box.tools() if self.is_on(tool.schema.name, target)]
-        return self._as_sent(schemas, target)
+        return self._as_sent([tool.schema for tool in self.box.tools() if self.is_on(tool.schema.name, target)], target)
 
     def _as_sent(self, schemas: Sequence[ToolSchema], target: Target) -> tuple[ToolSchema, ...]:
         try:
@@ -168,10 +181,27 @@ class SessionTools:
 
     def find(self, name: str) -> Tool | None:
         """The tool that the model may call by that name: one that is on, or the search while tools are deferred."""
-        target = self._conversation.target
         if name == SEARCH:
-            return self.loading.search_tool(target)
-        return self.box.find(name) if self.is_on(name, target) else None
+            schema = next((tool for tool in self.plan.sent if tool.name == SEARCH), None)
+            return None if schema is None else Tool(schema, read_only=True, run=self._search)
+        return self.box.find(name) if self.is_on(name, self._conversation.target) else None
+
+    async def _search(self, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Loading only changes what is sent and its cost: a loaded tool still asks before it runs."""
+        query, limit = str(arguments["query"]), min(MOST, max(1, int(arguments.get("limit", DEFAULT))))
+        before = self._conversation.state.loaded
+        eager = {tool.name for tool in self.plan.sent} - set(before)
+        tools = [
+            tool
+            for tool in self._all_on(self._conversation.target)
+            if tool.origin != BUILT_IN and tool.name not in eager
+        ]
+        matching = await asyncio.to_thread(search, query, tools, limit)
+        before = self._conversation.state.loaded  # another search may run at the same time
+        if new := [tool.name for tool in matching if tool.name not in before]:
+            await self._conversation.add_record(RecordKind.LOADED, {"names": new})
+            self.update_offer()
+        return ToolOutput(answer(query, matching, tools, before))
 
     @property
     def names(self) -> list[str]:

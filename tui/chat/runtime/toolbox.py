@@ -24,6 +24,10 @@ SUPPORT = "tools:"  # + "provider/model", key in the store's state: true or fals
 USED = "tools_used"  # key in the store's state: {tool: seconds since the epoch}
 
 
+async def _nothing() -> None:
+    """There is no server to wait for."""
+
+
 class Toolbox:
     """Created once by the workspace. Sources are added and change on the event loop."""
 
@@ -33,9 +37,10 @@ class Toolbox:
         self._store = store
         self._sources: dict[str, ToolSource] = {source.name: source for source in sources}
         self._listeners: list[weakref.WeakMethod[Callable[[], None]]] = []
-        self._started: Callable[[], Awaitable[None]] | None = None
-        self._current: Callable[[], Awaitable[None]] | None = None
-        self._instructions: Callable[[], Sequence[SystemSection]] | None = None
+        # What `Servers` sets once there are any.
+        self.wait_until_started: Callable[[], Awaitable[None]] = _nothing  # gives starting servers a moment
+        self.wait_until_current: Callable[[], Awaitable[None]] = _nothing  # so that lists they said are new count
+        self.instructions: Callable[[], Sequence[SystemSection]] = tuple  # how servers say they are to be used
         self._unsaved: dict[str, Remembered] = {}  # answers not stored because the disk is full
 
     # -- tools -------------------------------------------------------------------------------------------
@@ -45,34 +50,6 @@ class Toolbox:
         if source.name != BUILT_IN:
             self._sources[source.name] = source
             self.changed()
-
-    def follow_servers(
-        self,
-        started: Callable[[], Awaitable[None]],
-        current: Callable[[], Awaitable[None]],
-        instructions: Callable[[], Sequence[SystemSection]],
-    ) -> None:
-        """Servers start and change: `started` waits a moment for them, `current` for what they said is new.
-
-        `instructions` are what they say of how they are to be used.
-        """
-        self._started = started
-        self._current = current
-        self._instructions = instructions
-
-    def instructions(self) -> Sequence[SystemSection]:
-        """What servers say of how they are to be used, in a fixed order."""
-        return () if self._instructions is None else self._instructions()
-
-    async def wait_until_started(self) -> None:
-        """Before a message is answered: give starting sources a moment."""
-        if self._started is not None:
-            await self._started()
-
-    async def wait_until_current(self) -> None:
-        """After tools were run: what sources said meanwhile of their lists counts for the next request."""
-        if self._current is not None:
-            await self._current()
 
     def remove_source(self, name: str) -> None:
         """Remove a source."""

@@ -111,7 +111,8 @@ class Turn:
         """
         try:
             await self._prepare()
-            await self._tools.wait_until_started()
+            if self._tools.waits_for_servers:
+                await self._tools.box.wait_until_started()
             while calls := await self._answer():
                 await self._run_tools(calls)
                 await self._tools.box.wait_until_current()
