@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.chat.calling.results import LARGEST_IMAGE, LEAST_TOKENS, MOST_IMAGES, Results, result_limit
+from tui.chat.calling.tool_step import LARGEST_IMAGE, LEAST_TOKENS, MOST_IMAGES, Results, result_limit
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
 from tui.context.counting.counting import TokenCounter

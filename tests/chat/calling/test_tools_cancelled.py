@@ -11,8 +11,7 @@ import pytest
 
 from tests.chat.calling.tool_calls import Source, calls, results, turn, well_formed
 from tests.chat.fakes import ScriptedProvider, Tools, open_workspace
-from tui.chat.calling.results import Results
-from tui.chat.calling.tool_step import CANCELLED, StepMessage
+from tui.chat.calling.tool_step import CANCELLED, Results, StepMessage
 from tui.chat.conversation.events import ApprovalAsked, Notice, ReplyFinished, ToolFinished, TurnFailed, UsageChanged
 from tui.chat.conversation.projection import NO_RESULT
 from tui.chat.store.liveness import Liveness

@@ -103,7 +103,7 @@ class ChatSession:
         finally:
             if not task.done():
                 task.cancel()
-                await uninterrupted(_wait(task))
+                await uninterrupted(asyncio.wait([task]))
         if not task.cancelled():
             task.result()
         yield TurnFinished()
@@ -477,7 +477,3 @@ class ChatSession:
     async def export(self, path: Path) -> None:
         """Write the whole history; the suffix names the format (.md, .html, .jsonl). Raises OSError, ValueError."""
         await asyncio.to_thread(export_session, path, self._services.store, self.id)
-
-
-async def _wait(task: asyncio.Task[Any]) -> None:
-    await asyncio.wait([task])

@@ -10,9 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tui.chat.calling.results import Results, result_limit
 from tui.chat.calling.session_tools import SessionTools
-from tui.chat.calling.tool_step import ToolStep
+from tui.chat.calling.tool_step import Results, ToolStep, result_limit
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import (
