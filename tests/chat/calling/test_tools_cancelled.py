@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,13 @@ import pytest
 
 from tests.chat.calling.tool_calls import Source, calls, results, turn, well_formed
 from tests.chat.fakes import ScriptedProvider, Tools, open_workspace
-from tui.chat.calling.tool_step import CANCELLED, Results, StepMessage
+from tui.chat.calling import tool_step
+from tui.chat.calling.tool_step import CANCELLED
 from tui.chat.conversation.events import ApprovalAsked, Notice, ReplyFinished, ToolFinished, TurnFailed, UsageChanged
 from tui.chat.conversation.projection import NO_RESULT
 from tui.chat.store.liveness import Liveness
 from tui.chat.turn.turn import STOPPED
 from tui.messages import Message, ToolCall, ToolResult
-from tui.tools.base import ToolOutput
 
 
 async def test_cancelling_while_tools_run_keeps_what_is_done(tmp_path: Path) -> None:
@@ -145,19 +146,31 @@ async def test_a_program_killed_while_tools_run_has_kept_what_was_done(
 
 
 async def test_what_comes_of_a_call_after_the_step_has_ended_changes_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_workspace(tmp_path, ScriptedProvider(), tools=Tools()) as workspace:
+    monkeypatch.setattr(tool_step, "LAST_WAIT", 0.01)
+    released = asyncio.Event()
+    tasks: list[asyncio.Task[Any] | None] = []
+
+    async def stubborn(_: Mapping[str, Any]) -> str:
+        tasks.append(asyncio.current_task())
+        while not released.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await released.wait()
+        return "late"
+
+    source = Source(reads=("quick", "slow"), slow=stubborn, quick=lambda _: "one")
+    async with open_workspace(tmp_path, ScriptedProvider([calls("slow", "quick")]), tools=source) as workspace:
         session = await workspace.new_session()
-        asked = [ToolCall("c0", "fetch", "{}"), ToolCall("c1", "fetch", "{}")]
-        making = Results(workspace.store, workspace.services.counter, "m", 1_000, False)
-        message = StepMessage(session._conversation, making, asked)
-        message.put(1, ToolOutput("one"))
-        message.save(1)
-        whole = message.whole()
-        session._conversation.write_reply(whole)
-        message.put(0, ToolOutput("late"))
-        message.save(0)
+        finished = []
+        async for event in session.send("go"):
+            if isinstance(event, ToolFinished):
+                finished.append(event.name)
+                session.cancel()
+        answered = session.messages[-1]
+        released.set()
+        await asyncio.wait([task for task in tasks if task is not None])
+        assert finished == ["quick"]
+        assert [result.text for result in results(session)] == [CANCELLED.text, "one"]
+        assert workspace.store.messages(session.id)[-1] == answered
         assert "not saved" not in caplog.text
-        assert workspace.store.messages(session.id) == [whole]
-        assert [part.text for part in whole.parts if isinstance(part, ToolResult)] == [CANCELLED.text, "one"]

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from tui.chat.attachments import AttachmentError, make_attachment
@@ -62,8 +61,9 @@ class Pending:
 class ToolStep:
     """Runs `calls`: those that need no approval concurrently, the others one after the other.
 
-    `unrun` answers calls that are not run, by their number. Each result is stored as it arrives, before it is reported,
-    so that a kill loses none. After `run`, or after its cancellation, `message` answers every call.
+    `unrun` answers calls that are not run, by their number. The message that answers the calls is stored with the first
+    result and again with each one, before that is reported, so that a kill loses none. After `run`, or after its
+    cancellation, `message` answers every call.
     """
 
     def __init__(
@@ -73,21 +73,22 @@ class ToolStep:
         results: Results,
         calls: Sequence[ToolCall],
         emit: Emit,
-        unrun: Mapping[int, ToolOutput] = MappingProxyType({}),
+        unrun: Mapping[int, ToolOutput],
     ) -> None:
         self._tools = tools
+        self._conversation = conversation
+        self._results = results
         self._calls = calls
-        self._unrun = unrun
         self._emit = emit
-        self._message = StepMessage(conversation, results, calls)
+        self._unrun = unrun
+        self._message = Message("tool", (), id=new_id(), status="streaming", created_at=time.time())
+        self._outputs: dict[int, ToolOutput] = {}
+        self._parts: dict[int, tuple[Part, ...]] = {}
+        self._writing = threading.Lock()  # guards `_parts`
         self._tasks: list[asyncio.Task[None]] = []
         self._places = asyncio.Semaphore(AT_ONCE)
         self._ended = False
         self.used: set[str] = set()  # names of the tools that were run
-
-    def message(self) -> Message:
-        """The results of all calls, in order, not stored yet. Not on the event loop."""
-        return self._message.whole()
 
     async def run(self) -> None:
         """Run everything. Raises `StoreError`; errors of tools become results."""
@@ -198,34 +199,13 @@ class ToolStep:
     async def _done(self, number: int, call: ToolCall, output: ToolOutput, seconds: float) -> None:
         if self._ended:
             return  # a tool that ignored its cancellation
-        self._message.put(number, output)
-        await uninterrupted(asyncio.to_thread(self._message.save, number))
+        self._outputs[number] = output
+        await uninterrupted(asyncio.to_thread(self._save, number))
         self._emit(ToolFinished(call.id, call.name, seconds, output.is_error))
 
-
-class StepMessage:
-    """The message that answers the calls of one reply.
-
-    It is stored with the first result, and updated with each one: if the program dies, the results so far are stored.
-    """
-
-    def __init__(self, conversation: Conversation, results: Results, calls: Sequence[ToolCall]) -> None:
-        self._conversation = conversation
-        self._results = results
-        self._calls = calls
-        self._message = Message("tool", (), id=new_id(), status="streaming", created_at=time.time())
-        self._outputs: dict[int, ToolOutput] = {}
-        self._parts: dict[int, tuple[Part, ...]] = {}
-        self._ended = False
-        self._lock = threading.Lock()
-
-    def put(self, number: int, output: ToolOutput) -> None:
-        """Add the result of call `number`."""
-        self._outputs[number] = output
-
-    def save(self, number: int) -> None:
-        """Store it. On a full disk it waits until the message is complete. Not on the event loop."""
-        with self._lock:
+    def _save(self, number: int) -> None:
+        """Store the results so far. On a full disk they wait until the message is complete."""
+        with self._writing:
             if self._ended:
                 return  # the step was cancelled while this thread was starting
             self._parts[number] = self._results.parts(self._calls[number], self._outputs[number])
@@ -234,10 +214,9 @@ class StepMessage:
             except StoreError as error:
                 log.warning("a tool's result is not saved yet: %s", error)
 
-    def whole(self) -> Message:
-        """The message, not stored yet, with an answer to every call. Not on the event loop."""
-        with self._lock:
-            self._ended = True
+    def message(self) -> Message:
+        """The results of all calls, in order, not stored yet. Not on the event loop."""
+        with self._writing:
             for number, call in enumerate(self._calls):
                 if number not in self._parts:
                     self._parts[number] = self._results.parts(call, self._outputs.get(number, CANCELLED))
