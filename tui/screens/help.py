@@ -61,16 +61,16 @@ class HelpPanel(Panel[None]):
 
 def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -> dict[str, list[Key]]:
     """All named keys, by section; `conversation` are the classes of the chat screen and the app."""
+    from tui.screens.approval import ApprovalPanel
     from tui.screens.context.fits import FitsPanel
     from tui.screens.context.history import HistoryPanel
     from tui.screens.context.messages import MessagesPanel
     from tui.screens.context.panel import ContextPanel
+    from tui.screens.mcp import McpPanel
     from tui.screens.pager import Pager
     from tui.screens.sessions import SessionPicker
     from tui.screens.summary import SummaryPanel
-    from tui.screens.tools.approval import ApprovalPanel
-    from tui.screens.tools.mcp import McpPanel
-    from tui.screens.tools.tools import ToolsPanel
+    from tui.screens.tools import ToolsPanel
     from tui.screens.usage import UsagePanel
     from tui.widgets.composer.composer import PromptArea
     from tui.widgets.transcript.transcript import Transcript

@@ -194,7 +194,7 @@ async def test_history_lists_the_requests_with_what_their_reports_were_taken_for
             call = log.begin(request, usage, message=ident("a01r"), kind="chat")
             log.finish(call, usage=Usage(tokens, 9), seconds=1.0, finish_reason="stop", cost=0.014, verdict=verdict)
         await run.press("f2", "h")
-        await run.shows("Requests · 2", "how it was taken", "1 of 2 requests not believed")
+        await run.shows("Requests · 2", "verdict", "1 of 2 requests not believed")
         doubted, believed = (line for line in run.text.splitlines() if "believed" in line and "±" in line)
         assert "not believed: 204,000 bytes" in doubted and " 2 " in doubted
         assert "52,080" in believed and "believed · $0.01" in believed

@@ -1,14 +1,27 @@
-"""The draft being written and prompts for the up key: stored copies that survive a crash."""
+"""The draft being written: stored copies of it and of earlier prompts, which survive a crash, and its cost."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tui.chat.attachments import AttachmentError, not_taken, read_attachment
+from tui.chat.mentions import mentioned, resources_named
+from tui.commands.registry import is_command
+from tui.screens.chat.mentions import open_mention
+from tui.text.cells import plain
+from tui.text.numbers import plural, share, tokens_exact, tokens_short
+
 if TYPE_CHECKING:
+    from tui.chat.servers import Servers
     from tui.chat.turn.session import ChatSession
     from tui.screens.chat.screen import ChatScreen
+    from tui.tools.mcp.results import ServerResource
+
 
 log = logging.getLogger(__name__)
 
@@ -78,3 +91,154 @@ class Drafts:
             await self.screen.workspace.add_prompt(text)
             self.unstored.remove(text)
             self.save_soon()
+
+
+# -- the cost of the draft, with the files and resources that it names ----------------------------------------------
+
+PAUSE = 0.08
+"""Seconds after a key before the draft is counted; longer if counting takes longer."""
+
+
+def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str, int]] = ()) -> tuple[str, ...]:
+    """`draft ~48 tok + parser.py ~2.1k · +1.1 %`, `files` with their tokens, and shorter variants.
+
+    Nothing if the size is unknown.
+    """
+    if tokens is None:
+        return ()
+    names = "".join(f" + {plain(name)} ~{tokens_short(size)}" for name, size in files[:2])
+    if len(files) > 2:
+        names += f" + {len(files) - 2} more ~{tokens_short(sum(size for _, size in files[2:]))}"
+    whole = tokens + sum(size for _, size in files)
+    part = f" · +{share(whole, window)}" + (" !" if whole > window else "") if window else ""
+    full = f"draft ~{tokens_exact(tokens)} tok{names}{part}"
+    short = f"~{tokens_exact(whole)} tok{part}"
+    return (full, f"draft + {plural(len(files), 'file')} {short}", short) if files else (full, short)
+
+
+class DraftCost:
+    """Counts the draft of a chat screen and shows its cost above the prompt."""
+
+    def __init__(self, screen: ChatScreen) -> None:
+        self.screen = screen
+        self.typed = ""
+        self.pasted: tuple[str, ...] = ()
+        self._sizes: dict[tuple[str, str], int | None] = {}  # (model, pasted text) -> tokens
+        self._unfit: dict[tuple[str, str], str] = {}  # (model, file) -> the kind that the model does not accept
+        self.resources = ResourceSizes()
+        self._prepared = ""  # the provider that can be asked at once
+        self._cost = 0.0  # seconds taken by the last count
+
+    def changed(self, typed: str, pasted: tuple[str, ...]) -> None:
+        """Count the changed draft after a short pause."""
+        self.typed, self.pasted = typed, pasted
+        self.count()
+
+    def count(self) -> None:
+        """Count the draft as it is now."""
+        if self._costs():
+            self._prepare()
+            self.screen.soon(self._count, "draft-count", max(PAUSE, 2 * self._cost))
+        else:
+            self.screen.composer.rule.show(right=())
+
+    def _prepare(self) -> None:
+        """Load what sending needs, once a provider, while the draft is being written."""
+        session = self.screen.session
+        if session is not None and session.provider != self._prepared:
+            self._prepared = session.provider
+            self.screen.background(partial(self._load, session), "prepare")
+
+    async def _load(self, session: ChatSession) -> None:
+        await session.prepare()
+        self.screen.transcript.prepare()  # after what the request needs: both want the same processor
+
+    def _costs(self) -> bool:
+        """Whether there is something to count: commands are not sent."""
+        return bool(self.typed or self.pasted) and self.typed != "/" and not is_command(self.typed)
+
+    async def _count(self) -> None:
+        session = self.screen.session
+        if session is None or not self._costs():
+            return
+        began = time.monotonic()
+        sizes = [await self._size(session, self.typed), *[await self._pasted(session, text) for text in self.pasted]]
+        self._cost = min(1.0, time.monotonic() - began)
+        counted = [size for size in sizes if size is not None]
+        window = session.usage.limits.context if session.usage is not None else None
+        files, unfit = await asyncio.to_thread(self._files, session) if "@" in self.typed else ([], "")
+        if "@" in self.typed and self.screen.workspace is not None:
+            files = [*files, *await self.resources.sizes(self.typed, session, self.screen.workspace.servers)]
+        ways = (unfit,) if unfit else draft_line(sum(counted) if len(counted) == len(sizes) else None, window, files)
+        self.screen.composer.rule.show(right=ways if self._costs() else ())
+
+    def _files(self, session: ChatSession) -> tuple[list[tuple[str, int]], str]:
+        """The files named in the draft and their tokens; and the kind that the model does not accept.
+
+        Each is read and counted once. Not on the event loop.
+        """
+        from tui.context.counting.images import attachment_tokens
+
+        sizes = []
+        for path in mentioned(self.typed, self.screen.files.folder):
+            try:
+                state = path.stat()
+                key = (session.model, f"{path}:{state.st_mtime_ns}:{state.st_size}")
+                if key not in self._sizes:
+                    attachment, _ = read_attachment(path)
+                    self._unfit[key] = not_taken(attachment, session.capabilities)
+                    text = session.draft_tokens(attachment.text) if attachment.kind == "text" else None
+                    self._sizes[key] = attachment_tokens(attachment, session.model) if text is None else text
+            except (OSError, AttachmentError):
+                continue  # sending reports the error
+            if kind := self._unfit[key]:
+                return [], f"! {plain(session.model)} takes no {kind}: {plain(path.name)}"
+            sizes.append((path.name, self._sizes[key] or 0))
+        return sizes, ""
+
+    async def _pasted(self, session: ChatSession, text: str) -> int | None:
+        """Tokens of a paste, counted once."""
+        key = (session.model, text)
+        if key not in self._sizes:
+            if len(self._sizes) > 16:
+                self._sizes.clear()
+                self._unfit.clear()
+            self._sizes[key] = await self._size(session, text)
+        return self._sizes[key]
+
+    async def _size(self, session: ChatSession, text: str) -> int | None:
+        return await asyncio.to_thread(session.draft_tokens, text) if text else 0
+
+
+class ResourceSizes:
+    """Tokens of the resources in a draft. Each is read once for this, and again when it is sent."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[tuple[str, str, str], int | None] = {}  # (model, server, uri) -> tokens
+
+    async def sizes(self, text: str, session: ChatSession, servers: Servers) -> list[tuple[str, int]]:
+        """Name and tokens of each resource named in `text`; unreadable ones are skipped, sending reports them."""
+        sizes = []
+        typing = open_mention(text)
+        for resource in resources_named(text, servers):
+            if resource.name == resource.uri and f"{resource.server}:{resource.uri}" == typing:
+                continue  # an address that is still being typed
+            key = (session.model, resource.server, resource.uri)
+            if key not in self._sizes:
+                self._sizes[key] = await self._count(resource, session, servers)
+            if (size := self._sizes[key]) is not None:
+                sizes.append((f"{resource.server}:{resource.name}", size))
+        return sizes
+
+    async def _count(self, resource: ServerResource, session: ChatSession, servers: Servers) -> int | None:
+        from tui.context.counting.images import attachment_tokens
+
+        try:
+            attachments = await servers.attach(resource)
+        except AttachmentError:
+            return None
+        total = 0
+        for attachment in attachments:
+            size = await asyncio.to_thread(session.draft_tokens, attachment.text) if attachment.text else None
+            total += attachment_tokens(attachment, session.model) if size is None else size
+        return total

@@ -22,15 +22,12 @@ from tui.config.private import unsent_files, write_unsent
 from tui.screens.base import CopyingApp, Panel
 from tui.screens.chat import mentions
 from tui.screens.chat.background import BackgroundScreen
-from tui.screens.chat.draft_cost import DraftCost
-from tui.screens.chat.drafts import Drafts
+from tui.screens.chat.drafts import DraftCost, Drafts
 from tui.text.cells import plain
-from tui.widgets.composer.composer import Composer, QueueList
-from tui.widgets.status_bar import Status, StatusBar
-from tui.widgets.title_bar import TitleBar
+from tui.widgets.bars import QueueList, Status, StatusBar, TitleBar, welcome
+from tui.widgets.composer.composer import Composer
 from tui.widgets.transcript.document import MessagePlace
 from tui.widgets.transcript.transcript import Transcript
-from tui.widgets.welcome import welcome
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession

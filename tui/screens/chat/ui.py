@@ -99,10 +99,10 @@ class ScreenUI:
                     await self._push("tui.screens.context.panel", "ContextPanel", view, changed=changed)
                 )
             case "ToolsView":
-                await self._push("tui.screens.tools.tools", "ToolsPanel", view, changed)
+                await self._push("tui.screens.tools", "ToolsPanel", view, changed)
             case "McpView":
                 run, changed = self.chat.action_command, self.chat.recount_soon
-                await self._push("tui.screens.tools.mcp", "McpPanel", view, command=run, changed=changed)
+                await self._push("tui.screens.mcp", "McpPanel", view, command=run, changed=changed)
             case "UsageView":
                 await self._push("tui.screens.usage", "UsagePanel", view)
             case "HelpView":

@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from tui.context.usage.limits import ModelLimits
 from tui.screens.base import BACK, Panel, clickable
 from tui.text.cells import plain
-from tui.views.context.fits import fit_line, fits
+from tui.views.models import fit_line, fits
 
 if TYPE_CHECKING:
     from tui.chat.workspace import Workspace

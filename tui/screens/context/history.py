@@ -16,8 +16,17 @@ from textual.widgets import Static
 from tui.screens.base import BACK, Panel, clickable
 from tui.screens.pager import Pager
 from tui.text.cells import clip
-from tui.views.context.history import calls_of, chart_lines, legend
-from tui.views.ledger import LEDGER, accuracy_line, predicted_instead, request_details, request_head, request_line
+from tui.views.ledger import (
+    LEDGER,
+    accuracy_line,
+    calls_of,
+    chart_lines,
+    legend,
+    predicted_instead,
+    request_details,
+    request_head,
+    request_line,
+)
 from tui.widgets.line_list import LineList
 
 if TYPE_CHECKING:

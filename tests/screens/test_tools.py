@@ -11,7 +11,7 @@ from tests.screens.tooling import Tooling
 from tui.chat.calling.session_tools import ToolLine
 from tui.messages import Message, ToolResult
 from tui.screens.pager import Pager
-from tui.screens.tools.tools import ToolsPanel
+from tui.screens.tools import ToolsPanel
 from tui.tools.approval import Remembered
 
 LINES = [
